@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import os
 
-from epochal.dynamo.deployed import deployed
-from epochal.hosting.function import lambda_handler
-from epochal.hosting.publishing import publication_of, publisher
-from epochal.settings import Settings
+from epochal.hosting.publishing import deployed_publisher
 
-settings = Settings.from_environment(os.environ)
-bodies = deployed(settings).bucket.bodies
-handler = lambda_handler(publisher(publication_of(os.environ), bodies, settings.bucket))
+handler = deployed_publisher(os.environ)

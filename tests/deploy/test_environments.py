@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]
 
 APP = """
 from aws_cdk import App, Environment, Stack
+from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_sqs as sqs
 
 from epochal.cdk import EventStore, Publish
@@ -32,7 +34,18 @@ for name, account, region in (
     store = EventStore(stack, "Events", layouts=["pages"], api=None)
     if name == "Other":
         Publish(stack, "Orders", store=store, to=sqs.Queue(stack, "Queue", queue_name="orders"))
+        stream = kinesis.Stream(stack, "Stream", stream_name="orders", shard_count=1)
+        Publish(stack, "Totals", store=store, to=stream, entry="publish", mapping="totals:shown")
 app.synth()
+"""
+MAPPING = """
+from epochal import FeedEvent
+from epochal.reactions.cloudevents import CloudEvent
+
+
+def shown(event: FeedEvent) -> CloudEvent | None:
+    total = event.json().get("total")
+    return None if total is None else CloudEvent(type="com.example.total.v1", data={"total": total})
 """
 PLACES = {
     "Berlin": ("123456789012", "eu-central-1"),
@@ -46,6 +59,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
     """A project that runs, with nothing said of an account."""
     root = tmp_path_factory.mktemp("elsewhere")
     (root / "app.py").write_text(APP)
+    (root / "publish").mkdir()
+    (root / "publish" / "totals.py").write_text(MAPPING)
     (root / "cdk.json").write_text(json.dumps({"app": "python app.py"}))
     places = Places(root)
     server = ministack.up(places, port=processes.free_port())
@@ -82,6 +97,25 @@ def test_events_go_through_the_functions_of_a_stack_in_another_account(deployed:
         if "Order-2@0" in found:
             return
     pytest.fail(f"only {found} came")
+
+
+def test_what_is_published_is_as_the_apps_own_function_shows_it(deployed: LocalDeployment) -> None:
+    store = deployed.store("Other")
+    totals = [b"{}", b'{"total": 1.5}', b"{}", b'{"total": 2}']
+    store.open().streams.append("Order-3", [Event(type="Placed", data=data) for data in totals])
+    kinesis = store.endpoint.client("kinesis")
+    (shard,) = kinesis.list_shards(StreamName="orders")["Shards"]
+    asked = {"StreamName": "orders", "ShardId": shard["ShardId"], "ShardIteratorType": "TRIM_HORIZON"}
+    iterator, found = kinesis.get_shard_iterator(**asked)["ShardIterator"], []
+    ends = time.monotonic() + 60
+    while len(found) < 2 and time.monotonic() < ends:
+        answer = kinesis.get_records(ShardIterator=iterator)
+        iterator = answer["NextShardIterator"]
+        found += [json.loads(each["Data"]) for each in answer["Records"]]
+        time.sleep(0.2)
+    seen = [(each["id"], each["type"], each["data"]) for each in found]
+    kind = "com.example.total.v1"
+    assert seen == [("Order-3@1", kind, {"total": 1.5}), ("Order-3@3", kind, {"total": 2})]
 
 
 def test_a_shell_is_pointed_at_the_account_and_region_of_a_store(

@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import threading
+import time
 from collections.abc import Iterator
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,18 +14,20 @@ from typing import Any, ClassVar
 
 import pytest
 
-from epochal.dynamo.recipients import recipient
+from epochal.dynamo.recipients import UNTOLD, limit_of, recipient
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.feed.results import FeedEvent
 from epochal.hosting.publishing import Publication, proof_of
 from epochal.local.endpoint import Endpoint
-from epochal.reactions.cloudevents import cloud_event
+from epochal.reactions.cloudevents import CloudEvent, message
 
 pytestmark = pytest.mark.embedded
 
 EVENTS = [
-    cloud_event(
-        FeedEvent(stream="Order-7", index=number, type="Placed", data=b'{"n": 1}'), "epochal/shop", str
+    message(
+        FeedEvent(stream="Order-7", index=number, type="Placed"),
+        CloudEvent(type="Placed", data=b'{"n": 1}'),
+        "epochal/shop",
     )
     for number in range(3)
 ]
@@ -95,6 +98,57 @@ def test_a_bus_gets_each_event_with_its_type_as_the_details(embedded: Endpoint) 
     found = [json.loads(each) for each in queue.received()]
     assert sorted(each["detail"]["id"] for each in found) == IDS
     assert {each["detail-type"] for each in found} == {"Placed"}
+
+
+def test_a_stream_of_kinesis_gets_each_event_in_order(embedded: Endpoint) -> None:
+    kinesis = embedded.client("kinesis")
+    kinesis.create_stream(StreamName="published", ShardCount=2)
+    arn = kinesis.describe_stream_summary(StreamName="published")["StreamDescriptionSummary"]["StreamARN"]
+    recipient("stream", arn, client=kinesis)(EVENTS)
+    found = []
+    for shard in kinesis.list_shards(StreamName="published")["Shards"]:
+        asked = {"StreamName": "published", "ShardId": shard["ShardId"]}
+        iterator = kinesis.get_shard_iterator(**asked, ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
+        records = kinesis.get_records(ShardIterator=iterator)["Records"]
+        found.append([json.loads(each["Data"])["id"] for each in records])
+        assert {each["PartitionKey"] for each in records} <= {"Order-7"}
+    assert sorted(found) == [[], IDS]
+
+
+def test_a_delivery_stream_writes_each_event_as_a_line(embedded: Endpoint) -> None:
+    s3, firehose, iam = embedded.clients("s3", "firehose", "iam")
+    s3.create_bucket(Bucket="lake")
+    trust = {
+        "Effect": "Allow",
+        "Principal": {"Service": "firehose.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }
+    policy = {"Version": "2012-10-17", "Statement": [trust]}
+    role = iam.create_role(RoleName="firehose", AssumeRolePolicyDocument=json.dumps(policy))["Role"]["Arn"]
+    writing = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    policy = {"Version": "2012-10-17", "Statement": [writing]}
+    iam.put_role_policy(RoleName="firehose", PolicyName="write", PolicyDocument=json.dumps(policy))
+    firehose.create_delivery_stream(
+        DeliveryStreamName="published",
+        ExtendedS3DestinationConfiguration={"RoleARN": role, "BucketARN": "arn:aws:s3:::lake"},
+    )
+    recipient("firehose", "published", client=firehose)(EVENTS)
+    lines: list[bytes] = []
+    ends = time.monotonic() + 60
+    while len(lines) < len(IDS) and time.monotonic() < ends:
+        keys = [each["Key"] for each in s3.list_objects_v2(Bucket="lake").get("Contents", ())]
+        lines = b"".join(s3.get_object(Bucket="lake", Key=key)["Body"].read() for key in keys).splitlines()
+    assert sorted(json.loads(each)["id"] for each in lines) == IDS
+
+
+def test_a_queue_and_a_topic_say_how_large_a_message_may_be(embedded: Endpoint) -> None:
+    sqs, sns = embedded.clients("sqs", "sns")
+    attributes = {"MaximumMessageSize": "20000"}
+    url = sqs.create_queue(QueueName="small", Attributes=attributes)["QueueUrl"]
+    assert limit_of("queue", url, client=sqs).message == 20_000 - 16 * 1024
+    assert limit_of("queue", f"{url}-missing", client=sqs).message == UNTOLD
+    topic = sns.create_topic(Name="sized")["TopicArn"]
+    assert limit_of("topic", topic, client=sns).message >= UNTOLD
 
 
 class Web(BaseHTTPRequestHandler):
@@ -186,5 +240,5 @@ def test_what_is_not_there_takes_nothing_and_says_so(embedded: Endpoint) -> None
     sqs = embedded.client("sqs")
     with pytest.raises(EpochalError):
         recipient("queue", f"{embedded.url}/000000000000/missing", client=sqs)(EVENTS)
-    with pytest.raises(InvalidInput, match="must be bus, queue, topic or webhook"):
+    with pytest.raises(InvalidInput, match="must be bus, queue, topic"):
         recipient("pigeon", "home")

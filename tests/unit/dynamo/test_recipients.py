@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.recipients import DETAIL_TYPE, recipient
-from epochal.errors import EpochalError, Unavailable
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.dynamo.recipients import DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
+from epochal.errors import EpochalError, InvalidInput, Unavailable
+from epochal.reactions.cloudevents import Message
 
 EVENTS = [
-    CloudEvent(
+    Message(
         id=f"Order-{number % 2}@{number}",
         source="shop",
         type="Placed",
@@ -21,8 +21,15 @@ EVENTS = [
     )
     for number in range(10)
 ]
-PLACES = {"bus": "shop", "queue": "https://sqs/q", "topic": "arn:aws:sns:eu-central-1:1:t"}
-FIFOS = {kind: f"{place}.fifo" for kind, place in PLACES.items() if kind != "bus"}
+PLACES = {
+    "bus": "shop",
+    "queue": "https://sqs/q",
+    "topic": "arn:aws:sns:eu-central-1:1:t",
+    "stream": "arn:aws:kinesis:eu-central-1:1:stream/s",
+    "firehose": "lake",
+}
+BATCHES = [kind for kind in PLACES if kind != "stream"]
+FIFOS = {kind: f"{PLACES[kind]}.fifo" for kind in ("queue", "topic")}
 
 
 class Client:
@@ -57,8 +64,23 @@ class Client:
     def publish_batch(self, **asked: Any) -> dict[str, Any]:
         return self.send_message_batch(Entries=asked["PublishBatchRequestEntries"])
 
+    def put_record_batch(self, **asked: Any) -> dict[str, Any]:
+        assert asked["DeliveryStreamName"] == "lake"
+        failed = self._take(asked["Records"])
+        answers = [
+            {"ErrorCode": "InternalFailure"} if k in failed else {"RecordId": str(k)}
+            for k in range(len(asked["Records"]))
+        ]
+        return {"FailedPutCount": len(failed), "RequestResponses": answers}
 
-@pytest.mark.parametrize("kind", PLACES)
+    def put_record(self, **asked: Any) -> dict[str, Any]:
+        assert asked["StreamARN"] == PLACES["stream"]
+        if self._take([asked]):
+            raise ClientError({"Error": {"Code": "InternalFailure", "Message": "no"}}, "PutRecord")
+        return {"ShardId": "0", "SequenceNumber": "1"}
+
+
+@pytest.mark.parametrize("kind", BATCHES)
 @pytest.mark.parametrize("failing", [{0}, {9}, set(range(10))])
 def test_a_batch_of_which_one_event_is_not_taken_has_failed(kind: str, failing: set[int]) -> None:
     with pytest.raises(Unavailable, match=f"{len(failing)} of 10 events were not taken: InternalFailure"):
@@ -90,7 +112,7 @@ def test_in_order_nothing_is_taken_after_an_event_that_was_not(kind: str, failin
 
 @pytest.mark.parametrize("kind", FIFOS)
 def test_in_order_a_stream_is_a_group_and_an_event_has_one_name_per_source(kind: str) -> None:
-    def sent(events: list[CloudEvent]) -> list[tuple[str, str]]:
+    def sent(events: list[Message]) -> list[tuple[str, str]]:
         client = Client()
         recipient(kind, FIFOS[kind], client=client)(events)
         return [(each["MessageGroupId"], each["MessageDeduplicationId"]) for each in client.entries]
@@ -100,7 +122,7 @@ def test_in_order_a_stream_is_a_group_and_an_event_has_one_name_per_source(kind:
     groups, names = zip(*first, strict=True)
     assert [groups.index(each) for each in groups] == [0, 1] * 5
     assert len(set(names)) == len(EVENTS)
-    other = [CloudEvent(id=e.id, source="kennel", type=e.type, group=e.group, text=e.text) for e in EVENTS]
+    other = [Message(id=e.id, source="kennel", type=e.type, group=e.group, text=e.text) for e in EVENTS]
     assert not set(names) & {name for _, name in sent(other)}
     assert all(len(each) <= 128 and each.isalnum() for each in (*groups, *names))
 
@@ -126,6 +148,85 @@ def test_messages_say_what_they_are_and_those_of_a_topic_their_type() -> None:
 def test_a_bus_takes_the_beginning_of_a_type_that_is_long() -> None:
     client = Client()
     recipient("bus", "shop", client=client)(
-        [CloudEvent(id="1", source="shop", type="T" * 500, group="g", text="{}")]
+        [Message(id="1", source="shop", type="T" * 500, group="g", text="{}")]
     )
     assert client.entries[0]["DetailType"] == "T" * DETAIL_TYPE
+
+
+@pytest.mark.parametrize("failing", [0, 3, 9])
+def test_a_stream_of_kinesis_takes_nothing_after_an_event_that_it_did_not_take(failing: int) -> None:
+    client = Client({failing})
+    with pytest.raises(EpochalError):
+        recipient("stream", PLACES["stream"], client=client)(EVENTS)
+    assert client.taken == list(range(failing))
+
+
+def test_a_stream_of_kinesis_keeps_what_is_of_one_stream_in_one_shard_and_firehose_writes_lines() -> None:
+    client = Client()
+    recipient("stream", PLACES["stream"], client=client)([*EVENTS, message("G" * 300)])
+    keys = [each["PartitionKey"] for each in client.entries]
+    assert keys == ["Order-0", "Order-1"] * 5 + ["G" * PARTITION_KEY]
+    assert {each["Data"] for each in client.entries} == {b"{}"}
+    client = Client()
+    recipient("firehose", "lake", client=client)(EVENTS)
+    assert b"".join(each["Data"] for each in client.entries) == b"{}\n" * len(EVENTS)
+
+
+def message(group: str) -> Message:
+    return Message(id="1", source="shop", type="Placed", group=group, text="{}")
+
+
+class Sized:
+    """A queue or a topic that says what it takes, or lets nobody look."""
+
+    def __init__(self, told: str | None) -> None:
+        self.told = told
+
+    def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
+        if self.told is None:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetQueueAttributes")
+        return {"Attributes": {"MaximumMessageSize": self.told} if self.told else {}}
+
+    def get_topic_attributes(self, **_: Any) -> dict[str, Any]:
+        return self.get_queue_attributes()
+
+
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+@pytest.mark.parametrize(
+    ("told", "most"),
+    [("1048576", 1_032_192), ("262144", 245_760), ("99999999", 1_032_192), ("", UNTOLD), (None, UNTOLD)],
+)
+def test_a_queue_and_a_topic_say_what_they_take_and_the_least_is_assumed_of_others(
+    kind: str, told: str | None, most: int
+) -> None:
+    limit = limit_of(kind, PLACES[kind], client=Sized(told))
+    assert (limit.message, limit.request, limit.messages) == (most, most, 10)
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_what_is_said_of_sizes_counts_and_asks_nobody(kind: str) -> None:
+    limit = limit_of(kind, "place", 5_000)
+    assert limit.message == 5_000
+    assert limit.request == (LIMITS[kind].request if kind == "stream" else 5_000)
+    assert limit_of("stream", "place", 10_000_000).request == 10_000_000
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_no_request_is_larger_than_aws_takes(kind: str) -> None:
+    aws = {
+        "bus": (1_000_000, 1_000_000),
+        "queue": (2**20, 2**20),
+        "topic": (2**20, 2**20),
+        "stream": (2**20, 10 * 2**20),
+        "firehose": (1_000 * 2**10, 4 * 2**20),
+        "webhook": (2**18, 2**18),
+    }
+    message, request = aws[kind]
+    assert LIMITS[kind].message < message
+    assert LIMITS[kind].message <= LIMITS[kind].request <= request
+
+
+def test_a_recipient_that_there_is_not_is_refused() -> None:
+    for refused in (recipient, limit_of):
+        with pytest.raises(InvalidInput, match="must be bus, queue, topic, stream, firehose, webhook"):
+            refused("pigeon", "home")  # type: ignore[operator]

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from epochal.dynamo.secrets import KEPT_SECONDS, OVERLAP_SECONDS, Secret
 from epochal.dynamo.webhook import Proof
 from epochal.errors import InvalidInput, Refused
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.reactions.cloudevents import Message
 
 KEYS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_" + "b" * 40]
 
@@ -104,7 +104,7 @@ def test_bytes_that_text_took_the_place_of_are_left_out() -> None:
 
 
 def test_while_keys_are_rotated_a_request_has_two_signatures() -> None:
-    event = CloudEvent(id="Order-7@0", source="epochal/shop", type="Placed", group="Order-7", text="{}")
+    event = Message(id="Order-7@0", source="epochal/shop", type="Placed", group="Order-7", text="{}")
     manager = Manager(KEYS[0])
     proof = Proof(sign_with=manager.secret(), clock=lambda: 1.0)
     alone = proof.headers([event], b"[]")["webhook-signature"]

@@ -7,15 +7,15 @@ import base64
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.reactions.cloudevents import Message
 from epochal.reactions.webhooks import header_value, request_id, signed, signing_key
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 """With what follows, the example that the specification's own libraries are tested with."""
 
 
-def event(number: int, source: str = "epochal/shop") -> CloudEvent:
-    return CloudEvent(id=f"Order-7@{number}", source=source, type="Placed", group="Order-7", text="{}")
+def event(number: int, source: str = "epochal/shop") -> Message:
+    return Message(id=f"Order-7@{number}", source=source, type="Placed", group="Order-7", text="{}")
 
 
 def test_a_signature_is_that_of_the_specifications_example() -> None:

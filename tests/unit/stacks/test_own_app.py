@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from runpy import run_path
+from types import ModuleType
 from typing import Any, cast, get_type_hints
 
 import pytest
 from aws_cdk import App, Environment, NestedStack, Stack
 from aws_cdk import aws_events as events
+from aws_cdk import aws_kinesis as kinesis
+from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from aws_cdk.assertions import Template
 
+from epochal import Event, FeedEvent
 from epochal.cdk import EventStore, Publish, Reaction, Webhook
 from epochal.cdk.fields import RULES
 from epochal.cdk.options import StoreOptions
@@ -27,6 +34,7 @@ from epochal.cdk.sources import Sources
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.targets import TARGET
 from epochal.settings import FOUND_BY, Settings, variable
+from epochal.testing.feeds import MemoryFeed
 from tests.unit.stacks.templates import ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "your-own-app.md").read_text()
@@ -389,6 +397,13 @@ RECIPIENTS: dict[str, tuple[Callable[[Stack], Any], str]] = {
     "bus": (lambda stack: events.EventBus(stack, "To"), "events:PutEvents"),
     "queue": (lambda stack: sqs.Queue(stack, "To"), "sqs:SendMessage"),
     "topic": (lambda stack: sns.Topic(stack, "To"), "sns:Publish"),
+    "stream": (lambda stack: kinesis.Stream(stack, "To"), "kinesis:PutRecord"),
+    "firehose": (
+        lambda stack: firehose.DeliveryStream(
+            stack, "To", destination=firehose.S3Bucket(s3.Bucket(stack, "Lake"))
+        ),
+        "firehose:PutRecordBatch",
+    ),
     "webhook": (lambda _: "https://shop.example/events", ""),
 }
 
@@ -405,9 +420,92 @@ def test_published_events_go_to_the_one_recipient(shop: Stack, kind: str) -> Non
     assert '"categories": ["Order"]' in told
     (policy,) = named(of_type(shop, "AWS::IAM::Role"), "Orders")["Policies"]
     statements = policy["PolicyDocument"]["Statement"]
-    (own,) = [each for each in statements if each["Action"] == action] or [{"Resource": ""}]
+    (own,) = [each for each in statements if action and action in each["Action"] and "To" in str(each)] or [
+        {"Resource": ""}
+    ]
     assert own["Resource"] != "*"
     assert ("To" in str(own["Resource"])) == (kind != "webhook")
+
+
+def run_file(path: str, folder: Path) -> dict[str, Any]:
+    """A file of the guide, as a module has it."""
+    (folder / "file.py").write_text(dict(files(GUIDE))[path])
+    return run_path(str(folder / "file.py"))
+
+
+def test_the_guides_mapping_shows_what_it_says(tmp_path: Path) -> None:
+    shown = run_file("publish/orders.py", tmp_path)["shown"]
+    data = b'{"customer": "ada", "total": 12}'
+    placed = shown(FeedEvent(stream="Order-7", index=0, type="Placed", data=data))
+    assert (placed.type, placed.data, placed.subject) == (
+        "com.example.order.placed.v1",
+        {"total": 12},
+        "Order-7",
+    )
+    assert shown(FeedEvent(stream="Order-7", index=1, type="Noted", data=b"{}")) is None
+
+
+def test_the_guides_relay_sends_each_event_to_kafka_and_fails_of_what_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[tuple[str, bytes, str]] = []
+
+    class Taken:
+        def get(self, timeout: int) -> None:
+            if len(taken) == 3:
+                raise TimeoutError(timeout)
+
+    class Producer:
+        def __init__(self, **said: Any) -> None:
+            assert said["bootstrap_servers"] == "b-1:9092"
+
+        def send(self, topic: str, *, key: bytes, value: bytes) -> Taken:
+            taken.append((topic, key, json.loads(value)["id"]))
+            return Taken()
+
+    kafka: Any = ModuleType("kafka")
+    kafka.KafkaProducer = Producer
+    monkeypatch.setitem(sys.modules, "kafka", kafka)
+    monkeypatch.setenv("BROKERS", "b-1:9092")
+    relay = run_file("relay/kafka_orders.py", tmp_path)["relay"]
+    feed = MemoryFeed()
+    feed.streams.append("Order-7", [Event(type="Placed"), Event(type="Shipped")])
+    feed.react(relay)
+    assert taken == [("orders", b"Order-7", "Order-7@0"), ("orders", b"Order-7", "Order-7@1")]
+    feed.streams.append("Order-8", [Event(type="Placed")])
+    (ran,) = [each for each in feed.react(replace(relay, attempts=1)) if each.parked]
+    assert [each.cause for each in ran.parked] == ["TimeoutError: 10"]
+
+
+def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: Path) -> None:
+    (tmp_path / "orders.py").write_text("def shown(event): ...\n")
+    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    to = sqs.Queue(shop, "To")
+    Publish(shop, "Orders", store=store, to=to, entry=tmp_path, mapping="orders:shown", message_bytes=65_536)
+    published = named(of_type(shop, FUNCTION), "Orders")
+    assert published["Handler"] == "epochal.hosting.named.handler"
+    told = str(published["Environment"]["Variables"]["EPOCHAL_PUBLISH"])
+    assert '"mapping": "orders:shown"' in told
+    assert '"message_bytes": 65536' in told
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        ({"mapping": "orders:shown"}, "Publish.entry is the folder of a mapping or a codec"),
+        ({"entry": "."}, "Publish.entry is the folder of a mapping or a codec"),
+        ({"entry": ".", "mapping": "nowhere:shown"}, "Publish.mapping must be module:name of a file in"),
+        ({"entry": ".", "codec": "orders.codec"}, "Publish.codec must be module:name of a file in"),
+        ({"entry": ".", "codec": "a:b", "mapping": "a:b"}, "Publish.codec means nothing beside a mapping"),
+    ],
+)
+def test_code_that_is_not_there_is_refused_when_the_app_is_synthesised(
+    said: dict[str, Any], rule: str
+) -> None:
+    with pytest.raises(BadSetting, match=rule):
+        Publish(
+            Stack(App(), "Shop"), "Orders", store=cast("EventStore", None), to="https://a.example", **said
+        )
 
 
 @pytest.mark.parametrize("one", [{"categories": "Order"}, {"types": "Placed"}])

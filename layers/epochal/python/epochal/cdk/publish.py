@@ -2,27 +2,33 @@
 
 Publish(self, "Orders", store=store, categories=["Order"], to=bus)
 Publish(self, "Orders", store=store, to=Webhook("https://shop.example/events", sign_with=secret))
+Publish(self, "Orders", store=store, to=stream, entry="publish", mapping="orders:shown")
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, cast
+from pathlib import Path
+from typing import Any, Final, cast
 
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kinesis as kinesis
+from aws_cdk import aws_kinesisfirehose as firehose
 from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from epochal.cdk.parts import grants
+from epochal.cdk.parts.entries import module_of
 from epochal.cdk.parts.stores import BODIES
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.store import Store
-from epochal.hosting.publishing import PUBLISH, Publication
+from epochal.hosting.named import PUBLISH
+from epochal.hosting.publishing import Publication
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TAKEN: Final = (
@@ -69,7 +75,7 @@ class Webhook:
         self.header: Final = header
 
 
-Recipient = events.IEventBus | sqs.IQueue | sns.ITopic | Webhook
+Recipient = events.IEventBus | sqs.IQueue | sns.ITopic | kinesis.IStream | firehose.IDeliveryStream | Webhook
 
 
 class Publish(Reaction):
@@ -86,6 +92,10 @@ class Publish(Reaction):
         types: Sequence[str] | None = None,
         name: str | None = None,
         source: str | None = None,
+        entry: str | Path | None = None,
+        mapping: str | None = None,
+        codec: str | None = None,
+        message_bytes: int | None = None,
     ) -> None:
         """Add one to a stack.
 
@@ -93,19 +103,29 @@ class Publish(Reaction):
             scope: the stack, or a construct in it.
             id_: the construct's.
             store: whose events are forwarded.
-            to: a bus of EventBridge, a queue, a topic, or an `https://` address; `Webhook` for one with secrets.
+            to: a bus of EventBridge, a queue, a topic, a stream of Kinesis, a delivery stream of Firehose, or an
+                `https://` address; `Webhook` for one with secrets.
             categories: of streams, types of aggregates and groups of tags; all where none are given.
             types: of events, likewise.
             name: of the reaction, which is made of `id_` where it is not given. Another name sends all events anew.
             source: what events say that they come from; `epochal/` and the store's name where it is not given.
+            entry: folder with code of the user's: the module of `mapping` or `codec`, and a `requirements.txt` of what
+                that needs.
+            mapping: `module:function` in that folder, from a `FeedEvent` to a `CloudEvent`, or to None for one that is
+                not sent. All of an event is, where it is not given.
+            codec: `module:name` in that folder, of an `EventCodec` that brings events to the version of today.
+            message_bytes: of a message, at most; what is larger is referred to. As the recipient says or AWS does,
+                where it is not given.
 
         Raises:
-            BadSetting: there is no such recipient, or categories or types are one name and no list.
+            BadSetting: there is no such recipient, categories or types are one name and no list, or the code is not
+                there.
         """
         name = name or re.sub(r"[^A-Za-z0-9]+", "-", f"publish-{id_}").strip("-").lower()
         for field, names in (("categories", categories), ("types", types)):
             if isinstance(names, str):
                 raise BadSetting(f"Publish.{field}", "must be a list of names, not one")
+        own = _own(entry, mapping, codec)
         there = Webhook(to) if isinstance(to, str) else to
         kind, place, allowed = _reached(there, store)
         publication = Publication(
@@ -115,13 +135,17 @@ class Publish(Reaction):
             source=source or f"epochal/{store.stage.named('')}",
             categories=None if categories is None else tuple(categories),
             types=None if types is None else tuple(types),
-            **_told(there),
+            mapping=mapping,
+            codec=codec,
+            message_bytes=message_bytes,
+            **_secrets(there),
         )
         super().__init__(
             scope,
             id_,
             store=store,
-            entry=store.code().lambdas / "publisher",
+            entry=own or store.code().lambdas / "publisher",
+            handler=mapping or codec or "handler.handler",
             name=name,
             environment={PUBLISH: publication.text()},
             allowed=allowed,
@@ -130,7 +154,24 @@ class Publish(Reaction):
         self.function.add_to_role_policy(grants.on_objects(self._stores.bucket, BODIES, "PutObject"))
 
 
-def _told(to: Recipient) -> dict[str, str]:
+def _own(entry: str | Path | None, mapping: str | None, codec: str | None) -> Path | None:
+    """The folder of the user's code, if there is any; raises `BadSetting` where it lacks what it is to have."""
+    named = {"mapping": mapping, "codec": codec}
+    said = {name: place for name, place in named.items() if place is not None}
+    if len(said) > 1:
+        raise BadSetting("Publish.codec", "means nothing beside a mapping, which reads by its own codec")
+    if (entry is None) != (not said):
+        raise BadSetting("Publish.entry", "is the folder of a mapping or a codec: both are given, or neither")
+    if entry is None:
+        return None
+    folder = Path(entry).resolve()
+    for field, place in said.items():
+        if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", place) or not module_of(folder, place).is_file():
+            raise BadSetting(f"Publish.{field}", f"must be module:name of a file in {folder}, not {place!r}")
+    return folder
+
+
+def _secrets(to: Recipient) -> dict[str, Any]:
     """Where the secrets of an address are: the function reads them, and nothing that is deployed has them."""
     if not isinstance(to, Webhook):
         return {}
@@ -149,11 +190,23 @@ def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStat
         put = iam.PolicyStatement(actions=["events:PutEvents"], resources=[to.event_bus_arn])
         return "bus", to.event_bus_arn, [put]
     if hasattr(to, "queue_url"):
-        send = grants.on_queue(to, *grants.batched("SendMessage", named=named))
-        return "queue", to.queue_url, [send, *grants.on_key(to.encryption_master_key, write=True)]
+        queue = cast(sqs.IQueue, to)
+        send = grants.on_queue(queue, "GetQueueAttributes", *grants.batched("SendMessage", named=named))
+        return "queue", queue.queue_url, [send, *grants.on_key(queue.encryption_master_key, write=True)]
     if hasattr(to, "topic_arn"):
         topic = cast(sns.ITopic, to)
-        publish = grants.on_topic(topic, *grants.batched("Publish", named=named))
+        publish = grants.on_topic(topic, "GetTopicAttributes", *grants.batched("Publish", named=named))
         key = getattr(topic, "master_key", None)
         return "topic", topic.topic_arn, [publish, *grants.on_key(key, write=True)]
-    raise BadSetting("Publish.to", f"must be a bus, a queue, a topic or an address, not {type(to).__name__}")
+    if hasattr(to, "delivery_stream_arn"):
+        delivery = cast(firehose.IDeliveryStream, to)
+        record = iam.PolicyStatement(
+            actions=["firehose:PutRecordBatch"], resources=[delivery.delivery_stream_arn]
+        )
+        return "firehose", delivery.delivery_stream_name, [record]
+    if hasattr(to, "stream_arn"):
+        stream = cast(kinesis.IStream, to)
+        put = iam.PolicyStatement(actions=["kinesis:PutRecord"], resources=[stream.stream_arn])
+        return "stream", stream.stream_arn, [put, *grants.on_key(stream.encryption_key, write=True)]
+    rule = "must be a bus, a queue, a topic, a stream, a delivery stream or an address"
+    raise BadSetting("Publish.to", f"{rule}, not {type(to).__name__}")

@@ -1,23 +1,33 @@
-"""Where published events go: a bus of EventBridge, a queue, a topic, or an HTTPS address.
+"""Where published events go: a bus of EventBridge, a queue, a topic, a stream of Kinesis, a delivery stream of
+Firehose, or an HTTPS address.
 
 Each takes a batch, in order, or raises; the whole batch may be sent again, since its events are named. A FIFO queue or
-topic has then taken the events before one that it has not taken, and none after it.
+topic, or a stream of Kinesis, has then taken the events before one that it has not taken, and none after it.
+
+What each takes is in one table, `LIMITS`. Queues and topics have limits of their own below that, which are asked for:
+a topic takes 256 KiB unless its `MaximumMessageSize` says more, an older queue likewise.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.lazy_clients import lazily
 from epochal.dynamo.webhook import Proof, to_webhook
 from epochal.errors import InvalidInput, Unavailable
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.reactions.cloudevents import Message
 
-Send = Callable[[Sequence[CloudEvent]], None]
+Send = Callable[[Sequence[Message]], None]
+
+PARTITION_KEY: Final = 256
+"""Characters of a key that tells which shard of Kinesis a record goes to."""
 
 DETAIL_TYPE: Final = 128
 """Characters that a bus takes of a type; the event itself has all of it."""
@@ -25,28 +35,85 @@ DETAIL_TYPE: Final = 128
 CONTENT_TYPE: Final = "application/cloudevents+json"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """What a recipient takes.
+
+    Attributes:
+        message: bytes of one event as a message, at most; less than AWS says, by what is around it.
+        request: bytes of all messages of a request.
+        messages: of a request.
+    """
+
+    message: int
+    request: int
+    messages: int = 10
+
+
+_AROUND: Final = 16 * 1024
+"""Bytes left for what is sent beside a message and counts: source, type, attributes, keys."""
+
+_KIB, _MB = 1024, 1_000_000
+
+LIMITS: Final = {
+    "bus": Limit(
+        message=_MB - _AROUND, request=_MB - _AROUND
+    ),  # 1 MB an entry and a request, since January 2026
+    "queue": Limit(message=_KIB**2 - _AROUND, request=_KIB**2 - _AROUND),  # 1 MiB, since August 2025
+    "topic": Limit(message=_KIB**2 - _AROUND, request=_KIB**2 - _AROUND),  # 1 MiB, where the topic says so
+    "stream": Limit(
+        message=_KIB**2 - _AROUND, request=_KIB**2, messages=500
+    ),  # up to 10 MiB, where the stream says so
+    "firehose": Limit(message=1_000 * _KIB - _AROUND, request=4 * _KIB**2 - _AROUND, messages=500),
+    "webhook": Limit(message=256 * _KIB - _AROUND, request=256 * _KIB - _AROUND),  # ours: addresses differ
+}
+"""By kinds of recipients. https://docs.aws.amazon.com: quotas of EventBridge, SQS, SNS, Kinesis and Firehose."""
+
+UNTOLD: Final = 256 * _KIB - _AROUND
+"""What queues and topics took for years: assumed where one does not say what it takes."""
+
+
+def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = None) -> Limit:
+    """What the recipient takes, as it says itself or `most` does; raises `InvalidInput` where there is no such kind."""
+    if kind not in LIMITS:
+        raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
+    limit = LIMITS[kind]
+    if most is None and kind in ("queue", "topic"):
+        most = _told_by(kind, client or lazily(lambda: service_client(_SERVICES[kind])), place)
+    if most is None:
+        return limit
+    return replace(limit, message=most, request=max(most, limit.request) if kind == "stream" else most)
+
+
+def _told_by(kind: str, client: Any, place: str) -> int:
+    """`MaximumMessageSize` of a queue or topic. One of another account may send without letting anyone look."""
+    try:
+        if kind == "queue":
+            answer = client.get_queue_attributes(QueueUrl=place, AttributeNames=["MaximumMessageSize"])
+        else:
+            answer = client.get_topic_attributes(TopicArn=place)
+    except (BotoCoreError, ClientError):
+        return UNTOLD
+    told = int(answer.get("Attributes", {}).get("MaximumMessageSize", 0))
+    return min(told - _AROUND, LIMITS[kind].message) if told > _AROUND else UNTOLD
+
+
 def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None = None) -> Send:
-    """What sends to a `bus` (its name or ARN), a `queue` (its URL), a `topic` (its ARN) or a `webhook` (its address,
-    to which `proof` tells who sends).
+    """What sends to a `bus` (its name or ARN), a `queue` (its URL), a `topic` or a `stream` of Kinesis (its ARN), a
+    delivery stream of `firehose` (its name) or a `webhook` (its address, to which `proof` tells who sends).
 
     Raises:
         InvalidInput: there is no such kind.
     """
-    match kind:
-        case "bus":
-            return _to_bus(client or lazily(lambda: service_client("events")), place)
-        case "queue":
-            return _to_queue(client or lazily(lambda: service_client("sqs")), place)
-        case "topic":
-            return _to_topic(client or lazily(lambda: service_client("sns")), place)
-        case "webhook":
-            return to_webhook(place, proof or Proof())
-        case _:
-            raise InvalidInput("to", "must be bus, queue, topic or webhook")
+    if kind not in LIMITS:
+        raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
+    if kind == "webhook":
+        return to_webhook(place, proof or Proof())
+    return _SENDERS[kind](client or lazily(lambda: service_client(_SERVICES[kind])), place)
 
 
 def _to_bus(client: Any, bus: str) -> Send:
-    def send(events: Sequence[CloudEvent]) -> None:
+    def send(events: Sequence[Message]) -> None:
         entries = [
             {
                 "EventBusName": bus,
@@ -64,7 +131,7 @@ def _to_bus(client: Any, bus: str) -> Send:
 
 
 def _to_queue(client: Any, url: str) -> Send:
-    def send(events: Sequence[CloudEvent]) -> None:
+    def send(events: Sequence[Message]) -> None:
         for part in _requests(events, url):
             entries = [
                 {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
@@ -78,7 +145,7 @@ def _to_queue(client: Any, url: str) -> Send:
 
 
 def _to_topic(client: Any, arn: str) -> Send:
-    def send(events: Sequence[CloudEvent]) -> None:
+    def send(events: Sequence[Message]) -> None:
         for part in _requests(events, arn):
             entries = [
                 {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
@@ -91,7 +158,52 @@ def _to_topic(client: Any, arn: str) -> Send:
     return send
 
 
-def _attributes(event: CloudEvent | None = None) -> dict[str, Any]:
+def _to_stream(client: Any, arn: str) -> Send:
+    """One by one: of a batch, a later event of a stream may be taken where an earlier one is not. A shard takes what
+    has one partition key, in the order of its requests.
+    """
+
+    def send(messages: Sequence[Message]) -> None:
+        for each in messages:
+            with translated("PutRecord"):
+                client.put_record(
+                    StreamARN=arn, PartitionKey=each.group[:PARTITION_KEY], Data=each.text.encode()
+                )
+
+    return send
+
+
+def _to_firehose(client: Any, name: str) -> Send:
+    """A line each: what Firehose writes are records end to end."""
+
+    def send(messages: Sequence[Message]) -> None:
+        records = [{"Data": f"{each.text}\n".encode()} for each in messages]
+        with translated("PutRecordBatch"):
+            answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
+        _all_taken(
+            [each["ErrorCode"] for each in answer["RequestResponses"] if "ErrorCode" in each], messages
+        )
+
+    return send
+
+
+_SERVICES: Final = {
+    "bus": "events",
+    "queue": "sqs",
+    "topic": "sns",
+    "stream": "kinesis",
+    "firehose": "firehose",
+}
+_SENDERS: Final[dict[str, Callable[[Any, str], Send]]] = {
+    "bus": _to_bus,
+    "queue": _to_queue,
+    "topic": _to_topic,
+    "stream": _to_stream,
+    "firehose": _to_firehose,
+}
+
+
+def _attributes(event: Message | None = None) -> dict[str, Any]:
     """By which receivers know what a message is; subscriptions of a topic filter by the type."""
     told = {"content-type": CONTENT_TYPE} | ({"type": event.type} if event else {})
     return {
@@ -101,7 +213,7 @@ def _attributes(event: CloudEvent | None = None) -> dict[str, Any]:
     }
 
 
-def _requests(events: Sequence[CloudEvent], place: str) -> Iterable[Sequence[CloudEvent]]:
+def _requests(events: Sequence[Message], place: str) -> Iterable[Sequence[Message]]:
     """What is sent at once: all, but in order one by one, since of a batch a later event may be taken alone."""
     return ([each] for each in events) if _keeps_order(place) else [events]
 
@@ -110,7 +222,7 @@ def _keeps_order(place: str) -> bool:
     return place.endswith(".fifo")
 
 
-def _ordered(event: CloudEvent, place: str) -> dict[str, str]:
+def _ordered(event: Message, place: str) -> dict[str, str]:
     """In a FIFO queue or topic, a stream keeps its order, and what was sent already is dropped."""
     if not _keeps_order(place):
         return {}
@@ -118,6 +230,6 @@ def _ordered(event: CloudEvent, place: str) -> dict[str, str]:
     return {name: hashlib.sha256(each.encode()).hexdigest() for name, each in names.items()}
 
 
-def _all_taken(failed: Sequence[str], events: Sequence[CloudEvent]) -> None:
+def _all_taken(failed: Sequence[str], events: Sequence[Message]) -> None:
     if failed:
         raise Unavailable(f"{len(failed)} of {len(events)} events were not taken: {failed[0]}")

@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from epochal.dynamo.secrets import Secret
 from epochal.errors import InvalidInput, Unavailable
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.reactions.cloudevents import Message
 from epochal.reactions.webhooks import header_value, request_id, signed, signing_key
 
 SECONDS: Final = 10
@@ -40,7 +40,7 @@ class Proof:
     header: str = AUTHORIZATION
     clock: Callable[[], float] = time.time
 
-    def headers(self, events: Sequence[CloudEvent], content: bytes) -> dict[str, str]:
+    def headers(self, events: Sequence[Message], content: bytes) -> dict[str, str]:
         """Of a request with these events; raises `InvalidInput` where a secret is none that can be used."""
         found = {}
         if self.sign_with is not None:
@@ -76,12 +76,12 @@ class _NoRedirects(HTTPRedirectHandler):
 _OPENER: Final = build_opener(_NoRedirects)
 
 
-def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[CloudEvent]], None]:
+def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None]:
     """What sends a batch to an address, or raises; raises `InvalidInput` at once where it is none."""
     if not address.startswith(("https://", "http://")):
         raise InvalidInput("to", "must be an address of the web")
 
-    def send(events: Sequence[CloudEvent]) -> None:
+    def send(events: Sequence[Message]) -> None:
         content = f"[{','.join(each.text for each in events)}]".encode()
         headers = {"Content-Type": BATCH_TYPE, **proof.headers(events, content)}
         request = Request(address, content, headers, method="POST")  # noqa: S310  # checked

@@ -7,24 +7,28 @@ as of any reaction: an operator replays it when the other side is there again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from functools import cache, partial
+from importlib import import_module
+from typing import Any
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.codec.claims import claim_for
 from epochal.dynamo.clients import service_client
+from epochal.dynamo.deployed import deployed
 from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.recipients import Send, recipient
+from epochal.dynamo.recipients import Limit, Send, limit_of, recipient
 from epochal.dynamo.secrets import Secret
 from epochal.dynamo.webhook import AUTHORIZATION, Proof
 from epochal.errors import InvalidInput
-from epochal.reactions.cloudevents import batches, cloud_event
+from epochal.feed.results import FeedEvent
+from epochal.hosting.function import Handler, lambda_handler
+from epochal.hosting.named import PUBLISH
+from epochal.reactions.cloudevents import Message, Shown, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery, Reaction
+from epochal.settings import Settings
 from epochal.store.bodies import Bodies
-
-PUBLISH: Final = "EPOCHAL_PUBLISH"
-"""The variable that tells a function what to forward."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,7 @@ class Publication:
 
     Attributes:
         name: of the reaction.
-        to: `bus`, `queue`, `topic` or `webhook`.
+        to: a kind of recipient (`dynamo.recipients`).
         place: which one.
         source: what events say that they come from.
         categories: of streams; None for all.
@@ -41,6 +45,9 @@ class Publication:
         sign_with: the secret that requests to an address are signed with.
         authorization: the secret that is the value of a header of theirs.
         header: that one.
+        mapping: what says what is shown of an event, as `module:function` of the code beside it.
+        codec: what brings events to the version of today, as `module:name`, where there is no mapping.
+        message_bytes: of one message, at most, where the recipient does not tell.
     """
 
     name: str
@@ -52,6 +59,9 @@ class Publication:
     sign_with: str | None = None
     authorization: str | None = None
     header: str | None = None
+    mapping: str | None = None
+    codec: str | None = None
+    message_bytes: int | None = None
 
     def text(self) -> str:
         """As the function's environment has it."""
@@ -76,8 +86,26 @@ def proof_of(publication: Publication, client: Any = None) -> Proof:
     return Proof(sign_with=sign_with, authorization=authorization, header=publication.header or AUTHORIZATION)
 
 
+def shown_by(publication: Publication) -> Shown:
+    """What is shown of an event: as the user's mapping says, or all of it, by his codec where there is one."""
+    if publication.mapping is not None:
+        shown: Shown = _named(publication.mapping)
+        return shown
+    codec = None if publication.codec is None else _named(publication.codec)
+    return partial(cloud_event, codec=codec)
+
+
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name)
+
+
 def publisher(
-    publication: Publication, bodies: Bodies | None, bucket: str, send: Send | None = None
+    publication: Publication,
+    bodies: Bodies | None,
+    bucket: str,
+    send: Send | None = None,
+    limit: Limit | None = None,
 ) -> Reaction:
     """The reaction that forwards.
 
@@ -85,8 +113,14 @@ def publisher(
         bodies: where content is put that is too large for a message.
         bucket: what it is called.
         send: to where the publication says, if it is not given.
+        limit: of what is sent; as the recipient says, if it is not given.
     """
     to = send or recipient(publication.to, publication.place, proof=proof_of(publication))
+    shown = shown_by(publication)
+
+    @cache
+    def most() -> Limit:  # asked for with the first delivery, and not while a process starts
+        return limit or limit_of(publication.to, publication.place, publication.message_bytes)
 
     def keep(content: bytes) -> str:
         if bodies is None:
@@ -95,11 +129,22 @@ def publisher(
         bodies.put(claim, content)
         return f"s3://{bucket}/{claim.key}"
 
+    def messages(events: Iterable[FeedEvent]) -> Iterator[Message]:
+        for event in events:
+            if event.gone is None and (seen := shown(event)) is not None:
+                yield message(event, seen, publication.source, keep=keep, most=most().message)
+
     def forward(delivery: Delivery) -> None:
-        there = (event for event in delivery.events if event.gone is None)
-        for batch in batches(cloud_event(event, publication.source, keep) for event in there):
+        for batch in batches(messages(delivery.events), events=most().messages, size=most().request):
             to(batch)
 
     chosen = publication.categories, publication.types
     categories, types = (None if each is None else frozenset(each) for each in chosen)
     return Reaction(name=publication.name, handler=forward, categories=categories, types=types, once=True)
+
+
+def deployed_publisher(environment: Mapping[str, str]) -> Handler:
+    """The handler of a function that forwards what its environment says."""
+    settings = Settings.from_environment(environment)
+    bodies = deployed(settings).bucket.bodies
+    return lambda_handler(publisher(publication_of(environment), bodies, settings.bucket), environment)

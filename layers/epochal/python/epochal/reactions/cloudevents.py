@@ -8,28 +8,44 @@
                 names that appear twice, numbers beyond all bounds, lists in lists without end
     dataref     in place of either, where a message would be too large: an object that holds the content
 
-https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md; `dataref`, `partitionkey` and `sequence` are
-documented extensions of it.
+What is shown of an event is a mapping's to say: `cloud_event` shows all of it, and a function of the user's own may
+show less, or something else. `id` and `source` are never a mapping's.
+
+    dataversion     the version of the data's form, where it is not the first: `$v` is ours, and is no part of `data`
+    sealed          true of data that only a subject's key opens: they are sent as they are stored
+    traceparent, tracestate, and other metadata: each an extension of its name, where CloudEvents has such values
+    metadata        what is left of them, as JSON
+
+https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md; `dataref`, `partitionkey`, `sequence` and
+`traceparent` are documented extensions of it.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.feed.results import FeedEvent
-
-BATCH: Final = 10
-"""Messages of one request to a bus, a queue or a topic."""
-
-BYTES: Final = 240_000
-"""Of a message, and of all messages of a request: all take 256 KiB, with what is around them."""
+from epochal.errors import InvalidInput
+from epochal.feed.results import FeedEvent, name_of
+from epochal.model.events import content_of
+from epochal.model.json_bodies import SEALED, VERSION
+from epochal.store.codecs import EventCodec
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+_VERSION: Final = re.compile(rb'\s*\{\s*"\$v"\s*:\s*(\d+)\s*(?:,\s*|(?=\}))')
+_JSON: Final = re.compile(r"[/+]json\b")
+_EXTENSION: Final = re.compile(r"[a-z0-9]{1,40}")
+_CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
+_INTEGERS: Final = range(-(2**31), 2**31)
+
+_SET: Final = frozenset({"specversion", "id", "source", "type", "subject", "time", "datacontenttype"})
+_DATA: Final = frozenset({"data", "data_base64", "dataref"})
+_OURS: Final = ("partitionkey", "sequence", "correlationid", "causationid", "tags", "dataversion", "sealed")
+_LEFT: Final = "metadata"
 
 _ESCAPED: Final = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 """What JSON may hold as it is, and a message of a queue or a topic may not."""
@@ -37,15 +53,42 @@ _ESCAPED: Final = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 Keep = Callable[[bytes], str]
 """Puts content where it can be got from, and says where: `s3://bucket/key`."""
 
+Extension = str | int | bool
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudEvent:
+    """What others are shown of an event.
+
+    Attributes:
+        data: bytes are sent as they are, as JSON where they are JSON; anything else as the JSON of it.
+        subject: what it is about; empty for none.
+        time: as RFC 3339 has it; empty for none.
+        extensions: attributes beside those of CloudEvents, named by small letters and digits: text, booleans, and
+            integers of 32 bits.
+        content_type: of data; empty where it is to be told from them.
+    """
+
+    type: str
+    data: Any = b""
+    subject: str = ""
+    time: str = ""
+    extensions: Mapping[str, Extension] = field(default_factory=dict)
+    content_type: str = ""
+
+
+Shown = Callable[[FeedEvent], CloudEvent | None]
+"""What is shown of an event; None for one that others are not shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
     """An event on its way out.
 
     Attributes:
         id: names it, within its source.
         source: where it says that it comes from.
-        type: the event's.
+        type: what it is shown as.
         group: what it must keep its place in: its stream.
         text: all of it, as JSON.
     """
@@ -62,46 +105,75 @@ class CloudEvent:
         return len(self.text.encode())
 
 
-def cloud_event(event: FeedEvent, source: str, keep: Keep) -> CloudEvent:
-    """An event as it is sent. One that cannot be read raises why; `keep` is called where its content is too large."""
+def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> CloudEvent | None:
+    """All of an event; with a codec in the version of today, and None for a type that the codec skips.
+
+    What is sealed stays sealed, codec or not. Raises why an event cannot be read, and what the codec raises.
+    """
     if event.fault is not None:
         raise event.fault
-    id_ = event.id or f"{event.stream}@{event.index}"
-    head = _head(event, source, id_)
-    whole = _text(head, _content(event.content))
-    if len(whole.encode()) > BYTES:
-        whole = _text(head | {"dataref": keep(event.content)})
-    return CloudEvent(id=id_, source=source, type=event.type, group=event.stream, text=whole)
+    data, told = event.content, {}
+    if data.startswith(b'{"%b":' % SEALED.encode()):
+        told["sealed"] = True
+    elif codec is not None:
+        today = codec.read(event)
+        if today is None:
+            return None
+        data = content_of(codec.encode(today).data)
+    data, version = _versioned(data)
+    return CloudEvent(
+        type=event.type,
+        data=data,
+        subject=event.stream,
+        time=event.timestamp if _TIME.fullmatch(event.timestamp) else "",
+        extensions=_place(event) | told | version | _metadata(content_of(event.meta)),
+    )
 
 
-def batches(events: Iterable[CloudEvent]) -> Iterator[list[CloudEvent]]:
-    """Events in their order, as many together as one request takes."""
-    batch: list[CloudEvent] = []
-    for event in events:
-        if batch and (len(batch) == BATCH or sum(each.size for each in batch) + event.size > BYTES):
+def message(
+    event: FeedEvent, shown: CloudEvent, source: str, *, keep: Keep | None = None, most: int = 0
+) -> Message:
+    """An event as it is sent; with `keep`, which takes its content where that needs more than `most` bytes.
+
+    Raises:
+        InvalidInput: what is shown is no CloudEvent.
+    """
+    if not isinstance(shown, CloudEvent):
+        raise InvalidInput("mapping", f"must answer a CloudEvent or None, not {type(shown).__name__}")
+    data = shown.data if isinstance(shown.data, bytes) else _json_of(shown.data)
+    head = {"specversion": "1.0", "id": name_of(event), "source": source, **_attributes(shown)}
+    whole = _text(head, _content(data, shown.content_type))
+    if keep is not None and len(whole.encode()) > most:
+        whole = _text(head | {"dataref": keep(data)})
+    return Message(id=name_of(event), source=source, type=shown.type, group=event.stream, text=whole)
+
+
+def batches(messages: Iterable[Message], *, events: int, size: int) -> Iterator[list[Message]]:
+    """Messages in their order, as many together as one request takes: `events`, and `size` bytes."""
+    batch: list[Message] = []
+    held = 0
+    for each in messages:
+        added = each.size
+        if batch and (len(batch) == events or held + added > size):
             yield batch
-            batch = []
-        batch.append(event)
+            batch, held = [], 0
+        batch.append(each)
+        held += added
     if batch:
         yield batch
 
 
-def _head(event: FeedEvent, source: str, id_: str) -> dict[str, Any]:
-    attributes = {
-        "specversion": "1.0",
-        "id": id_,
-        "source": source,
-        "type": event.type,
-        "subject": event.stream,
-        "time": event.timestamp if _TIME.fullmatch(event.timestamp) else None,
+def _place(event: FeedEvent) -> dict[str, Extension]:
+    found = {
         "partitionkey": event.stream,
         # Compared as text, so of one length.
         "sequence": f"{event.index:020d}",
         "correlationid": event.correlation_id,
         "causationid": event.causation_id,
         "tags": ",".join(map(_listed, event.tags)) or None,
+        "user": event.user,
     }
-    return {name: value for name, value in attributes.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _listed(tag: str) -> str:
@@ -109,17 +181,91 @@ def _listed(tag: str) -> str:
     return tag.replace("%", "%25").replace(",", "%2C")
 
 
-def _content(data: bytes) -> str:
+def _versioned(data: bytes) -> tuple[bytes, dict[str, Extension]]:
+    """Data without our mark of their version, and that. Codecs write it first, so the rest stays as it is."""
+    if b'"%b"' % VERSION.encode() not in data:
+        return data, {}
+    if found := _VERSION.match(data):
+        return b"{" + data[found.end() :], {"dataversion": found[1].decode()}
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return data, {}
+    if not isinstance(value, dict) or VERSION not in value:
+        return data, {}
+    version = value.pop(VERSION)
+    return json.dumps_again(value), {"dataversion": f"{version}"}
+
+
+def _metadata(meta: bytes) -> dict[str, Extension]:
+    """Metadata as extensions, and what cannot be one, together, as text."""
+    if not meta:
+        return {}
+    try:
+        told = json.loads(meta)
+    except ValueError:
+        return {f"{_LEFT}base64": base64.b64encode(meta).decode()}
+    if not isinstance(told, dict):
+        return {_LEFT: json.dumps_again(told).decode()}
+    taken = {*_SET, *_DATA, *_OURS, _LEFT}
+    found = {name: each for name, each in told.items() if name not in taken and _is_extension(name, each)}
+    left = {name: each for name, each in told.items() if name not in found}
+    return {**found, **({_LEFT: json.dumps_again(left).decode()} if left else {})}
+
+
+def _is_extension(name: str, value: object) -> bool:
+    """Whether CloudEvents has such an attribute. A boolean is an integer, too."""
+    if not _EXTENSION.fullmatch(name):
+        return False
+    return (
+        not _CONTROLS.search(value)
+        if isinstance(value, str)
+        else type(value) in (bool, int) and value in _INTEGERS
+    )
+
+
+def _attributes(shown: CloudEvent) -> dict[str, Extension]:
+    if not shown.type:
+        raise InvalidInput("type", "must not be empty: what kind of event is it to others?")
+    if shown.time and not _TIME.fullmatch(shown.time):
+        raise InvalidInput("time", "must be a time as RFC 3339 has it, with its offset")
+    for name, value in shown.extensions.items():
+        if name in _SET | _DATA or not _EXTENSION.fullmatch(name):
+            rule = (
+                "must be named by at most 40 small letters and digits, and not as an attribute of CloudEvents"
+            )
+            raise InvalidInput(f"extensions.{name}", rule)
+        if not isinstance(value, str) and not _is_extension(name, value):
+            raise InvalidInput(f"extensions.{name}", "must be text, a boolean or an integer of 32 bits")
+    found = {"type": shown.type, "subject": shown.subject, "time": shown.time}
+    return {name: value for name, value in found.items() if value} | dict(shown.extensions)
+
+
+def _json_of(value: Any) -> bytes:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("data", f"must be bytes or JSON: {error}") from error
+
+
+def _content(data: bytes, content_type: str) -> str:
     """The members that hold it, as JSON: it is written as it was read, for a parser would change it."""
     if not data:
         return ""
+    if _is_json(data, content_type):
+        kind, text = content_type or "application/json", data.removeprefix(json.MARK).decode().strip()
+        return f',"datacontenttype":{json.dumps(kind).decode()},"data":{text}'
+    kind, encoded = content_type or "application/octet-stream", base64.b64encode(data).decode()
+    return f',"datacontenttype":{json.dumps(kind).decode()},"data_base64":"{encoded}"'
+
+
+def _is_json(data: bytes, content_type: str) -> bool:
     try:
         json.loads(data)
     except ValueError:
-        encoded = base64.b64encode(data).decode()
-        return f',"datacontenttype":"application/octet-stream","data_base64":"{encoded}"'
-    return f',"datacontenttype":"application/json","data":{data.removeprefix(json.MARK).decode().strip()}'
+        return False
+    return not content_type or _JSON.search(content_type) is not None
 
 
-def _text(attributes: dict[str, Any], members: str = "") -> str:
+def _text(attributes: Mapping[str, Any], members: str = "") -> str:
     return f"{json.dumps(attributes).decode()[:-1]}{members}}}".translate(_ESCAPED)

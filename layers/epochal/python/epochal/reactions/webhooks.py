@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.reactions.cloudevents import CloudEvent
+from epochal.reactions.cloudevents import Message
 
 KEY_BYTES: Final = (24, 64)
 """Of a key, at least and at most, as the specification has it."""
@@ -48,7 +48,7 @@ def header_value(secret: str) -> str:
     return value
 
 
-def request_id(events: Sequence[CloudEvent]) -> str:
+def request_id(events: Sequence[Message]) -> str:
     """Of the request that sends these events."""
     names = "\n".join(f"{each.source} {each.id}" for each in events)
     return f"msg_{hashlib.sha256(names.encode()).hexdigest()[:32]}"
