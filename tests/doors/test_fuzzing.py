@@ -60,6 +60,7 @@ UNSAID: Final = {
     "must have an offset of at most": "a pattern counts digits",
     "must be a checkpoint of at most": "an integer of 63 bits",
     "must be bodies/ followed by sha256": "two fields that have to agree",
+    "must be what precedes the first -": "a category with - is of tags, or declared",
     "a name stands twice": "parameters of one name",
     "an id stands twice": "events of one id",
     "must be * or": "said, but overlooked: some headers are made up without regard to their pattern",

@@ -309,6 +309,20 @@ def test_aggregates_and_tagged_events_are_in_partitions_of_their_own(api: Api) -
     assert places(read(api, "category=student", 20_000)) == [("student:7", 0, "Enrolled")]
 
 
+def test_a_category_may_be_of_tags_that_are_streams_and_a_declared_type_that_holds_a_hyphen() -> None:
+    api = Api(pages=True)
+    account = aggregate_id("user-account", "1")
+    api.aggregates.append(account, [AggregateEvent(type="Created", data=b"{}")], snapshot=b"{}")
+    api.aggregates.append(
+        aggregate_id("order", "1"), [AggregateEvent(type="Placed", data=b"{}")], snapshot=b"{}"
+    )
+    api.deployment.tagged.append([TaggedEvent(type="Enrolled", data="{}", tags=("student:7", "course:1"))])
+    api.index()
+    assert places(read(api, "category=user-account", 10_000)) == [("user-account-1", 0, "Created")]
+    assert places(read(api, "category=%24tag-course", 30_000)) == [("$tag-course:1", 0, "Enrolled")]
+    assert places(read(api, "category=course", 30_000)) == []
+
+
 @pytest.mark.parametrize("place", ["0@99", "7@0", "7@7"])
 def test_a_checkpoint_beyond_the_end_is_refused(api: Api, place: str) -> None:
     answer = api.call("GET", "/feed/0", query=f"from={place}")

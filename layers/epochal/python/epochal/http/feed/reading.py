@@ -23,11 +23,15 @@ from epochal.http.problems import Problem
 from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters, nothing
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import partitions_of
+from epochal.model.aggregates import UNDECLARED
+from epochal.model.names import TAG_STREAMS
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
 from epochal.store.driver import Meter
 
 TAIL: Final = "tail"
-_CATEGORY: Final = re.compile(r"[A-Za-z0-9_.:~@+=]{1,512}", re.ASCII)
+_CATEGORY: Final = re.compile(rf"({re.escape(TAG_STREAMS)})?[A-Za-z0-9_.:~@+=]{{1,512}}", re.ASCII)
+"""Of streams, and of tags that are streams. A type of aggregates that holds `-` is known by being declared."""
+
 _PARTITION: Final = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
 EVENTS: Final = 4.0
 """Seconds of a request kept for reading events after the waiting and the walking are over."""
@@ -71,8 +75,10 @@ def read_feed(reading: Reading, request: Request) -> Response:
     no_document(request)
     query = QueryParameters(request, ("from", "limit", "data", "wait"), lists=("category",))
     start, categories = query.text("from"), query.texts("category")
-    if not all(map(_CATEGORY.fullmatch, categories)):
-        raise InvalidInput("category", "must be what precedes the first - of stream names")
+    types = reading.feed.types or UNDECLARED
+    if not all(_CATEGORY.fullmatch(each) or each in types for each in categories):
+        rule = "must be what precedes the first - of stream names, a declared type of aggregates, or $tag- and a group"
+        raise InvalidInput("category", rule)
     partition = _partition(request.path["partition"])
     given = None if start == TAIL else parse_checkpoint("0" if start is None else start)
     limit, data = query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT, query.flag("data")
