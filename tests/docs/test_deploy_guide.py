@@ -24,7 +24,7 @@ LINES = [
     for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
 ]
-DOCUMENTS = ["README.md", "docs/deploy.md", "docs/guide/backup.md", "docs/runbook.md"]
+DOCUMENTS = ["README.md", "docs/deploy.md", "docs/first-day.md", "docs/guide/backup.md", "docs/runbook.md"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -20,6 +20,7 @@ poison      index poison list, retry, discard
 stats       stats
 looking     streams, search, trace
 watch       watch
+prove       prove
 completion  completion
 local       local up, down, status
 """

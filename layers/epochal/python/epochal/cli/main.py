@@ -26,6 +26,7 @@ from epochal.cli.local import local
 from epochal.cli.looking import search, streams, trace
 from epochal.cli.new import new
 from epochal.cli.projections import projections
+from epochal.cli.prove import prove
 from epochal.cli.react import parked, react
 from epochal.cli.removal import delete, prune
 from epochal.cli.stats import stats
@@ -83,6 +84,7 @@ for command in (
     console,
     train,
     versions,
+    prove,
     local,
     new,
     tips,

@@ -28,7 +28,16 @@ MEMORY_MB: Final = 1_024
 """A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them
 longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
 
-DEVELOPERS_ONLY: Final = ("cdk", "cli", "console", "contrib", "local", "pytest_plugin.py", "testing")
+DEVELOPERS_ONLY: Final = (
+    "cdk",
+    "cli",
+    "console",
+    "contrib",
+    "local",
+    "proving",
+    "pytest_plugin.py",
+    "testing",
+)
 SOURCES_ONLY: Final = (
     "There is no Python {python} on this machine, so layers have no bytecode: functions take longer to start."
 )

@@ -42,7 +42,7 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
                     "type": "array",
                     "items": {"type": "string", "pattern": r"^[A-Za-z0-9$_.:~@+=-]{1,512}$"},
                     "description": "Only streams of this category; may be given several times. Of tagged events below "
-                    "`/events` it is `$tag-` and the tag's group. Another one with `-` is a declared type of aggregates.",
+                    "`/events` it is `$tag-` and their group; another one with `-` is a declared type of aggregates.",
                 },
             ),
             parameter(

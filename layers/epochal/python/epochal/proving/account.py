@@ -1,0 +1,252 @@
+"""Checks of what is deployed in the account: event source mappings, settings, loops, roles, alarms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from epochal.dynamo.cloudwatch import Metric, measuring
+from epochal.errors import Unavailable
+from epochal.layout.registry import layouts_in
+from epochal.proving.proof import Broken, Check, Proof, Unproven
+from epochal.proving.stacks import Function, asking, functions_of, resolved
+from epochal.settings import setting_of_variable
+
+METRICS_SECONDS: Final = 180.0
+"""CloudWatch has a metric of a function some two minutes later."""
+
+SINCE_SECONDS: Final = 3_600
+
+UNKNOWN: Final = "INSUFFICIENT_DATA"
+"""Of an alarm that has not been evaluated: those of Epochal take missing data for a good sign."""
+
+WOKEN: Final = ("indexer", "notifier")
+SERVING: Final = ("append", "replay", "feed")
+"""Functions that a proof runs; these where it knows the API."""
+
+ITEMS: Final = ("GetItem", "BatchGetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem")
+NEVER: Final = ("DeleteTable", "UpdateTable", "CreateBackup")
+"""What no function may do to any table."""
+
+_OF_HEADS: Final = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
+ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
+    "append": (),
+    "replay": (),
+    "feed": ("GetItem", "Query"),
+    "indexer": _OF_HEADS,
+    "auditor": _OF_HEADS,
+    "reaction": (*_OF_HEADS, "DeleteItem"),
+    "notifier": (),
+}
+"""What each function may do to items of the index; those of other tables the layouts tell."""
+
+
+def mappings(proof: Proof) -> str:
+    """Ask for each mapping of the stacks."""
+    lambda_, wrong, count = proof.client("lambda"), list[str](), 0
+    for stack in proof.stacks:
+        for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
+            with asking("GetEventSourceMapping"):
+                found = lambda_.get_event_source_mapping(UUID=name)
+            count += 1
+            source = found.get("EventSourceArn", "").rpartition(":")[2]
+            if found.get("State") != "Enabled":
+                wrong.append(f"{source} is {found.get('State')}")
+            if "PROBLEM" in (last := str(found.get("LastProcessingResult", ""))):
+                wrong.append(f"{source}: {last}")
+    return _judged(wrong, count, "mappings are enabled")
+
+
+def settings(proof: Proof) -> str:
+    """Compare each function with its template, and its variables with the outputs of the stack of the tables."""
+    told = proof.store.settings
+    wrong, count = list[str](), 0
+    for each in functions_of(proof.stacks, proof.client):
+        count += 1
+        wrong += [f"{each.name}: {what}" for what in _differs_from_template(each)]
+        for name, value in each.environment.items():
+            known = setting_of_variable(name)
+            if known is None or not known.output or not (text := known.text(told.value(known.name))):
+                continue
+            if value != text:
+                wrong.append(f"{each.name}: {name} is {value}, where the stack of the tables tells {text}")
+    return _judged(wrong, count, "functions are as synthesised")
+
+
+def _differs_from_template(each: Function) -> Iterator[str]:
+    wanted = each.synthesised.get("Environment", {}).get("Variables", {})
+    for name in sorted({*wanted, *each.environment}):
+        value = resolved(wanted[name], each.stack) if name in wanted else ""
+        if value is not None and value != each.environment.get(name, ""):
+            yield f"{name} is {each.environment.get(name)!r}, synthesised as {value!r}"
+    for name in ("Timeout", "MemorySize", "Handler", "Runtime"):
+        if name in each.synthesised and each.synthesised[name] != each.deployed.get(name):
+            yield f"{name} is {each.deployed.get(name)}, synthesised as {each.synthesised[name]}"
+
+
+def loops(proof: Proof) -> str:
+    """Ask for the recursion settings of reactions: a long catch-up is a chain of calls, and no loop."""
+    lambda_, wrong, count = proof.client("lambda"), list[str](), 0
+    for each in functions_of(proof.stacks, proof.client):
+        if not each.reaction:
+            continue
+        with asking("GetFunctionRecursionConfig"):
+            found = lambda_.get_function_recursion_config(FunctionName=each.name)["RecursiveLoop"]
+        count += 1
+        if found != "Allow":
+            wrong.append(f"{each.name} says {found}: Lambda ends its catch-ups after some 16 invocations")
+    if not count:
+        raise Unproven("the stage has no reaction")
+    return _judged(wrong, count, "reactions may")
+
+
+def roles(proof: Proof) -> str:
+    """Have IAM evaluate each function's role on each table, with every action on items and some on tables."""
+    iam, wrong, count = proof.client("iam"), list[str](), 0
+    tables = {**proof.store.settings.tables, "index": proof.store.settings.index_table}
+    for each in functions_of(proof.stacks, proof.client):
+        for kind, table in tables.items():
+            may = _may(proof, each.kind, kind)
+            if may is None or not table:
+                continue
+            arn = f"{each.deployed['FunctionArn'].partition(':lambda:')[0]}:dynamodb:"
+            arn += f"{':'.join(each.deployed['FunctionArn'].split(':')[3:5])}:table/{table}"
+            can = _allowed(iam, each.deployed["Role"], arn, proof)
+            count += 1
+            if can - may:
+                wrong.append(
+                    f"{each.name} may {', '.join(sorted(can - may))} on {table}, which it never does"
+                )
+            if may - can:
+                wrong.append(f"{each.name} may not {', '.join(sorted(may - can))} on {table}, which it does")
+    return _judged(wrong, count, "pairs of a role and a table are as they should be, as IAM simulates them")
+
+
+def _may(proof: Proof, function: str, kind: str) -> set[str] | None:
+    """What a function does to the items of a table; None where nothing is known of them."""
+    if function not in ON_INDEX:
+        return None
+    if kind == "index":
+        return set(ON_INDEX[function])
+    accesses = [layout.port for layout in layouts_in(proof.store.settings)]
+    if all(kind != spec.kind for port in accesses for spec in port.tables):
+        return None
+    return {
+        action
+        for port in accesses
+        for access in port.access(proof.store.settings).get(function, ())
+        if access.table.kind == kind and not access.index
+        for action in access.actions
+        if action in ITEMS
+    }
+
+
+def _allowed(iam: Any, role: str, table: str, proof: Proof) -> set[str]:
+    asked = {
+        "PolicySourceArn": role,
+        "ActionNames": [f"dynamodb:{action}" for action in (*ITEMS, *NEVER)],
+        "ResourceArns": [table],
+    }
+    for tries in range(5):
+        try:
+            with asking("SimulatePrincipalPolicy"):
+                results = iam.simulate_principal_policy(**asked)["EvaluationResults"]
+        except Unavailable:  # it takes a few requests a second
+            proof.sleep(2.0**tries)
+            continue
+        return {
+            each["EvalActionName"].partition(":")[2] for each in results if each["EvalDecision"] == "allowed"
+        }
+    raise Unproven("SimulatePrincipalPolicy is throttled")
+
+
+def alarms(proof: Proof) -> str:
+    """Look at the alarms' states, and wait for the metrics that functions which ran must have."""
+    names = [name for stack in proof.stacks for name, _ in stack.of("AWS::CloudWatch::Alarm")]
+    if not names:
+        raise Unproven("the stacks have no alarms")
+    cloudwatch = proof.client("cloudwatch")
+    measure, ran = measuring(cloudwatch), (*WOKEN, *SERVING) if proof.http else WOKEN
+    found = _described(cloudwatch, names)
+    if all(each["StateValue"] == UNKNOWN for each in found) and not any(_always(each, ran) for each in found):
+        raise Unproven(
+            f"none of {len(found)} alarms has been evaluated: the stage is too young, or nothing does that"
+        )
+    silent = {each["AlarmName"]: metric for each in found if (metric := _always(each, ran))}
+    count = len(silent)
+
+    def all_is_known() -> bool:
+        now = time.time()
+        proof.used["metrics"] += len(silent)
+        sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []
+        for name, series in zip(list(silent), sums, strict=True):
+            if series:
+                del silent[name]
+        found[:] = _described(cloudwatch, names)
+        return not silent and all(each["StateValue"] != UNKNOWN for each in found)
+
+    proof.until(all_is_known, METRICS_SECONDS, every=30.0)
+    wrong = [f"{name} is not there" for name in sorted(set(names) - {each["AlarmName"] for each in found})]
+    wrong += [
+        f"{each['AlarmName']} is in {each['StateValue']}" for each in found if each["StateValue"] != "OK"
+    ]
+    wrong += [f"{name} has no data, though its function ran" for name in silent]
+    return _judged(wrong, len(found), f"alarms are OK, and {count} of them must have data and do")
+
+
+def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
+    found = list[Mapping[str, Any]]()
+    for start in range(0, len(names), 100):
+        with asking("DescribeAlarms"):
+            found += cloudwatch.describe_alarms(AlarmNames=names[start : start + 100])["MetricAlarms"]
+    return found
+
+
+def _always(alarm: Mapping[str, Any], ran: Sequence[str]) -> Metric | None:
+    """What an alarm looks at, where every run of a function makes data of it, and the proof has run that."""
+    dimensions = {each["Name"]: each["Value"] for each in alarm.get("Dimensions", ())}
+    name = dimensions.get("FunctionName", "").rpartition("-")[2]
+    if alarm.get("Namespace") != "AWS/Lambda" or name not in ran:
+        return None
+    if alarm["MetricName"] not in ("Errors", "Throttles"):
+        return None
+    return Metric(namespace="AWS/Lambda", name=alarm["MetricName"], dimensions=dimensions)
+
+
+def _judged(wrong: Sequence[str], count: int, what: str) -> str:
+    if wrong:
+        raise Broken("; ".join(wrong))
+    if not count:
+        raise Unproven("the stacks of the stage have none, or are not known: --also names further ones")
+    return f"{count} {what}"
+
+
+ACCOUNT: Final = (
+    Check(
+        name="mappings",
+        claim="every event source mapping is enabled, and its last batch went well",
+        dollars=0.0,
+        tried=mappings,
+    ),
+    Check(
+        name="settings",
+        claim="functions have the settings that were synthesised, and those that the stack of the tables tells",
+        dollars=0.0,
+        tried=settings,
+    ),
+    Check(name="loops", claim="Lambda lets reactions wake themselves up", dollars=0.0, tried=loops),
+    Check(
+        name="roles",
+        claim="each function may do to the tables what its code does, and nothing else",
+        dollars=0.0,
+        tried=roles,
+    ),
+    Check(
+        name="alarms",
+        claim="no alarm is on or without a state, and those on functions that ran have data",
+        dollars=0.02,
+        tried=alarms,
+    ),
+)
+"""In their order: alarms come last, since metrics take minutes."""

@@ -1,0 +1,326 @@
+"""Checks of what a stage stores and tells: appends, the feed, uploads, a long catch-up, quarantine."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from epochal.care.quarantined import PoisonRecord, PoisonRecords
+from epochal.care.status import standings
+from epochal.hosting.function import SPARED
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.layout.registry import source_of
+from epochal.model.events import Event
+from epochal.model.names import TAG_STREAMS
+from epochal.plan.ops import Delete, Put
+from epochal.plan.values import number, text
+from epochal.proving.proof import CATEGORY, Broken, Check, Proof, Unproven
+from epochal.proving.stacks import functions_of
+from epochal.proving.writers import StreamWriter, Writer, writers_of
+from epochal.store.streams import Streams
+
+RACERS: Final = 4
+RACES: Final = 3
+
+FEED_SECONDS: Final = 90.0
+"""For events to come into the feed: usually they do within two seconds, and a first indexer starts cold."""
+
+HOPS: Final = 20
+"""Lambda takes a chain of some 16 calls for a loop."""
+
+EVENTS_A_HOP: Final = 4
+
+REACTION: Final = "proof"
+"""The reaction that a stage proves its catch-ups with: docs/first-day.md has it."""
+
+UPLOAD: Final = 1_000_000
+"""Bytes: more than an item holds."""
+
+
+def store_checks(proof: Proof) -> Iterator[Check]:
+    """The checks of this module, in their order: the feed is asked for what the others appended."""
+    for writer in writers_of(proof):
+        yield Check(
+            name=f"appends: {writer.label}",
+            claim=f"{writer.label}: of {RACERS} writers of one version one wins, a key is one append, and all that was "
+            "acknowledged is read back, once and in order",
+            dollars=0.0005,
+            tried=partial(appends, writer=writer),
+        )
+    for how, read in (("by the library", feed_by_library), ("over HTTP", feed_over_http)):
+        yield Check(
+            name=f"feed {how}",
+            claim=f"each of these events is in the feed, {how}, exactly once and in order",
+            dollars=0.002,
+            tried=partial(feed, read=read),
+        )
+    yield Check(
+        name="uploads",
+        claim="an upload is what was signed, once: other bytes, other conditions and other callers are refused, "
+        "and so is a claim of what was never uploaded",
+        dollars=0.0005,
+        tried=uploads,
+    )
+    yield Check(
+        name="catch-up",
+        claim=f"a reaction catches up over {HOPS} invocations, each of which wakes the next",
+        dollars=0.01,
+        tried=catch_up,
+    )
+
+
+def appends(proof: Proof, *, writer: Writer) -> str:
+    """Append in a row, in races and under a key, and read it all back."""
+    if "HTTP" in writer.label:
+        _check_served(proof, writer)
+    written = proof.written.setdefault(writer.stream, [])
+    proof.removals.append(writer.remove)
+    _append(writer, written, proof.numbers(2), at=writer.at())
+    _append(writer, written, proof.numbers(1), at=writer.at())
+    for _ in range(RACES):
+        at, offers = writer.at(), [proof.numbers(1) for _ in range(RACERS)]
+        with ThreadPoolExecutor(RACERS) as pool:
+            outcomes = list(pool.map(partial(writer.append, at=at), offers))
+        won = [each for each, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
+        written += [each for offer in won for each in offer]
+        if len(won) != 1:
+            raise Broken(f"of {RACERS} writers of one version {len(won)} won")
+    key, numbers = str(uuid.uuid4()), proof.numbers(2)
+    _append(writer, written, numbers, key=key)
+    if (again := writer.append(numbers, key=key)) != "again":
+        raise Broken(f"a repeated key was {again}, where the first append was to be told again")
+    if wrong := differs(written, writer.read()):
+        raise Broken(f"read back, {wrong}")
+    return f"{len(written)} events, {RACES} races of {RACERS}"
+
+
+def _check_served(proof: Proof, writer: Writer) -> None:
+    """An API serves the types of aggregates that its stage declares."""
+    if proof.http is None:
+        raise Unproven("no API is known: --api names it")
+    types = proof.store.settings.aggregate_types
+    if writer.label.startswith("journal") and CATEGORY not in types:
+        raise Unproven(f"the API serves declared types alone: add {CATEGORY} to aggregate_types of the stage")
+
+
+def _append(
+    writer: Writer, written: list[int], numbers: Sequence[int], *, at: Any = None, key: str | None = None
+) -> None:
+    if (outcome := writer.append(numbers, at=at, key=key)) != "made":
+        raise Broken(f"an append that nothing was in the way of was {outcome}")
+    written += numbers
+
+
+def differs(written: Sequence[int], found: Sequence[int]) -> str:
+    """What is wrong with events as they were found, in words; empty where nothing is."""
+    if list(written) == list(found):
+        return ""
+    lost, strange = set(written) - set(found), set(found) - set(written)
+    if lost:
+        return f"{len(lost)} of {len(written)} events are missing"
+    if strange:
+        return f"{len(strange)} events are there that were never acknowledged"
+    if len(found) != len(written):
+        return f"{len(found) - len(written)} events are there more than once"
+    return "the events are not in their order"
+
+
+Read = Callable[[Proof, int, str], "tuple[list[tuple[str, int]], str]"]
+"""What is new in a partition of the feed since a checkpoint: streams and numbers, and how far the partition goes."""
+
+
+def feed(proof: Proof, *, read: Read) -> str:
+    """Follow the feed until it has all that was written."""
+    if not any(proof.written.values()):
+        raise Unproven("nothing was appended")
+    found: dict[str, list[int]] = {stream: [] for stream in proof.written}
+    at = dict[int, str]()
+    began = proof.clock()
+
+    def follow() -> bool:
+        partitions = [each.partition for each in proof.store.feed.partitions()]
+        for partition in partitions:
+            start = at.get(partition, str(proof.starts.get(partition, BEGINNING)))
+            items, at[partition] = read(proof, partition, start)
+            for stream, each in items:
+                found.setdefault(stream.removeprefix(TAG_STREAMS), []).append(each)
+        return all(len(found[stream]) >= len(numbers) for stream, numbers in proof.written.items())
+
+    proof.until(follow, FEED_SECONDS)
+    took = proof.clock() - began
+    follow()  # once more: what comes twice may come later
+    wrong = {stream: differs(proof.written.get(stream, ()), each) for stream, each in found.items()}
+    if told := [f"{stream}: {what}" for stream, what in wrong.items() if what]:
+        raise Broken("; ".join(told))
+    return f"{sum(map(len, found.values()))} events of {len(found)} streams, after {took:.1f} s"
+
+
+def feed_by_library(proof: Proof, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+    """With the caller's own credentials."""
+    found, at, at_tail = list[tuple[str, int]](), parse_checkpoint(start), False
+    while not at_tail:
+        page = proof.store.feed.page(
+            partition, start=at, data=True, predicate=lambda span: proof.marker in span.stream
+        )
+        found += [(item.stream, item.event.json()["n"]) for item in page.items if item.event is not None]
+        at, at_tail = page.next, page.at_tail
+    return found, str(at)
+
+
+def feed_over_http(proof: Proof, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+    """By the function `feed`."""
+    found, at_tail = list[tuple[str, int]](), False
+    named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
+    categories = urlencode([("category", each) for each in named])
+    while not at_tail:
+        answer = proof.call("GET", f"/feed/{partition}?from={start}&data=true&{categories}")
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"GET /feed/{partition} was answered {answer}")
+        items = [item for item in answer.json["items"] if proof.marker in item["stream"]]
+        found += [(item["stream"], item["data"]["n"]) for item in items if "data" in item]
+        start, at_tail = answer.json["next"], answer.json["atTail"]
+    return found, start
+
+
+def uploads(proof: Proof) -> str:
+    """Upload a body, try what must be refused, and append what was uploaded."""
+    unsigned = proof.call("GET", "/health", signed=False)
+    if unsigned.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        raise Broken(f"a request to the API without a signature was answered {unsigned}")
+    _streams(proof)
+    body, other = (os.urandom(UPLOAD) for _ in range(2))
+    url, headers, claim = _signed(proof, body)
+    without = {name: value for name, value in headers.items() if name != "if-none-match"}
+    bare = url.partition("?")[0]
+    tries: tuple[tuple[str, str, Mapping[str, str], bytes, Sequence[int]], ...] = (
+        ("other bytes of that length", url, headers, other, (400, 403, 412)),
+        ("a condition left out", url, without, body, (403,)),
+        ("no signature", bare, headers, body, (403,)),
+        ("the upload", url, headers, body, (200,)),
+        ("the upload once more", url, headers, body, (412,)),
+    )
+    let = list[str]()
+    for what, where, with_, content, expected in tries:
+        answer = proof.call("PUT", where, content, headers=with_)
+        if answer.status not in expected:
+            let.append(f"{what} was answered {answer.status}, not {' or '.join(map(str, expected))}")
+    let += _claims(proof, claim, body)
+    if let:
+        raise Broken("; ".join(let))
+    return f"{UPLOAD:,} bytes; refused: other bytes, another condition, no signature, a second time, a missing body"
+
+
+def _signed(proof: Proof, body: bytes) -> tuple[str, Mapping[str, str], Mapping[str, Any]]:
+    asked = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
+    answer = proof.call("POST", "/bodies", asked)
+    if answer.status != HTTPStatus.CREATED:
+        raise Broken(f"POST /bodies was answered {answer}")
+    return answer.json["url"], answer.json["headers"], answer.json["claim"]
+
+
+def _claims(proof: Proof, claim: Mapping[str, Any], body: bytes) -> Iterator[str]:
+    """What is wrong with appends that claim a body: one that is there, and one that was never uploaded."""
+    stream = proof.name("upload")
+    path = f"/streams/{stream}"
+    missing = _signed(proof, os.urandom(16))[2]
+    refused = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": missing}]})
+    if not HTTPStatus.BAD_REQUEST <= refused.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        yield f"a claim of what was never uploaded was answered {refused}"
+    made = proof.call("POST", f"{path}/events", {"events": [{"type": "Uploaded", "claim": claim}]})
+    if made.status != HTTPStatus.CREATED:
+        yield f"the claim was answered {made}"
+        return
+    proof.removals.append(StreamWriter("", stream, proof.store.streams).remove)
+    proof.left.append(f"an object of {len(body):,} bytes in the bucket, which nothing names any more")
+    (event,) = proof.store.streams.read(stream)
+    if event.content != body:
+        yield "what was uploaded is read back as something else"
+
+
+def catch_up(proof: Proof) -> str:
+    """Give the reaction `proof` work for twenty invocations in one append, so that each is woken by the one before."""
+    functions = functions_of(proof.stacks, proof.client)
+    timeouts = [float(each.deployed["Timeout"]) for each in functions if each.reaction == REACTION]
+    if not timeouts:
+        raise Unproven(f"the stage has no reaction called {REACTION}: docs/first-day.md has it")
+    writer = StreamWriter("", proof.name("catch-up"), _streams(proof))
+    begins = {each.partition: each.tail for each in proof.store.feed.partitions()}
+    work = timeouts[0] * (1 - SPARED)
+    events = [
+        Event.json("Slow", {"n": each, "seconds": round(work / EVENTS_A_HOP, 3)})
+        for each in range(HOPS * EVENTS_A_HOP)
+    ]
+    writer.store.append(writer.stream, events)
+    proof.removals.append(writer.remove)
+    proof.used["seconds of functions"] += round(HOPS * timeouts[0])
+    place: list[tuple[int, Checkpoint]] = []
+
+    def indexed() -> bool:
+        for partition, start in begins.items():
+            for page in proof.store.feed.read(partition, start=start):
+                if any(item.stream == writer.stream for item in page.items):
+                    place.append((partition, page.next))
+                    return True
+        return False
+
+    def caught_up() -> bool:
+        found = standings(proof.store.driver, proof.store.settings.index_table, (REACTION,))
+        return any(
+            each.partition == place[0][0] and any(group.checkpoint >= place[0][1] for group in each.groups)
+            for each in found
+        )
+
+    if not proof.until(indexed, FEED_SECONDS):
+        raise Broken("the feed has not got what was appended")
+    began = proof.clock()
+    if not proof.until(caught_up, 1.5 * HOPS * timeouts[0] + FEED_SECONDS, every=1.0):
+        raise Broken(
+            f"not caught up after {proof.clock() - began:.0f} s: Lambda ends chains of some 16 calls as a loop, unless "
+            "the function says RecursiveLoop: Allow; or the reaction has parked the stream (`epochal parked list`)"
+        )
+    return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
+
+
+def quarantine(proof: Proof) -> str:
+    """Write what looks like a head and is none, see it set aside, and take it out again."""
+    table, bad = _streams(proof).table, proof.name("quarantine")
+    key = {"p": text(bad), "i": number(0)}
+    proof.store.driver.ask(Put(table=table, item={**key, "n": text("no number"), "r": number(0)}))
+    try:
+        records = PoisonRecords(indexer=proof.store.indexer)
+        found: list[PoisonRecord] = []
+
+        def set_aside() -> bool:
+            found[:] = [each for each in records.waiting() if each.image.get("p") == text(bad)]
+            return bool(found)
+
+        if not proof.until(set_aside, FEED_SECONDS):
+            raise Broken("it is not among the records that were set aside (`epochal index poison list`)")
+    finally:
+        proof.store.driver.ask(Delete(table=table, key=key))
+    (record,) = found
+    records.discard(record.source, record.index)
+    proof.left.append(f"record {record.index} of {record.source} in quarantine, given up")
+    return f"{record.source} {record.index}: {record.cause}"
+
+
+def _streams(proof: Proof) -> Streams:
+    if not proof.store.streams.table:
+        raise Unproven("the stage has no table of streams")
+    return proof.store.streams
+
+
+QUARANTINE: Final = Check(
+    name="quarantine",
+    claim="a head that cannot be read is set aside with its cause, and listed",
+    dollars=0.0005,
+    tried=quarantine,
+)
+"""The last check: it sets off the alarm `feed-set-aside`, as it should."""

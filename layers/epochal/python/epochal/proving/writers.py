@@ -1,0 +1,301 @@
+"""One stream of each layout, written and read through the library or over HTTP: so that one check is asked of all.
+
+An event is a number in `{"n": …}`. What a writer expects is opaque: `at` answers it, `append` takes it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final, Literal, Protocol
+
+from epochal.layout.registry import layouts_in
+from epochal.model.aggregates import AggregateEvent, AggregateId
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Undetermined
+from epochal.model.versions import ANY, NO_STREAM
+from epochal.proving.proof import CATEGORY, Broken, Proof
+from epochal.store.aggregates import AggregateAppended, AggregateStore
+from epochal.store.streams import Streams
+from epochal.store.tagged_store import TaggedStore
+
+KIND: Final = "Proved"
+
+_NEW: Final = "*"
+"""Where a stream is that is not there yet."""
+
+Outcome = Literal["made", "again", "refused"]
+"""`again`: a repeat of its key, which wrote nothing."""
+
+
+class Writer(Protocol):
+    """A stream.
+
+    Attributes:
+        label: its layout, and how it is reached.
+        stream: what it is called in the feed.
+    """
+
+    label: str
+    stream: str
+
+    def at(self) -> Any:
+        """Where it is now."""
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:
+        """Append an event for each number; None appends wherever it is."""
+
+    def read(self) -> list[int]:
+        """The numbers of its events, in order."""
+
+    def remove(self) -> str:
+        """Remove it; what is left of it."""
+
+
+def writers_of(proof: Proof) -> Iterator[Writer]:
+    """Of each layout that the stage has, through the library and over HTTP."""
+    store = proof.store
+    for name in (layout.name for layout in layouts_in(store.settings)):
+        library, served = proof.name(f"{name}-library"), proof.name(f"{name}-http")
+        if name in ("pages", "tips"):
+            streams = store.streams if name == "pages" else store.tips
+            path = f"/streams/{served}" if name == "pages" else f"/tips/{served}"
+            deletion = "" if streams.tombstones else "?leaveOpen=true"
+            yield StreamWriter(f"{name} by the library", library, streams)
+            yield NamedOverHttp(f"{name} over HTTP", served, proof, path, deletion=deletion)
+        if name == "journal":
+            path = f"/aggregates/{CATEGORY}/{served.removeprefix(f'{CATEGORY}-')}"
+            yield AggregateWriter(f"{name} by the library", library, store.aggregates)
+            yield NamedOverHttp(f"{name} over HTTP", served, proof, path, {"snapshot": {}})
+        if name in ("pages", "dcb"):
+            tagged: TaggedStore = store.tagged if name == "pages" else store.dcb
+            tag, base = f"{CATEGORY}:{proof.marker}-{name}", "" if name == "pages" else "/dcb"
+            yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", tagged)
+            yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
+
+
+@dataclass
+class StreamWriter:
+    """A named stream."""
+
+    label: str
+    stream: str
+    store: Streams
+
+    def at(self) -> Any:  # noqa: D102  as of `Writer`, and so below
+        found = self.store.load(self.stream, fetch=False)
+        return NO_STREAM if found is None else found.token
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [Event(type=KIND, data=_body(number)) for number in numbers]
+        made = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
+        if isinstance(made, Undetermined):
+            raise Broken(f"{self.stream}: nobody knows whether an append was made")
+        return _outcome(made=isinstance(made, Appended), replayed=getattr(made, "replayed", False))
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [event.json()["n"] for event in self.store.read(self.stream)]
+
+    def remove(self) -> str:  # noqa: D102
+        done = self.store.delete(self.stream, leave_open=not self.store.tombstones)
+        while not done.done:
+            done = self.store.prune(self.stream, done.low_water, unarchived=True) or done
+        return _tombstone(self.stream)
+
+
+@dataclass
+class AggregateWriter:
+    """An aggregate."""
+
+    label: str
+    stream: str
+    store: AggregateStore
+
+    def _id(self) -> AggregateId:
+        return AggregateId(type=CATEGORY, value=self.stream.removeprefix(f"{CATEGORY}-"))
+
+    def at(self) -> Any:  # noqa: D102
+        return self.store.lock(self._id()) or NO_STREAM
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [AggregateEvent(type=KIND, data=_body(number)) for number in numbers]
+        made = self.store.try_append(
+            self._id(), events, snapshot=b"{}", expected=at or ANY, idempotency_key=key
+        )
+        replayed = isinstance(made, AggregateAppended) and made.replayed
+        return _outcome(made=isinstance(made, AggregateAppended), replayed=replayed)
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [json.loads(event.data)["n"] for event in self.store.events_after(self._id(), 0)]
+
+    def remove(self) -> str:  # noqa: D102
+        return _kept(self.stream)
+
+
+@dataclass
+class TaggedWriter:
+    """A tag."""
+
+    label: str
+    stream: str
+    store: TaggedStore
+
+    def _query(self) -> Query:
+        return Query(items=(QueryItem(tags=frozenset({self.stream})),))
+
+    def at(self) -> Any:  # noqa: D102
+        return self.store.read(self._query()).position
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [
+            TaggedEvent(
+                type=KIND, data=_body(number).decode(), tags=(self.stream,), id=_event_id(key, number)
+            )
+            for number in numbers
+        ]
+        made = self.store.try_append(events, fail_if=at and self._query(), after=at)
+        return _outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [json.loads(event.data)["n"] for event in self.store.read(self._query()).events]
+
+    def remove(self) -> str:  # noqa: D102
+        return _kept(self.stream)
+
+
+@dataclass
+class NamedOverHttp:
+    """A named stream or an aggregate, over HTTP.
+
+    Attributes:
+        more: of the document of an append.
+        deletion: the query of its deletion; None where it cannot be deleted.
+    """
+
+    label: str
+    stream: str
+    proof: Proof
+    path: str
+    more: Mapping[str, Any] = field(default_factory=dict)
+    deletion: str | None = None
+
+    def at(self) -> Any:  # noqa: D102
+        answer = self.proof.call("GET", self.path)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return _NEW
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"GET {self.path} was answered {answer}")
+        return answer.headers["etag"]
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [{"type": KIND, "data": {"n": number}} for number in numbers]
+        expected = {} if at is None else {"If-None-Match": "*"} if at == _NEW else {"If-Match": at}
+        headers = expected | ({"Idempotency-Key": key} if key else {})
+        return _posted(self.proof, f"{self.path}/events", {"events": events, **self.more}, headers)
+
+    def read(self) -> list[int]:  # noqa: D102
+        found, start = list[int](), ""
+        while True:
+            answer = self.proof.call("GET", f"{self.path}/events{start}")
+            if answer.status != HTTPStatus.OK:
+                raise Broken(f"GET {self.path}/events was answered {answer}")
+            found += [each["data"]["n"] for each in answer.json["events"]]
+            if answer.json["next"] is None:
+                return found
+            start = f"?from={answer.json['next']}"
+
+    def remove(self) -> str:  # noqa: D102
+        if self.deletion is None:
+            return _kept(self.stream)
+        while True:
+            answer = self.proof.call("DELETE", self.path + self.deletion)
+            if answer.status != HTTPStatus.OK:
+                return f"{self.stream}: all of it: its deletion was answered {answer}"
+            if answer.json["done"]:
+                return _tombstone(self.stream)
+
+
+@dataclass
+class TaggedOverHttp:
+    """A tag, over HTTP."""
+
+    label: str
+    stream: str
+    proof: Proof
+    base: str
+    _query: Mapping[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._query = {"items": [{"tags": [self.stream]}]}
+
+    def _ask(self, method: str, path: str, body: Any) -> Any:
+        answer = self.proof.call(method, f"{self.base}{path}", body)
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"{method} {self.base}{path} was answered {answer}")
+        return answer.json
+
+    def _pages(self) -> Iterator[Any]:
+        body: dict[str, Any] = {"query": self._query}
+        path = "/query" if self.base else "/events/query"
+        while True:
+            page = self._ask("POST", path, body)
+            yield page
+            if page["next"] is None:
+                return
+            body["from"] = page["next"]
+
+    def at(self) -> Any:  # noqa: D102
+        return [page["position"] for page in self._pages()][-1]
+
+    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
+        events = [
+            {"type": KIND, "data": {"n": number}, "tags": [self.stream]}
+            | ({"id": _event_id(key, number)} if key else {})
+            for number in numbers
+        ]
+        condition = {"failIf": self._query, "after": at} if at else {}
+        return _posted(self.proof, f"{self.base}/events", {"events": events, **condition}, {})
+
+    def read(self) -> list[int]:  # noqa: D102
+        return [event["data"]["n"] for page in self._pages() for event in page["events"]]
+
+    def remove(self) -> str:  # noqa: D102
+        return _kept(self.stream)
+
+
+def _body(number: int) -> bytes:
+    return b'{"n":%d}' % number
+
+
+def _tombstone(stream: str) -> str:
+    return f"{stream}: a tombstone, and its entries in the index"
+
+
+def _kept(stream: str) -> str:
+    return f"{stream}: its events, which cannot be deleted, and their entries in the index"
+
+
+def _event_id(key: str | None, number: int) -> str | None:
+    """Repeats of tagged events are known by their ids."""
+    return None if key is None else str(uuid.uuid5(uuid.UUID(key), str(number)))
+
+
+def _outcome(*, made: bool, replayed: bool) -> Outcome:
+    return ("again" if replayed else "made") if made else "refused"
+
+
+def _posted(proof: Proof, path: str, body: Any, headers: Mapping[str, str]) -> Outcome:
+    answer = proof.call("POST", path, body, headers=headers)
+    if answer.status in (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED):
+        return "refused"
+    if answer.status != HTTPStatus.CREATED:
+        raise Broken(f"POST {path} was answered {answer}")
+    capacity = answer.json["capacity"]
+    proof.used.update(
+        {"write units": round(float(capacity["write"])), "read units": round(float(capacity["read"]))}
+    )
+    return _outcome(made=True, replayed=answer.json["replayed"])

@@ -1,0 +1,87 @@
+"""docs/first-day.md: what it has deployed is what is proven with, and its tables name the checks that there are."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from epochal.cli.main import epochal
+from epochal.proving.account import ACCOUNT
+from epochal.proving.proof import CATEGORY
+from epochal.proving.store import QUARANTINE, REACTION, store_checks
+from stacks.stages import stage_from
+from tests.unit.proving.stage import Stage
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "first-day.md").read_text("utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_stage_that_it_declares_is_one_and_has_what_a_proof_asks_for() -> None:
+    (declared,) = blocks("json")
+    stage = stage_from("dev", json.loads(f"{{{declared}}}")["stages"])
+    assert CATEGORY in stage.aggregate_types
+    assert [*stage.reactions] == [REACTION]
+    assert (ROOT / stage.reactions[REACTION].entry / "handler.py").is_file()
+
+
+def test_the_reaction_that_it_shows_is_the_one_of_the_examples() -> None:
+    def reaction(code: str) -> list[str]:
+        (found,) = (each for each in ast.parse(code).body if isinstance(each, ast.FunctionDef))
+        return [ast.unparse(each) for each in (*found.decorator_list, found.body[-1])]
+
+    (shown,) = blocks("python")
+    handler = (ROOT / "examples" / "proof" / "handler.py").read_text()
+    assert reaction(shown) == reaction(handler)
+    assert "handler = lambda_handler(proof)" in handler.splitlines()[-1]
+    assert "`handler = lambda_handler(proof)`" in PAGE
+
+
+def test_its_table_has_each_check_in_its_order() -> None:
+    checks = [*store_checks(Stage().proof()), *ACCOUNT, QUARANTINE]
+    (table,) = re.findall(
+        r"^\| check \| what fails it \|\n\|---\|---\|\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL
+    )
+    rows = [line.split(" | ")[0] for line in table.splitlines()]
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    expected = list(
+        dict.fromkeys("appends: …" if each.name.startswith("appends") else each.name for each in checks)
+    )
+    assert named == expected
+
+
+def test_what_it_says_of_costs_is_what_the_checks_say() -> None:
+    cents = 100 * sum(each.dollars for each in (*store_checks(Stage().proof()), *ACCOUNT, QUARANTINE))
+    assert cents <= 4.05
+    assert "| 2. `epochal prove` | up to 10 minutes | 4 cents at most |" in PAGE
+    assert "for four cents" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_it_names_the_permissions_that_the_checks_ask_for() -> None:
+    code = "".join(
+        (ROOT / "layers/epochal/python/epochal" / each).read_text()
+        for each in ("proving/stacks.py", "proving/account.py", "dynamo/cloudwatch.py")
+    )
+    asked = {
+        *re.findall(r'(?:asking|translated)\("(\w+)"', code),
+    }
+    assert asked >= {"DescribeStacks", "SimulatePrincipalPolicy", "GetMetricData"}
+    assert not {action for action in asked if action not in PAGE}
+
+
+@pytest.mark.parametrize(
+    "line", [each for block in blocks("sh") for each in block.splitlines() if "epochal " in each]
+)
+def test_its_commands_have_the_options_that_it_gives_them(line: str) -> None:
+    words = shlex.split(line, comments=True)
+    (place,) = (number for number, word in enumerate(words) if word in epochal.commands)
+    options = {option for each in epochal.commands[words[place]].params for option in each.opts}
+    assert {word for word in words[place + 1 :] if word.startswith("--")} <= options

@@ -1,0 +1,353 @@
+"""Checks of what is deployed: each passes on an account as it should be, and fails where one thing in it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from epochal.errors import Refused
+from epochal.proving import account as checks
+from epochal.proving.proof import Broken, Check, Proof, Unproven, prove
+from epochal.proving.stacks import Stack, functions_of, resolved, stacks_of
+from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
+from tests.unit.stacks.test_permissions import EXPECTED
+
+FUNCTIONS = ("append", "replay", "feed", "indexer", "notifier", "auditor", "reaction-board")
+ALARM = {"Type": "AWS::CloudWatch::Alarm"}
+WATCHED = ("append", "indexer", "auditor")
+
+
+@dataclass
+class Account:
+    """Stands in for the clients of Lambda, IAM, CloudWatch and CloudFormation. A test changes one thing in it.
+
+    Attributes:
+        configured: what differs from the template, by function.
+        allows: beyond what the matrix says, by function: action and kind of table.
+        data: functions that CloudWatch has metrics of, once so many requests were made.
+    """
+
+    mapping: dict[str, Any] = field(
+        default_factory=lambda: {"State": "Enabled", "LastProcessingResult": "OK"}
+    )
+    configured: dict[str, dict[str, Any]] = field(default_factory=dict)
+    recursion: str = "Allow"
+    allows: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    denies: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    states: dict[str, str] = field(default_factory=dict)
+    data: tuple[str, ...] = WATCHED
+    after: int = 0
+    error: str = ""
+    asked: int = 0
+
+    def client(self, _: str) -> Any:
+        return self
+
+    def _may_fail(self) -> None:
+        if self.error:
+            raise ClientError({"Error": {"Code": self.error, "Message": "no"}}, "Any")
+
+    def get_event_source_mapping(self, UUID: str) -> dict[str, Any]:  # noqa: N803  AWS's names, and so below
+        self._may_fail()
+        return {"EventSourceArn": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{UUID}", **self.mapping}
+
+    def get_function_configuration(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803
+        properties = template(FunctionName.removeprefix("epochal-dev-"))["Properties"]
+        return deployed_as(FunctionName, properties, **self.configured.get(FunctionName, {}))
+
+    def get_function_recursion_config(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803, ARG002
+        self._may_fail()
+        return {"RecursiveLoop": self.recursion}
+
+    def simulate_principal_policy(self, **asked: Any) -> dict[str, Any]:
+        self._may_fail()
+        name = asked["PolicySourceArn"].rpartition("/epochal-dev-")[2]
+        (table,) = asked["ResourceArns"]
+        kind = table.rpartition("/")[2]
+        assert table == f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{kind}"
+        can = EXPECTED["reaction" if name.startswith("reaction") else name] | self.allows.get(name, set())
+        can -= self.denies.get(name, set())
+        verdicts = {True: "allowed", False: "implicitDeny"}
+        return {
+            "EvaluationResults": [
+                {"EvalActionName": action, "EvalDecision": verdicts[(action, kind) in can]}
+                for action in asked["ActionNames"]
+            ]
+        }
+
+    def describe_alarms(self, AlarmNames: list[str]) -> dict[str, Any]:  # noqa: N803
+        return {
+            "MetricAlarms": [
+                {
+                    "AlarmName": name,
+                    "StateValue": self.states.get(name, "OK"),
+                    "Namespace": "AWS/Lambda",
+                    "MetricName": "Errors",
+                    "Dimensions": [{"Name": "FunctionName", "Value": name.removesuffix("-fails")}],
+                }
+                for name in AlarmNames
+                if self.states.get(name) != "gone"
+            ]
+        }
+
+    def get_metric_data(self, MetricDataQueries: Any, **_: Any) -> dict[str, Any]:  # noqa: N803
+        self.asked += 1
+        found = []
+        for each in MetricDataQueries:
+            (dimension,) = each["MetricStat"]["Metric"]["Dimensions"]
+            there = dimension["Value"].rpartition("-")[2] in self.data and self.asked > self.after
+            times = [_Time()] if there else []
+            found.append({"Id": each["Id"], "Timestamps": times, "Values": [0.0] * len(times)})
+        return {"MetricDataResults": found}
+
+
+class _Time:
+    def timestamp(self) -> float:
+        return 60.0
+
+
+def template(name: str) -> dict[str, Any]:
+    variables: dict[str, Any] = {"EPOCHAL_INDEX_TABLE": "index"} if name != "append" else {}
+    if name.startswith("reaction-"):
+        variables |= {"EPOCHAL_REACTION": name.removeprefix("reaction-"), "EPOCHAL_QUEUE": {"Ref": "Queue"}}
+    return function(f"epochal-dev-{name}", **variables)
+
+
+def stacks() -> tuple[Stack, ...]:
+    functions = {name.title().replace("-", ""): template(name) for name in FUNCTIONS}
+    alarms = {f"{name.title()}Fails": ALARM for name in WATCHED}
+    mapping = {"Heads": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {}}}
+    names = {logical: each["Properties"]["FunctionName"] for logical, each in functions.items()}
+    named = {f"{name.title()}Fails": f"epochal-dev-{name}-fails" for name in WATCHED}
+    return (
+        Stack(
+            name="epochal-dev-feed",
+            resources={**functions, **alarms, **mapping},
+            physical={**names, **named, "Heads": "streams", "Queue": "https://sqs/queue"},
+        ),
+    )
+
+
+def proof(account: Account) -> Proof:
+    made = Stage().proof(stacks(), account.client)
+    configured = account.configured.setdefault("epochal-dev-reaction-board", {})
+    variables = dict(template("reaction-board")["Properties"]["Environment"]["Variables"])
+    configured.setdefault("Environment", {"Variables": variables | {"EPOCHAL_QUEUE": "https://sqs/queue"}})
+    return made
+
+
+def variables(name: str, **changed: str) -> dict[str, Any]:
+    """The variables of a function as it is configured, some of them others."""
+    found = {**template(name)["Properties"]["Environment"]["Variables"], **changed}
+    return {f"epochal-dev-{name}": {"Environment": {"Variables": found}}}
+
+
+@pytest.mark.parametrize("check", checks.ACCOUNT, ids=lambda check: check.name)
+def test_an_account_as_it_should_be_passes(check: Check) -> None:
+    assert check.tried(proof(Account()))
+
+
+@pytest.mark.parametrize("check", checks.ACCOUNT, ids=lambda check: check.name)
+def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Check) -> None:
+    with pytest.raises(Unproven):
+        check.tried(Stage().proof())
+
+
+@pytest.mark.parametrize(
+    ("check", "account", "words"),
+    [
+        (checks.mappings, Account(mapping={"State": "Disabled"}), "table/streams is Disabled"),
+        (
+            checks.mappings,
+            Account(mapping={"State": "Enabled", "LastProcessingResult": "PROBLEM: Function call failed"}),
+            "PROBLEM: Function call failed",
+        ),
+        (
+            checks.settings,
+            Account(configured=variables("feed", EPOCHAL_INDEX_TABLE="other")),
+            "epochal-dev-feed: EPOCHAL_INDEX_TABLE is other, where the stack of the tables tells index",
+        ),
+        (
+            checks.settings,
+            Account(configured=variables("append", EPOCHAL_MAX_UPLOAD_BYTES="1")),
+            "EPOCHAL_MAX_UPLOAD_BYTES is '1', synthesised as ''",
+        ),
+        (
+            checks.settings,
+            Account(configured={"epochal-dev-replay": {"Timeout": 3}}),
+            "Timeout is 3, synthesised as 28",
+        ),
+        (
+            checks.settings,
+            Account(
+                configured=variables("reaction-board", EPOCHAL_QUEUE="https://sqs/another"),
+            ),
+            "EPOCHAL_QUEUE is 'https://sqs/another', synthesised as 'https://sqs/queue'",
+        ),
+        (checks.loops, Account(recursion="Terminate"), "reaction-board says Terminate"),
+        (
+            checks.roles,
+            Account(allows={"replay": {("dynamodb:PutItem", "streams")}}),
+            "epochal-dev-replay may PutItem on streams, which it never does",
+        ),
+        (
+            checks.roles,
+            Account(allows={"indexer": {("dynamodb:DeleteTable", "index")}}),
+            "epochal-dev-indexer may DeleteTable on index",
+        ),
+        (
+            checks.roles,
+            Account(
+                denies={"append": {("dynamodb:ConditionCheckItem", "streams"), ("dynamodb:Query", "streams")}}
+            ),
+            "epochal-dev-append may not Query on streams, which it does",
+        ),
+        (checks.alarms, Account(states={"epochal-dev-append-fails": "ALARM"}), "append-fails is in ALARM"),
+        (checks.alarms, Account(states={"epochal-dev-append-fails": "gone"}), "append-fails is not there"),
+        (
+            checks.alarms,
+            Account(states={"epochal-dev-auditor-fails": "INSUFFICIENT_DATA"}),
+            "auditor-fails is in INSUFFICIENT_DATA",
+        ),
+        (
+            checks.alarms,
+            Account(data=("append", "auditor")),
+            "epochal-dev-indexer-fails has no data, though its function ran",
+        ),
+    ],
+)
+def test_one_thing_that_is_not_as_it_should_be_fails(
+    check: Callable[[Proof], str], account: Account, words: str
+) -> None:
+    with pytest.raises(Broken) as broken:
+        check(proof(account))
+    assert words in str(broken.value)
+
+
+def test_metrics_are_waited_for() -> None:
+    account = Account(after=3)
+    assert checks.alarms(proof(account)) == "3 alarms are OK, and 2 of them must have data and do"
+    assert account.asked == 4
+
+
+def test_alarms_that_nothing_evaluates_are_not_proven() -> None:
+    account = Account(states={f"epochal-dev-{name}-fails": "INSUFFICIENT_DATA" for name in WATCHED})
+    made = proof(account)
+    made.stacks = tuple(
+        Stack(name=each.name, resources={"A": ALARM}, physical={"A": "epochal-dev-auditor-fails"})
+        for each in made.stacks
+    )
+    with pytest.raises(Unproven, match="none of 1 alarms has been evaluated"):
+        checks.alarms(made)
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "words"),
+    [
+        ("AccessDenied", "not proven", "these credentials may not"),
+        ("InvalidAction", "not proven", "not offered here"),
+        ("ValidationError", "failed", "ValidationError"),
+    ],
+)
+def test_what_the_caller_may_not_ask_or_nobody_answers_is_not_proven(
+    code: str, verdict: str, words: str
+) -> None:
+    account = Account(error=code)
+    by_name = {each.name: each for each in checks.ACCOUNT}
+    for name in ("mappings", "loops", "roles"):
+        (result,) = prove(proof(account), [by_name[name]], print)
+        assert (result.verdict, words in result.detail) == (verdict, True)
+
+
+@pytest.mark.parametrize("name", sorted(set(EXPECTED) & set(checks.ON_INDEX)))
+def test_what_a_function_may_do_to_the_index_is_what_the_templates_say(name: str) -> None:
+    may = {action.partition(":")[2] for action, on in EXPECTED[name] if on == "index"}
+    assert may & set(checks.ITEMS) == set(checks.ON_INDEX[name])
+
+
+# -------------------------------------------------------------------------------------------------------------- stacks
+
+
+class Formation:
+    """CloudFormation with these stacks, each with one resource."""
+
+    def __init__(self, outputs: Mapping[str, Mapping[str, str]]) -> None:
+        self.outputs = outputs
+
+    def get_paginator(self, operation: str) -> Any:
+        self.operation = operation
+        return self
+
+    def paginate(self, StackName: str = "") -> list[dict[str, Any]]:  # noqa: N803
+        if self.operation == "describe_stacks":
+            return [
+                {
+                    "Stacks": [
+                        {
+                            "StackName": name,
+                            "Outputs": [
+                                {"OutputKey": key, "OutputValue": value} for key, value in each.items()
+                            ],
+                        }
+                    ]
+                }
+                for name, each in self.outputs.items()
+            ]
+        made = {"LogicalResourceId": "One", "PhysicalResourceId": f"{StackName}-one"}
+        return [{"StackResourceSummaries": [made, {"LogicalResourceId": "Failed"}]}]
+
+    def get_template(self, StackName: str) -> dict[str, Any]:  # noqa: N803, ARG002
+        return {"TemplateBody": '{"Resources": {"One": {"Type": "A"}, "Failed": {"Type": "A"}}}'}
+
+
+def test_the_stacks_of_a_stage_are_found_by_the_index_that_one_of_them_holds() -> None:
+    formation = Formation(
+        {
+            "epochal-dev-feed": {},
+            "epochal-dev-store": {"IndexTable": "epochal-dev-index"},
+            "epochal-development-api": {},
+            "shop": {"OrdersIndexTable": "orders-index"},
+            "shop-reactions": {},
+        }
+    )
+    assert [each.name for each in stacks_of(formation, "epochal-dev-index", ())] == [
+        "epochal-dev-store",
+        "epochal-dev-feed",
+    ]
+    assert [each.name for each in stacks_of(formation, "orders-index", ("shop-reactions", "none"))] == [
+        "shop",
+        "shop-reactions",
+    ]
+    assert stacks_of(formation, "nobody-s", ()) == []
+    (found,) = stacks_of(formation, "orders-index", ())
+    assert list(found.of("A")) == [("shop-one", {})]
+
+
+def test_a_stack_that_may_not_be_looked_at_is_said() -> None:
+    class Denied:
+        def get_paginator(self, _: str) -> Any:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DescribeStacks")
+
+    with pytest.raises(Refused):
+        stacks_of(Denied(), "index", ())
+
+
+def test_functions_that_are_not_epochals_are_left_out() -> None:
+    stack = Stack(
+        name="shop",
+        resources={"A": {"Type": "AWS::Lambda::Function", "Properties": {}}, "B": template("feed")},
+        physical={"A": "shop-a", "B": "epochal-dev-feed"},
+    )
+    assert [each.name for each in functions_of([stack], Account().client)] == ["epochal-dev-feed"]
+
+
+def test_values_of_templates_are_resolved_as_far_as_their_stack_tells() -> None:
+    stack = Stack(name="a", physical={"Table": "epochal-dev-index"}, parameters={"Days": "3"})
+    assert resolved({"Ref": "Table"}, stack) == "epochal-dev-index"
+    assert resolved({"Fn::Join": ["-", ["x", {"Ref": "Days"}]]}, stack) == "x-3"
+    assert resolved({"Fn::Join": ["-", ["x", {"Fn::ImportValue": "other"}]]}, stack) is None
+    assert resolved(5, stack) == "5"

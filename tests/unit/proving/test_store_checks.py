@@ -1,0 +1,341 @@
+"""Checks of appends, the feed, uploads, catch-ups and quarantine: each passes where all is well, and fails where the
+thing that it claims is broken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from epochal.dynamo.signed_http import Answer
+from epochal.proving import store as checks
+from epochal.proving.proof import CATEGORY, Broken, Proof, Unproven, prove
+from epochal.proving.stacks import Stack
+from epochal.proving.writers import Outcome, StreamWriter, Writer, writers_of
+from epochal.reactions.group_member import Member
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
+from tests.unit.proving.stage import Stage, deployed_as, function
+
+LABELS = [each.label for each in writers_of(Stage().proof())]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def writer(proof: Proof, label: str) -> Writer:
+    return next(each for each in writers_of(proof) if each.label == label)
+
+
+def stream_writer(proof: Proof) -> StreamWriter:
+    found = writer(proof, "pages by the library")
+    assert isinstance(found, StreamWriter)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- appends
+
+
+def test_every_layout_is_written_by_the_library_and_over_http() -> None:
+    assert sorted(LABELS) == sorted(
+        f"{what} {how}"
+        for what in ("pages", "tips", "journal", "tags in pages", "tags in dcb")
+        for how in ("by the library", "over HTTP")
+    )
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_appends_hold_in_memory_and_what_was_acknowledged_is_told(stage: Stage, label: str) -> None:
+    proof = stage.proof()
+    each = writer(proof, label)
+    assert checks.appends(proof, writer=each) == "8 events, 3 races of 4"
+    assert proof.written[each.stream] == each.read()
+
+
+class Double(StreamWriter):
+    """A key is forgotten: its repeat is another append."""
+
+    def append(self, numbers: Any, *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: ARG002  that is what is broken
+        return super().append(numbers, at=at)
+
+
+class Blind(StreamWriter):
+    """Whatever a writer expects is ignored."""
+
+    def append(self, numbers: Any, *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: ARG002
+        return super().append(numbers, key=key)
+
+
+class Lying(StreamWriter):
+    """A repeat is told as one, and is written all the same."""
+
+    def append(self, numbers: Any, *, at: Any = None, key: str | None = None) -> Outcome:
+        made = super().append(numbers, at=at)
+        again = key is not None and len(self.read()) != len({*self.read()})
+        return "again" if again else made
+
+
+class Losing(StreamWriter):
+    """The last event is acknowledged, and gone."""
+
+    def read(self) -> list[int]:
+        return super().read()[:-1]
+
+
+class Reversed(StreamWriter):
+    def read(self) -> list[int]:
+        return super().read()[::-1]
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (Double, "a repeated key was made"),
+        (Blind, "of 4 writers of one version 4 won"),
+        (Lying, "read back, 2 events are there more than once"),
+        (Losing, "read back, 1 of 8 events are missing"),
+        (Reversed, "read back, the events are not in their order"),
+    ],
+)
+def test_appends_fail_where_a_promise_is_broken(stage: Stage, broken: type[StreamWriter], words: str) -> None:
+    proof = stage.proof()
+    whole = stream_writer(proof)
+    with pytest.raises(Broken, match=words):
+        checks.appends(proof, writer=broken(whole.label, whole.stream, whole.store))
+
+
+def test_an_api_that_does_not_serve_the_type_of_aggregates_proves_nothing_of_them() -> None:
+    stage = Stage()
+    stage.api.types = ("order",)
+    proof = stage.proof()
+    with pytest.raises(Unproven, match="add EpochalProof to aggregate_types"):
+        checks.appends(proof, writer=writer(proof, "journal over HTTP"))
+
+
+def test_without_an_api_nothing_is_proven_over_http(stage: Stage) -> None:
+    proof = replace(stage.proof(), http=None)
+    with pytest.raises(Unproven, match="--api"):
+        checks.appends(proof, writer=writer(proof, "pages over HTTP"))
+    with pytest.raises(Unproven, match="--api"):
+        checks.uploads(proof)
+
+
+# ---------------------------------------------------------------------------------------------------------------- feed
+
+READS = [checks.feed_by_library, checks.feed_over_http]
+
+
+def written(stage: Stage) -> Proof:
+    """A proof that has written to two streams and a tag."""
+    proof = stage.proof()
+    for label in ("pages by the library", "tips by the library", "tags in pages by the library"):
+        checks.appends(proof, writer=writer(proof, label))
+    return proof
+
+
+@pytest.mark.parametrize("read", READS)
+def test_the_feed_has_everything_once_and_in_order(stage: Stage, read: checks.Read) -> None:
+    proof = written(stage)
+    assert checks.feed(proof, read=read).startswith("24 events of 3 streams")
+
+
+@pytest.mark.parametrize("read", READS)
+def test_an_event_that_never_comes_is_missed(stage: Stage, read: checks.Read) -> None:
+    proof = written(stage)
+    stage.sleep(0)
+    stage.indexes = False
+    late = stream_writer(proof)
+    proof.written[late.stream] += (numbers := proof.numbers(1))
+    late.append(numbers)
+    with pytest.raises(Broken, match="pages-library: 1 of 9 events are missing"):
+        checks.feed(proof, read=read)
+    assert stage.now >= checks.FEED_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda items: items[:-1], "1 of 8 events are missing"),
+        (lambda items: [*items, items[-1]], "1 events are there more than once"),
+        (lambda items: [items[1], items[0], *items[2:]], "not in their order"),
+        (lambda items: [*items, (items[0][0], 99)], "never acknowledged"),
+        (lambda items: [*items, ("EpochalProof-m1-of-nobody", 1)], "of-nobody: 1 events are there"),
+    ],
+)
+def test_a_feed_that_loses_doubles_or_disorders_fails(
+    stage: Stage, change: Callable[[Any], Any], words: str
+) -> None:
+    proof = stage.proof()
+    checks.appends(proof, writer=stream_writer(proof))
+
+    def read(of: Proof, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+        items, at = checks.feed_by_library(of, partition, start)
+        return (change(items) if items else items), at
+
+    with pytest.raises(Broken, match=words):
+        checks.feed(proof, read=read)
+
+
+def test_a_feed_of_nothing_is_not_proven(stage: Stage) -> None:
+    with pytest.raises(Unproven, match="nothing was appended"):
+        checks.feed(stage.proof(), read=checks.feed_by_library)
+
+
+# ------------------------------------------------------------------------------------------------------------- uploads
+
+
+class Bucket:
+    """The API, with S3 behind it as far as an upload goes. What a test names in `lets` is not refused."""
+
+    def __init__(self, stage: Stage, lets: str = "") -> None:
+        self.stage, self.lets = stage, lets
+        self.objects = stage.api.bodies.objects
+        self.body = b""
+
+    def __call__(self, method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        if "://" in path:
+            return Answer(status=self.put(path, body, more["headers"]), headers={}, content=b"")
+        if more.get("signed") is False:
+            return Answer(status=200 if self.lets == "api" else 403, headers={}, content=b"{}")
+        found = self.stage.http(method, path, body, **more)
+        if path == "/bodies":
+            signed = json.loads(found.content)
+            signed["headers"]["if-none-match"] = "*"
+            return replace(found, content=json.dumps(signed).encode())
+        if self.lets == "missing" and 400 <= found.status < 500:
+            return replace(found, status=201)
+        return found
+
+    def put(self, url: str, body: bytes, headers: dict[str, str]) -> int:
+        address = urlsplit(url)
+        key = address.path.removeprefix("/")
+        if not address.query:
+            return 200 if self.lets == "unsigned" else 403
+        if "if-none-match" not in headers:
+            return 200 if self.lets == "condition" else 403
+        if not key.endswith(hashlib.sha256(body).hexdigest()):
+            return 200 if self.lets == "digest" else 400
+        if key in self.objects:
+            return 200 if self.lets == "again" else 412
+        self.objects[key] = body
+        return 200
+
+
+def test_an_upload_is_let_through_once_and_claimed(stage: Stage) -> None:
+    proof = replace(stage.proof(), http=Bucket(stage))
+    assert checks.uploads(proof).startswith("1,000,000 bytes")
+    assert proof.left == ["an object of 1,000,000 bytes in the bucket, which nothing names any more"]
+
+
+@pytest.mark.parametrize(
+    ("lets", "words"),
+    [
+        ("api", "without a signature was answered 200"),
+        ("digest", "other bytes of that length was answered 200"),
+        ("condition", "a condition left out was answered 200"),
+        ("unsigned", "no signature was answered 200"),
+        ("again", "the upload once more was answered 200, not 412"),
+        ("missing", "a claim of what was never uploaded was answered 201"),
+    ],
+)
+def test_an_upload_that_should_be_refused_and_is_not_fails(stage: Stage, lets: str, words: str) -> None:
+    proof = replace(stage.proof(), http=Bucket(stage, lets))
+    with pytest.raises(Broken, match=words):
+        checks.uploads(proof)
+
+
+def test_an_upload_that_is_read_back_as_something_else_fails(stage: Stage) -> None:
+    class Spoiling(Bucket):
+        def put(self, url: str, body: bytes, headers: dict[str, str]) -> int:
+            status = super().put(url, body, headers)
+            if status == 200:
+                key = urlsplit(url).path.removeprefix("/")
+                self.objects[key] = bytes(len(body))
+            return status
+
+    proof = replace(stage.proof(), http=Spoiling(stage))
+    result = prove(proof, [each for each in checks.store_checks(proof) if each.name == "uploads"], print)
+    assert result[0].verdict == "failed"
+
+
+# ------------------------------------------------------------------------------------------------------------ catch-up
+
+
+class Reacting:
+    """A stage whose reaction `proof` runs whenever the proof sleeps: so many events, and then the next invocation.
+
+    Attributes:
+        hops: invocations after which Lambda takes the chain for a loop.
+    """
+
+    def __init__(self, *, hops: float = float("inf")) -> None:
+        self.stage, self.hops = Stage(), hops
+        self.runs, self.given = 0, 0
+        template = function("epochal-dev-reaction-proof", EPOCHAL_REACTION="proof")
+        physical = {"Proof": "epochal-dev-reaction-proof"}
+        self.stack = Stack(name="epochal-dev-reactions", resources={"Proof": template}, physical=physical)
+        reaction = Reaction(
+            name="proof", handler=self.handle, categories=frozenset({CATEGORY}), max_events=1, attempts=1
+        )
+        reader = self.stage.api.deployment.feed
+        driver = replace(reader.driver, clock=lambda: float(self.given))
+        self.reactor = Reactor(member=Member(reaction=reaction, reader=reader.on(driver)))
+
+    def handle(self, delivery: Delivery) -> None:
+        self.given += len(delivery.events)
+
+    def get_function_configuration(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803  Lambda's name
+        return deployed_as(FunctionName, self.stack.resources["Proof"]["Properties"], Timeout=10)
+
+    def proof(self) -> Proof:
+        proof = self.stage.proof((self.stack,), lambda _: self)
+        return replace(proof, sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.stage.sleep(seconds)
+        if self.runs < self.hops:
+            self.runs += 1
+            for each in self.reactor.member.reader.partitions():
+                self.reactor.run(each.partition, seconds=checks.EVENTS_A_HOP)
+
+
+def test_a_reaction_is_seen_to_catch_up_over_twenty_invocations() -> None:
+    reacting = Reacting()
+    assert checks.catch_up(reacting.proof()).startswith("80 events, 20 invocations or more")
+    assert (reacting.given, reacting.runs >= 20) == (80, True)
+
+
+def test_a_chain_that_lambda_ends_after_sixteen_calls_is_noticed() -> None:
+    with pytest.raises(Broken, match="Lambda ends chains of some 16 calls as a loop"):
+        checks.catch_up(Reacting(hops=16).proof())
+
+
+def test_a_stage_without_the_reaction_proves_no_catch_up(stage: Stage) -> None:
+    with pytest.raises(Unproven, match="no reaction called proof"):
+        checks.catch_up(stage.proof())
+
+
+# ---------------------------------------------------------------------------------------------------------- quarantine
+
+
+def test_a_bad_head_is_set_aside_and_taken_out_again(stage: Stage) -> None:
+    proof = stage.proof()
+    assert checks.quarantine(proof).startswith("pages 0: CorruptData")
+    assert list(stage.api.tables.items("streams")) == []
+    assert proof.left == ["record 0 of pages in quarantine, given up"]
+
+
+def test_an_indexer_that_sets_nothing_aside_fails_and_the_bad_head_is_taken_out(stage: Stage) -> None:
+    proof = stage.proof()
+    stage.indexes = False
+    with pytest.raises(Broken, match="not among the records that were set aside"):
+        checks.quarantine(proof)
+    assert list(stage.api.tables.items("streams")) == []
