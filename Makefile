@@ -17,17 +17,20 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 # Handed on to the demo: make demo DAYS=7, make demo VIA=library DAYS=365, make demo KEEP=1
 export DAYS VIA KEEP
 
-# Of the load: make load MINUTES=10
-export MINUTES
+# Of the load: make load MINUTES=10, make load STACK=epochal-dev-store
+export MINUTES STACK
+
+# Of the contract: make contract PLACE=aws REGION=eu-west-1 YES=1
+export PLACE REGION YES ONLY
 
 # Of the simulation: make simulate SEEDS=100000, make simulate WORLD=streams SEED=17
 SEEDS ?= 10000
 
 # Programs that pip cannot bring. Java runs DynamoDB Local, which only tests and benchmarks ask.
 NEEDED := node npm
-test bench proof: NEEDED := node npm java
+test bench proof contract: NEEDED := node npm java
 
-.PHONY: help setup check test lint format demo docs pictures dist bench load simulate proof audit synth lock clean
+.PHONY: help setup check test lint format demo docs pictures dist bench contract load simulate proof audit synth lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -87,6 +90,9 @@ dist: tested ## what other projects install, and a release publishes: wheel and 
 
 bench: tested $(VENV)/.dynamodb-local ## measure cost and speed against their bounds
 	$(BIN)/python -m bench
+
+contract: tested $(VENV)/.dynamodb-local ## what is asked of DynamoDB, tried on it: PLACE=aws REGION=eu-west-1, or PLACE=local
+	@$(BIN)/python -m tests.contract
 
 load: tested ## mixed load on a deployment to the embedded AWS, verified to the byte (MINUTES=10)
 	@$(BIN)/python -m bench.load

@@ -1,7 +1,8 @@
 """Fixtures for every kind of test, and what holds for all of them.
 
 - A folder tells what its tests need (`tests/support/kinds.py`), and each test is marked with it.
-- Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported.
+- Nothing reaches a real account: credentials, region and configuration files are made up before anything is imported;
+  but for `make contract PLACE=aws`, which asks first.
 - Unit tests open no sockets.
 - DynamoDB Local, the embedded AWS and its deployment start once per process, when the first test asks for them, and
   stop with it. A test is marked by what it asks for, so `-m "not deploy"` is enough to leave out what needs Node.
@@ -27,6 +28,7 @@ from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.places import Places
+from tests.support import contract_run
 from tests.support.examples import CHECK, TEST
 from tests.support.ids import refuse_ids_that_differ
 from tests.support.kinds import KINDS, mark_by_folder
@@ -55,6 +57,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for kind in KINDS:
         config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if contract_run.REGION:  # `make contract PLACE=aws`: the caller's own account is what is meant
+        os.environ["AWS_DEFAULT_REGION"] = contract_run.REGION
+        return
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ.update(
@@ -112,7 +117,7 @@ def _no_client_keeps_the_account_of_a_test(monkeypatch: pytest.MonkeyPatch) -> I
     """One session makes all clients of a process, and keeps the credentials that it met first."""
     yield
     # Asked before the patch is undone, which is why the patch is an argument.
-    if os.environ.get("AWS_ACCESS_KEY_ID") != KEY:
+    if os.environ.get("AWS_ACCESS_KEY_ID") != KEY and not contract_run.REGION:
         SESSION.cache_clear()
 
 
@@ -125,6 +130,9 @@ def places() -> Places:
 @pytest.fixture(scope="session")
 def ddbl(places: Places) -> Iterator[Endpoint]:
     """DynamoDB Local, shared by the whole session: tests keep apart by the names of their tables."""
+    if (given := contract_run.endpoint()) is not None:
+        yield given
+        return
     server = dynamodb_local.start(places)
     yield dynamodb_local.endpoint(server)
     processes.stop(server)

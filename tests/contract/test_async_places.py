@@ -15,7 +15,6 @@ from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.layout.tables import PROJECTION_STATES, READ_MODELS
-from epochal.local.endpoint import KEY, SECRET
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.tagged_results import TaggedAppended
 from epochal.reactions.group_member import Member
@@ -38,10 +37,7 @@ def count(documents: Documents, event: FeedEvent) -> None:
 @pytest.mark.proof
 def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a_read_model(
     deployed: Deployment,  # noqa: F811  the fixture
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     settings, endpoint = deployed.settings, deployed.tables.endpoint
 
     def place() -> AsyncPlace:
@@ -99,10 +95,8 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
 
 
 def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
-    ddbl_tables: Tables, monkeypatch: pytest.MonkeyPatch
+    ddbl_tables: Tables,
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     endpoint = ddbl_tables.endpoint
     streams, events, tags, states, keys = map(
         ddbl_tables.create, (STREAMS, EVENTS, TAGS, PROJECTION_STATES, SUBJECT_KEYS)

@@ -9,13 +9,11 @@ from itertools import count
 import pytest
 
 from epochal.aio.place import AsyncPlace
-from epochal.dynamo.tables import create_table
 from epochal.layout.tips.tables import TIPS
-from epochal.local.endpoint import KEY, SECRET, Endpoint
+from epochal.local.endpoint import Endpoint
 from tests.contract.places import Looped, Place
 from tests.contract.test_streams import *  # noqa: F403  each of its tests is collected here, too
-
-TABLE = "contract-async"
+from tests.support.tables import make
 
 _partitions = count()
 
@@ -23,14 +21,12 @@ _partitions = count()
 @pytest.fixture(scope="module")
 def looped(ddbl: Endpoint) -> Iterator[Looped]:
     """A store on DynamoDB Local that is asked through aiohttp, and the event loop that it belongs to."""
-    create_table(ddbl.client("dynamodb"), TABLE, TIPS)
-    with pytest.MonkeyPatch.context() as environment, asyncio.Runner() as runner:
-        environment.setenv("AWS_ACCESS_KEY_ID", KEY)
-        environment.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    table = make(ddbl.client("dynamodb"), TIPS)
+    with asyncio.Runner() as runner:
         opened = AsyncPlace(endpoint=ddbl.url, region=ddbl.region)
         runner.run(opened.__aenter__())
-        execute = opened.open_streams(TABLE).store.driver.execute
-        yield Looped(store="ddbl", execute=execute, table=TABLE, partition="", runner=runner)
+        execute = opened.open_streams(table).store.driver.execute
+        yield Looped(store="ddbl", execute=execute, table=table, partition="", runner=runner)
         runner.run(opened.__aexit__())
 
 

@@ -7,23 +7,31 @@ from functools import cache, cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import boto3
 from botocore.config import Config
 from botocore.credentials import Credentials
 
 from epochal.dynamo.carriers.session import SessionCarrier
-from epochal.dynamo.clients import dynamodb_client
+from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.tables import TableSpec
+from tests.support.contract_run import MOST_UNITS, PREFIX, Account
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
 def light(endpoint: Endpoint) -> SessionCarrier:
-    """The light carrier to a stand-in."""
-    return SessionCarrier(url=endpoint.url, region=endpoint.region, credentials=Credentials(KEY, SECRET))
+    """The light carrier to a stand-in, or to an account."""
+    known = credentials() if isinstance(endpoint, Account) else Credentials(KEY, SECRET)
+    return SessionCarrier(url=endpoint.url, region=endpoint.region, credentials=known)
+
+
+def make(client: DynamoDBClient, spec: TableSpec, name: str = "") -> str:
+    """The name of a new, empty table; in a run of `make contract` it is that run's, and bounded."""
+    name = name or f"{PREFIX}{spec.kind}-{uuid.uuid4().hex[:12]}"
+    create_table(client, name, spec, most=MOST_UNITS if PREFIX else None)
+    return name
 
 
 class Tables:
@@ -41,10 +49,8 @@ class Tables:
 
     def create(self, spec: TableSpec) -> str:
         """The name of a new, empty table."""
-        name = f"{spec.kind}-{uuid.uuid4().hex[:12]}"
-        create_table(self._patient, name, spec)
-        self._names.append(name)
-        return name
+        self._names.append(make(self._patient, spec))
+        return self._names[-1]
 
     def __enter__(self) -> Self:
         return self
@@ -64,11 +70,7 @@ def _patient_client(endpoint: Endpoint) -> DynamoDBClient:
 
     One for each stand-in: making a client takes as long as making a table.
     """
-    return boto3.client(
-        "dynamodb",
-        endpoint_url=endpoint.url,
-        region_name=endpoint.region,
-        aws_access_key_id=KEY,
-        aws_secret_access_key=SECRET,
-        config=Config(read_timeout=60, retries={"total_max_attempts": 1}),
+    client: DynamoDBClient = endpoint.client(
+        "dynamodb", config=Config(read_timeout=60, retries={"total_max_attempts": 10 if PREFIX else 1})
     )
+    return client

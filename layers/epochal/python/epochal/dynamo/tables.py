@@ -10,16 +10,22 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-def create_table(client: DynamoDBClient, name: str, spec: TableSpec) -> None:
-    """Create a table on demand and wait until it can be used. Raises boto's error where it exists."""
+def create_table(client: DynamoDBClient, name: str, spec: TableSpec, *, most: int | None = None) -> None:
+    """Create a table on demand and wait until it can be used. Raises boto's error where it exists.
+
+    `most` is a ceiling of its read and of its write units a second, and of those of each index.
+    """
+    ceiling = {"MaxReadRequestUnits": most, "MaxWriteRequestUnits": most}
+    bound: dict[str, Any] = {} if most is None else {"OnDemandThroughput": ceiling}
     request: dict[str, Any] = {
         "TableName": name,
         "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": _schema(spec.partition, spec.sort),
         "AttributeDefinitions": _definitions(spec),
+        **bound,
     }
     if spec.indexes:
-        request["GlobalSecondaryIndexes"] = [_index(index) for index in spec.indexes]
+        request["GlobalSecondaryIndexes"] = [{**_index(index), **bound} for index in spec.indexes]
     if spec.stream:
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
     made = client.create_table(**request)["TableDescription"]
