@@ -36,7 +36,7 @@ def deployment(app: App, sources: Sources) -> None:
     told = app.node.try_get_context
     said = {name: told(name) for name in ALSO_CONTEXT}
     stage = fitted(stage_from(told("stage"), told("stages"), said), target)
-    _stacks(app, stage, target, code_of(sources, target), sources.root)
+    _stacks(app, stage, target, code_of(sources, target, sdk=stage.boto3 == "tested"), sources.root)
     _tag(app, stage)
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-PINS: Final = (_ROOT / "constraints.txt", _ROOT / "layers" / "vendor" / "requirements.txt")
+_VENDOR: Final = _ROOT / "layers" / "vendor"
+PINS: Final = (_ROOT / "constraints.txt", _VENDOR / "requirements.txt", _VENDOR / "boto3.txt")
 
 FOUND: Final = 1
 UNREACHABLE: Final = 75

@@ -22,7 +22,8 @@ LIBRARY = ROOT / "layers" / "epochal" / "python"
 
 LAMBDAS = [path for path in (ROOT / "lambdas").rglob("*") if path.is_file() and path.suffix == ".py"]
 SHIPPED = {f"epochal/cdk/shipped/{path.relative_to(ROOT)}": path for path in LAMBDAS} | {
-    "epochal/cdk/shipped/layers/vendor/requirements.txt": ROOT / "layers" / "vendor" / "requirements.txt"
+    f"epochal/cdk/shipped/layers/vendor/{name}.txt": ROOT / "layers" / "vendor" / f"{name}.txt"
+    for name in ("requirements", "boto3")
 }
 
 MEGABYTES = 25

@@ -146,12 +146,20 @@ def sources_in(place: Path) -> Sources:
         return folder
 
     @cache
+    def sdk(platform: Platform) -> Path:
+        folder = place / f"sdk-{platform.name}"
+        (folder / "python").mkdir(parents=True, exist_ok=True)
+        (folder / "python" / "boto3.py").write_text("")
+        return folder
+
+    @cache
     def library(python: str) -> Path:
         return prepared(place / "epochal", python, place / "layers")
 
     return Sources(
         library=library,
         vendor=vendor,
+        sdk=sdk,
         packages=lambda _, platform: vendor(platform),
         lambdas=place / "lambdas",
         root=place,

@@ -21,6 +21,7 @@ ASKED: dict[str, Any] = {
     "account": OURS,
     "region": HERE,
     "alarm_topic": TOPIC,
+    "boto3": "tested",
     "domain_name": "events.shop.example",
     "domain_certificate": CERTIFICATE,
     "log_kms_key": KEY,
@@ -106,6 +107,18 @@ def test_every_log_has_the_key_that_was_named_and_none_without(
     assert {each["KmsKeyId"] for each in logs} == {KEY}
     plain = [each for each in synthesise("prod").resources() if each["Type"] == "AWS::Logs::LogGroup"]
     assert not [each for each in plain if "KmsKeyId" in each["Properties"]]
+
+
+def test_every_function_has_the_boto3_that_was_tested_where_the_stage_wants_it_and_else_the_runtimes(
+    deployed: Deployment, synthesise: Synthesise
+) -> None:
+    for kind in ("api", "feed", "reactions"):
+        (layer,) = [each for each in deployed.of_type(kind, "AWS::Lambda::LayerVersion") if "Sdk" in each]
+        for function in deployed.of_type(kind, "AWS::Lambda::Function").values():
+            assert {"Ref": layer} in function["Properties"]["Layers"]
+    assert not [
+        each for each in synthesise("prod").of_type("api", "AWS::Lambda::LayerVersion") if "Sdk" in each
+    ]
 
 
 def test_the_gateway_has_a_name_and_says_where_dns_is_to_lead(deployed: Deployment) -> None:

@@ -42,6 +42,7 @@ for outdir, context in zip(asked[::2], asked[1::2], strict=True):
     deployment(app, Sources(
         library=lambda python: prepared(Path(library), python, Path(cache)),
         vendor=lambda platform: Path(vendor),
+        sdk=lambda platform: Path(vendor),
         packages=lambda requirements, platform: Path(vendor),
         lambdas=Path(lambdas),
         root=Path.cwd(),

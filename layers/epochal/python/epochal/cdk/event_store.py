@@ -98,7 +98,7 @@ class EventStore(Store):
         target = target_told(os.environ)
         name = _made_of(scope, id_) if name is None else name
         stage = _stage(name, preset, target, {**options, **({"api": api} if api else {})})
-        super().__init__(scope, id_, stage=stage, code=_code(python, architecture, target))
+        super().__init__(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
         layers, outputs = self.layers(self), whose(self, id_)
         storage = Storage(Construct(self, "Store"), stage=stage, outputs=outputs)
         self._stores: Final = storage.stores
@@ -150,7 +150,7 @@ class EventStore(Store):
         """
         target = target_told(os.environ)
         stage = fitted(stage_of(name, preset, options), target)
-        return Store(scope, id_, stage=stage, code=_code(python, architecture, target))
+        return Store(scope, id_, stage=stage, code=_code(stage, python, architecture, target))
 
     def stores(self, scope: Construct) -> Stores:
         """Tables and bucket as a construct in `scope` refers to them: in another stack, by their names."""
@@ -189,8 +189,12 @@ def _made_of(scope: Construct, id_: str) -> str:
     return f"{plain[: NAME_LENGTH - _DIGEST - 1].rstrip('-')}-{digest}"
 
 
-def _code(python: str, architecture: lambda_.Architecture | None, target: Target) -> MakeCode:
+def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, target: Target) -> MakeCode:
     known_python("EventStore.python", python)
     return lambda other, processor: code_of(
-        Sources.shipped(), target, python=other or python, processor=processor or architecture
+        Sources.shipped(),
+        target,
+        python=other or python,
+        processor=processor or architecture,
+        sdk=stage.boto3 == "tested",
     )

@@ -109,6 +109,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "retain": a_flag,
         "deletion_protection": a_flag,
         "recovery_days": a_number(0, 35),
+        "boto3": one_of("runtime", "tested"),
         "billing": one_of("on-demand", "provisioned"),
         "min_read_units": a_number(1, 40_000),
         "min_write_units": a_number(1, 40_000),

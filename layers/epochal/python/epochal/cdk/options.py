@@ -27,6 +27,7 @@ class StoreOptions(TypedDict, total=False):
     alarm_topic: str | sns.ITopic
     archive: bool
     billing: Literal["on-demand", "provisioned"]
+    boto3: Literal["runtime", "tested"]
     burst: int
     carrier: Literal["light", "boto3"]
     consistent_reads: bool

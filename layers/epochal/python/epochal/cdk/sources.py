@@ -24,6 +24,9 @@ from epochal.cdk.targets import Target, architecture, wheels
 from epochal.local.places import user_cache
 from epochal.settings import LAMBDA_PYTHON
 
+PINS: Final = ("requirements", "boto3")
+"""Files of pins: what functions always need, and boto3 where a stage wants the one that was tested."""
+
 _ROOM: Final = Path(__file__).resolve().parent
 _PACKAGE: Final = _ROOM.parent
 
@@ -35,6 +38,7 @@ class Sources:
     Attributes:
         library: layer 1, given the Python that it has to run on.
         vendor: layer 2, given the platform it has to fit.
+        sdk: likewise a layer with the boto3 that was tested.
         packages: a layer of what a file of requirements names, likewise.
         lambdas: one folder for each function.
         root: where entries of reactions are looked for.
@@ -42,6 +46,7 @@ class Sources:
 
     library: Callable[[str], Path]
     vendor: Callable[[Platform], Path]
+    sdk: Callable[[Platform], Path]
     packages: Callable[[Path, Platform], Path]
     lambdas: Path
     root: Path
@@ -52,10 +57,11 @@ class Sources:
         cache = user_cache()
         # Another installation's library is another.
         own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
-        pins = _shipped("layers/vendor/requirements.txt")
+        pins, sdk = (_shipped(f"layers/vendor/{name}.txt") for name in PINS)
         return cls(
             library=lambda python: prepared(_PACKAGE, python, own, below="python/epochal"),
             vendor=lambda platform: vendored(pins, platform, cache),
+            sdk=lambda platform: vendored(sdk, platform, cache),
             packages=lambda requirements, platform: bundled(requirements, platform, cache),
             lambdas=_shipped("lambdas"),
             root=Path.cwd(),
@@ -65,11 +71,12 @@ class Sources:
     def in_repository(cls, root: Path) -> Sources:
         """The sources of the checkout at `root`."""
         root = root.resolve()
-        library, pins = root / "layers" / "epochal", root / "layers" / "vendor" / "requirements.txt"
-        cache = root / ".cache" / "layers"
+        library, cache = root / "layers" / "epochal", root / ".cache" / "layers"
+        pins, sdk = (root / "layers" / "vendor" / f"{name}.txt" for name in PINS)
         return cls(
             library=lambda python: prepared(library, python, cache),
             vendor=lambda platform: vendored(pins, platform, cache),
+            sdk=lambda platform: vendored(sdk, platform, cache),
             packages=lambda requirements, platform: bundled(requirements, platform, cache),
             lambdas=root / "lambdas",
             root=root,
@@ -82,8 +89,9 @@ def code_of(
     *,
     python: str = LAMBDA_PYTHON,
     processor: lambda_.Architecture | None = None,
+    sdk: bool = False,
 ) -> Code:
-    """The functions' code for a target; its second layer is fetched if it is not there yet.
+    """The functions' code for a target; its second layer is fetched if it is not there yet, and with `sdk` a third.
 
     Raises:
         InstallerFailed: it could not be.
@@ -92,6 +100,7 @@ def code_of(
     return Code(
         library=sources.library(platform.python),
         vendor=sources.vendor(platform),
+        sdk=sources.sdk(platform) if sdk else None,
         packages=lambda requirements: sources.packages(requirements, platform),
         lambdas=sources.lambdas,
         architecture=architecture(target, processor),

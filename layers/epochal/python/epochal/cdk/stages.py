@@ -39,6 +39,7 @@ class Stage(Options):
         retain: tables and buckets outlive their stack.
         deletion_protection: tables and stacks refuse to be deleted until this is lifted.
         recovery_days: how far back a table can be restored to any second; 0 turns this off.
+        boto3: of functions: the `runtime`'s, or a layer with the one that was `tested`.
         billing: `on-demand`, or `provisioned` with autoscaling between the units below.
         min_read_units, min_write_units: autoscaling's floor per table; `provisioned` only.
         max_read_units, max_write_units: ceiling of units a second per table; 0 is the account's own.
@@ -86,6 +87,7 @@ class Stage(Options):
     retain: bool = False
     deletion_protection: bool = False
     recovery_days: int = 0
+    boto3: Literal["runtime", "tested"] = "runtime"
     billing: Literal["on-demand", "provisioned"] = "on-demand"
     min_read_units: int = 5
     min_write_units: int = 5

@@ -5,6 +5,7 @@
     embedded    it speaks plain HTTP on this machine's own address, so buckets and queues cannot insist on TLS
                 it knows sending a batch of messages as an action of its own, which AWS does not
                 functions run on this machine's interpreter, so the second layer holds this machine's wheels
+                functions have the boto3 that it brings, which is the one that is tested
                 keys of logs and certificates of domains are not there, and it is every account and region at once
                 no data is kept, whatever the stage says, and no table has a replica: it is one region
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
@@ -105,6 +106,7 @@ def fitted(stage: Stage, target: Target) -> Stage:
         deletion_protection=False,
         account="",
         region="",
+        boto3="runtime",
         log_kms_key="",
         domain_name="",
         domain_certificate="",

@@ -51,6 +51,7 @@ class Code:
     Attributes:
         library: folder of layer 1; `python/` is inside.
         vendor: folder of layer 2, filled for `architecture`.
+        sdk: folder of a layer with boto3; None where it is the runtime's.
         packages: folder of a layer with what a file of requirements names.
         lambdas: folder with one folder for each function.
         python: `major.minor`.
@@ -62,6 +63,7 @@ class Code:
     lambdas: Path
     architecture: lambda_.Architecture
     python: str = LAMBDA_PYTHON
+    sdk: Path | None = None
 
 
 _KEPT: Final[list[Layers]] = []
@@ -78,17 +80,21 @@ class Layers(Construct):
             for name in DEVELOPERS_ONLY
             for each in (name, f"__pycache__/{name.removesuffix('.py')}.*")
         ]
-        self.versions: Final = (
+        versions = [
             self._layer("Library", code, code.library, "The library", left_out),
             self._layer("Vendor", code, code.vendor, "Third-party packages, pinned", []),
-        )
+        ]
+        if code.sdk is not None:
+            versions.append(self._layer("Sdk", code, code.sdk, "The boto3 that was tested", []))
+        self.versions: Final = tuple(versions)
         if not has_bytecode(code.library):
             Annotations.of(self).add_info_v2("epochal:sources-only", SOURCES_ONLY.format(python=code.python))
 
     @classmethod
     def of(cls, scope: Construct, code: Code) -> Layers:
         """Those of the stack around `scope`, which all that it holds shares."""
-        stack, id_ = Stack.of(scope), f"EpochalLayers{code.python.replace('.', '')}{code.architecture.name}"
+        kind = f"{code.python.replace('.', '')}{code.architecture.name}{'Sdk' if code.sdk else ''}"
+        stack, id_ = Stack.of(scope), f"EpochalLayers{kind}"
         found = stack.node.try_find_child(id_)
         if isinstance(found, cls):
             return found
