@@ -163,6 +163,7 @@ def test_what_the_body_expects_fails_with_409_and_the_version(
     if status == 409:
         assert answer.problem == "version-conflict"
         assert (answer.json["aggregate"], answer.json["version"]) == ("user-account-alice", 1)
+        assert answer.etag == '"1.1"'
         assert api.stored == before
 
 
@@ -184,6 +185,7 @@ def test_what_a_header_expects_fails_with_412(api: Api, header: str, value: str,
     assert answer.status == status
     if status == 412:
         assert answer.problem == "precondition-failed"
+        assert answer.etag == '"1.1"', "with which the next append is one request"
         assert api.stored == before
 
 

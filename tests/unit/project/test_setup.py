@@ -87,6 +87,11 @@ def test_what_only_tests_need_is_not_there() -> None:
     assert "No module named 'hypothesis'" in importing("hypothesis").stderr
 
 
+def test_what_a_team_on_aws_asks_for_is_pinned_where_it_looks_first() -> None:
+    asked = {"aws-cdk-lib", "constructs", "boto3", "aws-lambda-powertools", "pytest", "moto"}
+    assert asked <= listed("requirements.txt")
+
+
 def test_no_package_is_listed_twice_and_every_one_is_pinned() -> None:
     files = (
         "requirements.txt",

@@ -65,7 +65,7 @@ def append_to_aggregate(aggregates: Aggregates, request: Request) -> Response:
             raise
         raise InvalidInput("If-Match", error.rule) from error
     if isinstance(outcome, AggregateConflict):
-        raise _refused(aggregate, outcome.version, meter.units, in_header=wanted.in_header)
+        raise _refused(aggregate, outcome, meter.units, in_header=wanted.in_header)
     view = representation.appended(aggregate, outcome, meter.units)
     headers = {"ETag": representation.etag(outcome.lock)}
     return answer(
@@ -73,10 +73,15 @@ def append_to_aggregate(aggregates: Aggregates, request: Request) -> Response:
     )
 
 
-def _refused(aggregate: AggregateId, version: int, units: Units, *, in_header: bool) -> Problem:
+def _refused(
+    aggregate: AggregateId, conflict: AggregateConflict, units: Units, *, in_header: bool
+) -> Problem:
+    version, lock = conflict.version, conflict.head.lock if conflict.head is not None else None
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
         f"{aggregate} is at version {version}",
+        # A head that another library wrote last does not say which number its last event has.
+        headers={} if lock is None else {"ETag": representation.etag(lock)},
         figures={"Conflicts": 1.0, **consumed(units)},
         aggregate=str(aggregate),
         version=version,
