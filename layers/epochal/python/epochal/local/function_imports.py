@@ -12,9 +12,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from pathlib import Path
-from types import ModuleType
-from typing import Any, NoReturn
+
+TYPE_CHECKING = (
+    False  # every function starts with this module: `typing` and `pathlib` would take 20 ms of that
+)
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, NoReturn
 
 _import_module = importlib.import_module
 
@@ -49,5 +53,5 @@ def _import_for_ministack(name: str, package: str | None = None) -> ModuleType |
     return _Module(name)
 
 
-if Path(sys.orig_argv[-1]).name == "_worker.py":  # ministack's, and not a program that a function starts
+if os.path.basename(sys.orig_argv[-1]) == "_worker.py":  # noqa: PTH119  # ministack's, and not a program that a function starts
     importlib.import_module = _import_for_ministack  # type: ignore[assignment]
