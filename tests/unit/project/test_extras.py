@@ -81,7 +81,11 @@ def test_every_package_that_the_library_imports_is_a_dependency_or_in_an_extra()
 def bare(code: str) -> subprocess.CompletedProcess[str]:
     """Run without what the extras bring."""
     extras = [each for extra in PROJECT["optional-dependencies"].values() for each in extra]
-    missing = {name.replace("-", "_") for name in named(extras)}
+    missing = {
+        package
+        for package, distributions in packages_distributions().items()
+        if {each.lower().replace("_", "-") for each in distributions} & named(extras)
+    }
     script = BARE.format(missing=missing, code=code)
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
@@ -105,6 +109,32 @@ def test_a_function_without_its_extra_says_which_it_is() -> None:
     done = bare(code)
     assert done.returncode == 1
     assert "pip install 'epochal[lambda]'" in done.stderr.splitlines()[-1]
+
+
+NEEDED = {
+    "subjects": "import epochal.testing.subjects",
+    "async": "import epochal.aio.place",
+    "otel": "import epochal.otel",
+    "eventsourcing": "import epochal.contrib.eventsourcing",
+    "cdk": "import epochal.cdk",
+}
+"""What is imported by who uses an extra; the command line, the console and functions say it in their own words, classes
+of attrs, Pydantic and msgspec are made with their library, and pytest is there where its plugin is."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", NEEDED)
+def test_what_needs_an_extra_that_is_missing_says_how_to_install_it(extra: str) -> None:
+    done = bare(NEEDED[extra])
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "which the extra brings" in last, last
+    assert f"pip install 'epochal[{extra}]'" in last
+
+
+def test_every_extra_says_what_lacks_it() -> None:
+    others = {"cli", "console", "lambda", "local", "attrs", "pydantic", "msgspec", "pytest"}
+    assert PROJECT["optional-dependencies"].keys() == NEEDED.keys() | others
 
 
 @pytest.mark.parametrize("extra", sorted(PROJECT["optional-dependencies"]))

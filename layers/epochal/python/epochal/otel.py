@@ -21,13 +21,9 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Final
 
-from opentelemetry import trace
-from opentelemetry.context import Context as TraceContext
-from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, TracerProvider
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.extras import brought_by
 from epochal.feed.results import FeedEvent
 from epochal.model.aggregates import AggregateId
 from epochal.model.names import category_of
@@ -45,6 +41,12 @@ from epochal.store.joined import JoinedAppends
 from epochal.store.loading import Loader
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
+
+with brought_by("otel", "spans", "opentelemetry"):
+    from opentelemetry import trace
+    from opentelemetry.context import Context as TraceContext
+    from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer, TracerProvider
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 W3C: Final = TraceContextTextMapPropagator()
 

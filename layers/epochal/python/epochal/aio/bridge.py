@@ -14,11 +14,13 @@ from concurrent.futures import Executor, Future
 from contextvars import copy_context
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-from greenlet import getcurrent, greenlet
-
 from epochal.aio.writes import look_at_error
 from epochal.errors import InvalidInput
+from epochal.extras import brought_by
 from epochal.store.pools import POOL, TURN
+
+with brought_by("async", "asynchronous stores", "greenlet"):
+    from greenlet import getcurrent, greenlet
 
 P = ParamSpec("P")
 T = TypeVar("T")

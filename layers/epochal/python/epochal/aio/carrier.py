@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-import aiohttp
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials, RefreshableCredentials
@@ -22,6 +21,10 @@ from epochal.dynamo.carriers.session import CONNECT_SECONDS, READ_SECONDS
 from epochal.dynamo.protocol.messages import answer_of, body_of, headers_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.errors import InvalidInput
+from epochal.extras import brought_by
+
+with brought_by("async", "asynchronous stores", "aiohttp"):
+    import aiohttp
 
 SECONDS: Final = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
 

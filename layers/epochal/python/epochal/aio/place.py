@@ -8,8 +8,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-import aiohttp
-
 from epochal.aio.aggregates import AsyncAggregates
 from epochal.aio.bridge import wait
 from epochal.aio.bucket import BucketInThreads
@@ -27,6 +25,7 @@ from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import performed
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.errors import InvalidInput
+from epochal.extras import brought_by
 from epochal.layout.tips.calving import Calving
 from epochal.model.aggregates import Hash
 from epochal.model.kinds import must_be
@@ -34,6 +33,9 @@ from epochal.plan.ops import Execute
 from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
 from epochal.store.dcb_events import READS_AT_ONCE, DcbEvents
 from epochal.store.driver import DEFAULT, Patience
+
+with brought_by("async", "asynchronous stores", "aiohttp"):
+    import aiohttp
 
 CONNECTIONS = 100
 """To DynamoDB, at the same time; further requests wait for one."""

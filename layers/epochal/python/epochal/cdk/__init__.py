@@ -5,14 +5,10 @@ from epochal.cdk import EventStore, Reaction
 
 from __future__ import annotations
 
-try:
-    from epochal.cdk.event_store import EventStore
-except ModuleNotFoundError as error:
-    if error.name not in ("aws_cdk", "constructs"):
-        raise
-    how = "constructs need AWS CDK, which the extra brings: pip install 'epochal[cdk]'"
-    raise ModuleNotFoundError(how, name=error.name) from error
+from epochal.extras import brought_by
 
+with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
+    from epochal.cdk.event_store import EventStore
 from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.store import Store

@@ -10,12 +10,13 @@ written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from epochal.codec import json
 from epochal.codec.hints import shape_of
-from epochal.codec.shapes import Mismatch
+from epochal.codec.shapes import MISSING, Mismatch
 
 
 class ValueForm(NamedTuple):
@@ -46,6 +47,10 @@ def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> Va
     return ValueForm(write, lambda value: parse(json.dumps(value)), parse)
 
 
+_LACKS: Final = re.compile(r"Object missing required field `([^`]*)`.*")
+"""How msgspec says that an object lacks a field."""
+
+
 def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
     import pydantic  # noqa: PLC0415  as above
 
@@ -59,7 +64,8 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]
             return adapter.validate_json(data)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            raise Mismatch(first["msg"], ".".join(map(str, first["loc"]))) from None
+            rule = MISSING if first["type"] == "missing" else first["msg"]
+            raise Mismatch(rule, ".".join(map(str, first["loc"]))) from None
 
     return write, parse
 
@@ -78,6 +84,7 @@ def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
         try:
             return decode(data)
         except msgspec.MsgspecError as error:
-            raise Mismatch(str(error)) from None
+            lacks = _LACKS.fullmatch(str(error))
+            raise (Mismatch(MISSING, lacks[1]) if lacks else Mismatch(str(error))) from None
 
     return write, parse

@@ -15,11 +15,13 @@ from base64 import b64decode, b64encode
 from dataclasses import dataclass
 from typing import Final
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from epochal.errors import CorruptData
+from epochal.extras import brought_by
 from epochal.model.json_bodies import SEALED
+
+with brought_by("subjects", "sealed bodies", "cryptography"):
+    from cryptography.exceptions import InvalidTag
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VERSION: Final = 1
 KEY_BYTES: Final = 32

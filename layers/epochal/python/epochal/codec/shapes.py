@@ -22,6 +22,10 @@ Convert = Callable[[Any], Any]
 Accept = Callable[[Any], bool]
 
 
+MISSING: Final = "is missing"
+"""The rule that an object breaks which lacks a field."""
+
+
 class Mismatch(ValueError):
     """A value is not what it should be: `path` leads to it, `rule` is what it broke."""
 
@@ -65,7 +69,7 @@ def record_of(kind: type, fields: Sequence[Field]) -> Shape:
         members = _mapping(value)
         missing = [field.name for field in fields if field.name not in members and not field.optional]
         if missing:
-            raise Mismatch("is missing", missing[0])
+            raise Mismatch(MISSING, missing[0])
         present = [field for field in fields if field.name in members]
         return kind(
             **{

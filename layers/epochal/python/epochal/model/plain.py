@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import TypeVar
 
@@ -70,3 +71,29 @@ def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
     raise InvalidInput(
         field, f"must be a plain function: it returned a {type(result).__name__}, which nothing runs"
     )
+
+
+def must_be_state(result: T, before: object, initial: Callable[[], object], event: object) -> T:
+    """What `evolve` has returned; raises `InvalidInput` for None, where None is not how states begin.
+
+    A branch without a `return` would go on, and be stored, as a state of nothing.
+    """
+    if result is None and before is not None and initial() is not None:
+        kind = getattr(event, "type", None) if isinstance(getattr(event, "type", None), str) else None
+        raise InvalidInput(
+            "evolve", f"must return a state, and returned None for {kind or type(event).__name__}"
+        )
+    return must_be_done(result, "evolve")
+
+
+def must_be_events(result: Iterable[T] | None, field: str = "decide") -> Iterable[T]:
+    """What a decision has returned as its events; raises `InvalidInput` for one event, for None, and for what is no
+    list of any.
+    """
+    must_be_done(result, field, may_yield=True)
+    # Of NamedTuples and Pydantic's models one alone can be iterated, too: over its fields.
+    is_one = isinstance(result, str | bytes) or hasattr(result, "_fields")
+    if is_one or not isinstance(result, Sequence | AbstractSet | Iterator):
+        wanted = "return [] where there is nothing to do" if result is None else "put it into a list"
+        raise InvalidInput(field, f"must return a list of events, not {type(result).__name__}: {wanted}")
+    return result

@@ -38,9 +38,9 @@ STREAM_EXISTS: Final = Expected.STREAM_EXISTS
 """Something has been written to the stream, if only unfolds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AtVersion:
-    """The stream must hold exactly `version` events; unfolds may have changed meanwhile."""
+    """The stream must hold exactly `version` events, as in `AtVersion(2)`; unfolds may have changed meanwhile."""
 
     version: int
 

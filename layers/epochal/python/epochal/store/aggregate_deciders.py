@@ -27,7 +27,7 @@ from epochal.errors import Contended, EpochalError, InvalidInput, UnknownType
 from epochal.model.aggregates import AggregateEvent, AggregateId, Lock, RecordedAggregateEvent
 from epochal.model.events import Claim
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.plain import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM
 from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
 from epochal.store.backoff import give_way
@@ -319,14 +319,20 @@ class AggregateDeciders(Generic[C, S, E]):
 
     def _decoded(self, event: RecordedAggregateEvent) -> E | None:
         """The event, or None where its type is unknown and may be skipped."""
-        stored = Stored(type=event.type, data=event.data, timestamp=event.occurred_at, index=event.seq_nr)
+        stored = Stored(
+            type=event.type,
+            data=event.data,
+            timestamp=event.occurred_at,
+            index=event.seq_nr,
+            stream=str(event.aggregate),
+        )
         decoded = must_be_done(self.codec.decode(stored), "decode")
         if decoded is None and not self.codec.skips_unknown:
             raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
         return decoded
 
     def _moved(self, state: S, event: E) -> S:
-        return must_be_done(self.decider.evolve(state, event), "evolve")
+        return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
 
     def _encoded(self, event: E) -> AggregateEvent:
         encoded = must_be_done(self.codec.encode(event), "encode")

@@ -10,12 +10,12 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
 from epochal.codec.forms import ValueForm, form_of
-from epochal.codec.shapes import Mismatch
+from epochal.codec.shapes import MISSING, Mismatch
 from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Body, Claim, Event, content_of
@@ -38,6 +38,7 @@ class Stored:
 
     Attributes:
         index: of the event; of an unfold, the version that it was made from.
+        stream: that it is of, or the aggregate; empty where nobody says.
     """
 
     type: str
@@ -45,10 +46,16 @@ class Stored:
     meta: bytes = b""
     timestamp: str = ""
     index: int = 0
+    stream: str = field(default="", compare=False)
+
+    @property
+    def where(self) -> str:
+        """Which event it is, for errors."""
+        return f"{self.stream}: {self.type} (index {self.index})".removeprefix(": ")
 
     def json(self) -> Any:
         """As of recorded events."""
-        return read_json(self.data, f"{self.type} (index {self.index})")
+        return read_json(self.data, self.where)
 
 
 class StoredEvent(Protocol):
@@ -157,6 +164,7 @@ def _stored(event: StoredEvent) -> Stored:
         meta=meta.encode() if isinstance(meta, str) else b"" if isinstance(meta, Claim) else meta,
         timestamp=getattr(event, "timestamp", getattr(event, "occurred_at", "")),
         index=index,
+        stream=str(getattr(event, "stream", getattr(event, "aggregate", ""))),
     )
 
 
@@ -272,7 +280,14 @@ class _Kind(NamedTuple):
                 return self.form.read(self.versions.unmark(json.loads(stored.data)))
             return self.form.parse(stored.data)
         except ValueError as error:
-            raise CorruptData(f"{stored.type} (index {stored.index}): {error}") from error
+            raise CorruptData(f"{stored.where}: {error}{_hint(error)}") from error
+
+
+def _hint(error: ValueError) -> str:
+    """What is to be done where a class has a field that its older events do not have."""
+    if not isinstance(error, Mismatch) or error.rule != MISSING:
+        return ""
+    return "; events from before the field need a default for it in the class, or an upcast"
 
 
 _MARK = json.dumps(VERSION)

@@ -30,7 +30,7 @@ from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamD
 from epochal.layout.streams import Head, Rejected, Unknown, Written
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.plain import must_be_done, must_be_events, must_be_plain
 from epochal.model.versions import Token
 from epochal.store.backoff import give_way
 from epochal.store.cache import Cache
@@ -352,7 +352,7 @@ def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> N
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
     """What a decision answers, and its events; raises `InvalidInput` where it would have to be awaited first."""
     result, events = must_be_done(answer, "decide")
-    return result, tuple(must_be_done(events, "decide", may_yield=True))
+    return result, tuple(must_be_events(events))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from epochal.errors import Contended, InvalidInput
 from epochal.layout.fences import IdTaken
 from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, own_tags
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.plain import must_be_done, must_be_events, must_be_plain, must_be_state
 from epochal.model.tagged_results import Seen, TaggedAppended, TaggedConflict
 from epochal.store.backoff import give_way
 from epochal.store.encoding import block_of
@@ -226,7 +226,7 @@ class Decisions:
             if key is not None and (earlier := self.store.appended(key)):
                 return self._earlier(projections, earlier)
             attempt += 1
-            events = must_be_done(decide(model.states), "decide")
+            events = list(must_be_events(must_be_done(decide(model.states), "decide")))
             if not events:
                 return Decided(events=(), model=model, position=model.position)
             as_of = driver.clock()
@@ -297,5 +297,6 @@ def _folded(
     for event in events:
         for name, each in projections.items():
             if each.query.matches(event.type, event.tags):
-                folded[name] = must_be_done(each.evolve(folded[name], event), "evolve")
+                before = folded[name]
+                folded[name] = must_be_state(each.evolve(before, event), before, each.initial, event)
     return folded

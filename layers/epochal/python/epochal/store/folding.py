@@ -19,7 +19,7 @@ from typing import Generic, TypeVar
 from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
 from epochal.layout.streams import Head, Known, Written
 from epochal.model.events import Claim, Recorded, RecordedUnfold
-from epochal.model.plain import must_be_done
+from epochal.model.plain import must_be_done, must_be_state
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.results import Hole
@@ -81,7 +81,7 @@ class Folder(Generic[S, E]):
     def fold(self, state: S, events: Iterable[E]) -> S:
         """A state moved on by events."""
         for event in events:
-            state = must_be_done(self.evolve(state, event), "evolve")
+            state = must_be_state(self.evolve(state, event), state, self.initial, event)
         return state
 
     def begin(self) -> S:
@@ -178,7 +178,8 @@ class Folder(Generic[S, E]):
     def _restored(self, head: Head) -> _Start[S] | None:
         """The state that the head's unfolds hold: the last that is an origin, and those after it."""
         unfolds = recorded_unfolds(head.read_unfolds(), self.streams.codec)
-        known = [event for event in map(self._decode_unfold, unfolds) if event is not None]
+        decoded = (self._decode_unfold(head.stream, unfold) for unfold in unfolds)
+        known = [event for event in decoded if event is not None]
         is_origin = self.access.unfold_is_origin
         origins = [
             position
@@ -248,24 +249,29 @@ class Folder(Generic[S, E]):
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
         """The event, or nothing where its type is unknown and may be skipped."""
-        event = must_be_done(self.codec.decode(_stored(recorded, recorded.index)), "decode")
+        event = must_be_done(self.codec.decode(_stored(recorded, recorded.index, recorded.stream)), "decode")
         if event is not None:
             return (event,)
         if self.codec.skips_unknown:
             return ()
         raise UnknownType(recorded.stream, recorded.index, recorded.type)
 
-    def _decode_unfold(self, unfold: RecordedUnfold) -> E | None:
-        return must_be_done(self.codec.decode(_stored(unfold, unfold.version)), "decode")
+    def _decode_unfold(self, stream: str, unfold: RecordedUnfold) -> E | None:
+        return must_be_done(self.codec.decode(_stored(unfold, unfold.version, stream)), "decode")
 
 
 def _unchanged(known: Known[Head], head: Head) -> bool:
     return known is not None and known.etag is not None and known.etag == head.etag
 
 
-def _stored(source: Recorded | RecordedUnfold, index: int) -> Stored:
+def _stored(source: Recorded | RecordedUnfold, index: int, stream: str) -> Stored:
     if isinstance(source.data, Claim) or isinstance(source.meta, Claim):
         raise CorruptData(f"{source.type} (index {index}): its body was not fetched")
     return Stored(
-        type=source.type, data=source.data, meta=source.meta, timestamp=source.timestamp, index=index
+        type=source.type,
+        data=source.data,
+        meta=source.meta,
+        timestamp=source.timestamp,
+        index=index,
+        stream=stream,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -72,8 +71,9 @@ class MemoryFeed:
     def react(self, reaction: Reaction) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked.
 
-        Each call of a handler that fails is logged by `epochal.reactions`, with its trace. Warns of categories of which
-        no stream has come, and of types of which no event has: they may be misspelt.
+        The logger `epochal.reactions` has each call of a handler that fails, with its trace, and a warning of
+        categories of which no stream has come, and of types of which no event has: they may be misspelt. A test that
+        needs but some of them is not at fault, so it is no warning of Python's, which `-W error` raises.
         """
         self.index()
         reactor = self._reactor(reaction)
@@ -84,7 +84,7 @@ class MemoryFeed:
         ]
         seen = {name for ran in runs for name in ran.seen}
         for words in told_of(unmet(reactor.member), seen):
-            warnings.warn(words, stacklevel=2)
+            _LOGGER.warning(words)
         return runs
 
     def parking(self, reaction: Reaction) -> Parking:

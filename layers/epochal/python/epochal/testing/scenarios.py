@@ -14,6 +14,7 @@ from functools import reduce
 from pprint import pformat
 from typing import Generic, TypeVar
 
+from epochal.model.plain import must_be_events, must_be_state
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider
 
@@ -51,7 +52,10 @@ class Given(Generic[C, S, E]):
 
     def and_then(self, *events: E) -> Given[C, S, E]:
         """The same stream after more events."""
-        return replace(self, state=reduce(self.decider.evolve, map(self.stored, events), self.state))
+        return replace(self, state=reduce(self._moved, map(self.stored, events), self.state))
+
+    def _moved(self, state: S, event: E) -> S:
+        return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
 
     def stored(self, event: E) -> E:
         """An event as it comes back from a store."""
@@ -92,7 +96,8 @@ class When(Generic[C, S, E]):
         self.given.and_then(*self._decided()).then_state(expected)
 
     def _decided(self) -> tuple[E, ...]:
-        return tuple(map(self.given.stored, self.given.decider.decide(self.command, self.given.state)))
+        decided = self.given.decider.decide(self.command, self.given.state)
+        return tuple(map(self.given.stored, must_be_events(decided)))
 
 
 def _equal(expected: object, actual: object, what: str) -> None:

@@ -8,10 +8,13 @@ the aggregates. So they are numbered from 1 without gaps, and each is there as s
 an application take turns. How far a process has come with what another application tells is `Kennel_tracking-<name>`.
 """
 
-from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
-from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
-from epochal.contrib.eventsourcing.factory import EpochalFactory
-from epochal.contrib.eventsourcing.processes import EpochalProcessRecorder, EpochalTrackingRecorder
+from epochal.extras import brought_by
+
+with brought_by("eventsourcing", "its recorders", "eventsourcing"):
+    from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
+    from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
+    from epochal.contrib.eventsourcing.factory import EpochalFactory
+    from epochal.contrib.eventsourcing.processes import EpochalProcessRecorder, EpochalTrackingRecorder
 
 __all__ = [
     "EpochalAggregateRecorder",
