@@ -1,4 +1,4 @@
-"""Sustained mixed load against a deployment on the embedded AWS, over its HTTP API: `make load`.
+"""Sustained mixed load against a deployment on the embedded AWS, or a stage on AWS, over its HTTP API: `make load`.
 
     crew            threads: writers of all layouts on shared and own streams, a reader, a follower of each partition
     ledger          what was sent, and what was answered to it

@@ -47,10 +47,10 @@ class Answer:
 class Api:
     """A deployed API. Safe under threads."""
 
-    def __init__(self, url: str, *, key: str, secret: str, region: str, measures: Measures) -> None:
+    def __init__(self, url: str, *, credentials: Credentials, region: str, measures: Measures) -> None:
         self.measures = measures
         self._url = url.rstrip("/")
-        self._signer = SigV4Auth(Credentials(key, secret), "execute-api", region)
+        self._credentials, self._region = credentials, region
         self._pool = PoolManager(maxsize=32, block=True, timeout=SECONDS, retries=Retry(total=False))
 
     def __call__(
@@ -69,7 +69,10 @@ class Api:
         named = {**({"Content-Type": "application/json"} if content else {}), **(headers or {})}
         for tries in range(1, TRIES + 1):
             signed = AWSRequest(method, url, dict(named), content)
-            self._signer.add_auth(signed)
+            frozen: Any = (
+                self._credentials.get_frozen_credentials()
+            )  # those of a role expire during a long load
+            SigV4Auth(frozen, "execute-api", self._region).add_auth(signed)
             answer = self._once(operation, signed, tries)
             if answer.status and answer.status not in AGAIN:
                 break

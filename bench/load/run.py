@@ -7,6 +7,9 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.credentials import Credentials
 
 from bench.load.aggregate_writers import TYPE, AggregateWriter
 from bench.load.api import Api
@@ -20,6 +23,7 @@ from bench.load.tag_writers import TagWriter
 from bench.load.verification import Found, feed_differs, followed_differs, stream_differs
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
+from epochal.proving.stacks import stacks_of
 
 WRITERS = 2
 """Of each layout. Each needs warm instances of the functions, and a small machine has two cores."""
@@ -40,11 +44,42 @@ PATIENCE = 60.0
 Tell = Callable[[str], object]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """An HTTP API, and who asks it."""
+
+    url: str
+    region: str
+    credentials: Credentials
+
+    @classmethod
+    def embedded(cls, deployment: LocalDeployment) -> Target:
+        """That of a deployment on the embedded AWS."""
+        return cls(
+            url=deployment.api_url, region=deployment.endpoint.region, credentials=Credentials(KEY, SECRET)
+        )
+
+    @classmethod
+    def deployed(cls, cloudformation: Any, stack: str, credentials: Credentials) -> Target:
+        """That of a stage on AWS, by the name of the stack that holds its tables: the stage's outputs tell the rest.
+
+        Raises:
+            LookupError: the stack holds no tables, or no stack beside it an API.
+        """
+        described = cloudformation.describe_stacks(StackName=stack)["Stacks"][0].get("Outputs", ())
+        index = next((each["OutputValue"] for each in described if each["OutputKey"] == "IndexTable"), None)
+        stacks = [] if index is None else stacks_of(cloudformation, index, ())
+        url = next((each.outputs["ApiUrl"] for each in stacks if "ApiUrl" in each.outputs), None)
+        if url is None:
+            raise LookupError(f"{stack} is no stack of tables that one with an ApiUrl belongs to")
+        return cls(url=url, region=cloudformation.meta.region_name, credentials=credentials)
+
+
 @dataclass(slots=True, kw_only=True)
 class Load:
-    """One run against a deployment: what is written has `marker` in its name, so others may use the same tables."""
+    """One run against a stage: what is written has `marker` in its name, so others may use the same tables."""
 
-    deployment: LocalDeployment
+    target: Target
     tell: Tell
     marker: str = field(default_factory=lambda: f"r{uuid.uuid4().hex[:8]}")
     measures: Measures = field(default_factory=Measures)
@@ -58,8 +93,8 @@ class Load:
     @property
     def api(self) -> Api:
         """A pool of connections of its own."""
-        url, region = self.deployment.api_url, self.deployment.endpoint.region
-        return Api(url, key=KEY, secret=SECRET, region=region, measures=self.measures)
+        at = self.target
+        return Api(at.url, credentials=at.credentials, region=at.region, measures=self.measures)
 
     def put_on(self, seconds: float) -> None:
         """Write, read and follow for so many seconds, until the followers have everything that was stored."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from botocore.credentials import Credentials
 
 from bench.load.__main__ import main
 from bench.load.api import Answer, Api
 from bench.load.crew import Crew
 from bench.load.ledger import Ledger, Sample, Sent
 from bench.load.measures import Lag, Measures, percentiles
+from bench.load.run import Target
 from bench.load.samples import document
 from bench.load.tag_writers import TagWriter
 from bench.load.verification import Found, feed_differs, followed_differs, stream_differs
@@ -197,3 +200,63 @@ def test_a_writer_of_tagged_events_counts_anew_where_an_earlier_try_had_made_its
     while asked.count("tagged: append") < 2:
         writer.step()
     assert asked.count("tagged: read") == read
+
+
+class Formation:
+    """CloudFormation with these stacks, by their outputs."""
+
+    meta = SimpleNamespace(region_name="eu-west-1")
+
+    def __init__(self, **stacks: dict[str, str]) -> None:
+        self.stacks = {name.replace("_", "-"): outputs for name, outputs in stacks.items()}
+
+    def describe_stacks(self, StackName: str) -> dict[str, Any]:  # noqa: N803  AWS's name, and so below
+        outputs = self.stacks[StackName].items()
+        told = [{"OutputKey": key, "OutputValue": value} for key, value in outputs]
+        return {"StackName": StackName, "Stacks": [{"StackName": StackName, "Outputs": told}]}
+
+    def get_paginator(self, operation: str) -> Any:
+        found = {
+            "describe_stacks": [self.describe_stacks(name) for name in self.stacks],
+            "list_stack_resources": [{"StackResourceSummaries": []}],
+        }
+        return SimpleNamespace(paginate=lambda **_: found[operation])
+
+    def get_template(self, StackName: str) -> dict[str, Any]:  # noqa: N803, ARG002
+        return {"TemplateBody": "{}"}
+
+
+def test_a_stage_is_found_by_the_outputs_of_its_stacks() -> None:
+    known = Credentials("key", "secret")
+    formation = Formation(
+        shop_dev_store={"IndexTable": "shop-dev-index"}, shop_dev_api={"ApiUrl": "https://api"}, other={}
+    )
+    target = Target.deployed(formation, "shop-dev-store", known)
+    assert (target.url, target.region, target.credentials) == ("https://api", "eu-west-1", known)
+
+
+@pytest.mark.parametrize(
+    ("stack", "stacks"),
+    [
+        ("other", {"other": {}}),
+        ("shop-dev-store", {"shop_dev_store": {"IndexTable": "i"}, "other": {"ApiUrl": "https://api"}}),
+    ],
+)
+def test_a_stack_that_is_of_no_stage_with_an_api_is_refused(
+    stack: str, stacks: dict[str, dict[str, str]]
+) -> None:
+    with pytest.raises(
+        LookupError, match=f"{stack} is no stack of tables that one with an ApiUrl belongs to"
+    ):
+        Target.deployed(Formation(**stacks), stack, Credentials("key", "secret"))
+
+
+def test_a_stage_on_aws_gets_no_load_before_its_price_is_agreed_to(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("STACK", "epochal-dev-store")
+    monkeypatch.setenv("MINUTES", "3")
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    monkeypatch.setattr("bench.load.__main__._on_aws", lambda *_: pytest.fail("it went to AWS"))
+    assert main() == 1
+    assert "3 minutes of load on the stage of epochal-dev-store: 30 cents at most" in capsys.readouterr().out

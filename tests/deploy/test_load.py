@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bench.load.reporting import report
-from bench.load.run import Load
+from bench.load.run import Load, Target
 from epochal.layout.pages.items import page_key, read_page, write_page
 from epochal.local.deploy import LocalDeployment
 
@@ -21,7 +21,7 @@ SECONDS = 20
 
 @pytest.fixture(scope="module")
 def load(deployment: LocalDeployment) -> Load:
-    load = Load(deployment=deployment, tell=lambda line: sys.stdout.write(f"{line}\n"))
+    load = Load(target=Target.embedded(deployment), tell=lambda line: sys.stdout.write(f"{line}\n"))
     load.put_on(SECONDS)
     for table in report(load):
         table.print()

@@ -31,7 +31,8 @@ class Account(Endpoint):
 
     def clients(self, *services: str, config: Config | None = None) -> list[Any]:
         """Clients with the credentials of the usual chain."""
-        return [boto3.client(service, region_name=self.region, config=config) for service in services]
+        session: Any = boto3.Session(region_name=self.region)
+        return [session.client(service, config=config) for service in services]
 
 
 def endpoint() -> Endpoint | None:
