@@ -102,6 +102,21 @@ def test_a_deployment_is_answered_whatever_happens(
     assert [answer["Status"] for answer in answers] == ["SUCCESS", "SUCCESS", "FAILED"]
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "\N{GRINNING FACE}", '"'])
+def test_an_answer_is_never_longer_than_cloudformation_takes(
+    answers: list[dict[str, Any]], letter: str
+) -> None:
+    def fail() -> None:
+        raise Unavailable(letter * 10_000)
+
+    with pytest.raises(Unavailable):
+        custom_resource.respond(EVENT, fail)
+    (answer,) = answers
+    assert answer["Reason"].startswith("Unavailable: ")
+    assert answer["Reason"].endswith(letter)
+    assert 3_000 < len(json.dumps(answer)) <= custom_resource.MOST_BYTES == 4_096
+
+
 def test_a_library_that_cannot_be_imported_is_answered_too(
     answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

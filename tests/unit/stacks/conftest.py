@@ -5,16 +5,13 @@ from __future__ import annotations
 import pytest
 
 from epochal.cdk.sources import Sources
-from tests.unit.stacks.templates import Synthesise, sources_in, synthesiser
+from tests.unit.stacks.templates import Synthesise, library_in, sources_in, synthesiser
 
 
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     """A line each: CDK reads every file of a layer, once for each synthesis. `test_layers` has the real library."""
-    place = tmp_path_factory.mktemp("sources")
-    (place / "epochal" / "python" / "epochal").mkdir(parents=True)
-    (place / "epochal" / "python" / "epochal" / "__init__.py").write_text("")
-    return sources_in(place)
+    return sources_in(library_in(tmp_path_factory.mktemp("sources")))
 
 
 @pytest.fixture(scope="session")

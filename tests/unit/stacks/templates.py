@@ -91,6 +91,16 @@ class Deployment:
     def __getitem__(self, kind: str) -> Template:
         return self.templates[kind]
 
+    def in_order(self) -> dict[str, dict[str, Any]]:
+        """Templates by the names of their stacks, in the order in which these are deployed."""
+        waiting, found = dict(self.stacks), dict[str, dict[str, Any]]()
+        while waiting:
+            for kind, stack in list(waiting.items()):
+                if found.keys() >= {each.stack_name for each in stack.dependencies}:
+                    found[stack.stack_name] = self.templates[kind].to_json()
+                    del waiting[kind]
+        return found
+
     def of_type(self, kind: str, type_: str) -> dict[str, Resource]:
         """Resources of one type in one stack, by logical id."""
         return {id_: deepcopy(each) for id_, each in self._resources(kind).items() if each["Type"] == type_}
@@ -127,6 +137,13 @@ def context_of_repository() -> dict[str, Any]:
     """The context of cdk.json, with the feature flags that templates depend on."""
     context: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]
     return context
+
+
+def library_in(place: Path) -> Path:
+    """`place`, with a line of a library in it."""
+    (place / "epochal" / "python" / "epochal").mkdir(parents=True)
+    (place / "epochal" / "python" / "epochal" / "__init__.py").write_text("")
+    return place
 
 
 def sources_in(place: Path) -> Sources:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import Field, fields
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,26 @@ def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None
     left = sum(len(listed) for kind, listed in alarms.items() if kind not in ("reactions", "watch"))
     assert f"of `--all`, and {left} alarms remain" in GUIDE.replace("\n", " ")
     assert f"Each declared reaction has {len(alarms['reactions'])} alarms" in GUIDE
+
+
+EVIL = ("GET", "feed", "feed1", "streams", "0", "events")
+"""What a caller may call a stream, a projection or a tag."""
+
+
+def test_a_policy_for_readers_lets_nobody_write_under_names_that_look_like_its_routes() -> None:
+    """IAM's `*` is any text, slashes as well."""
+    (policy,) = re.findall(r"```json\n(\{\n  \"Effect\".*?execute-api.*?\n\})\n```", GUIDE, re.DOTALL)
+    patterns = [re.escape(each).replace(r"\*", ".*") for each in json.loads(policy)["Resource"]]
+    api = "arn:aws:execute-api:eu-west-1:123456789012:<ApiId>/$default"
+
+    def allowed(route: Operation) -> set[bool]:
+        parts = [EVIL if part.startswith("{") else (part,) for part in route.path.split("/")]
+        paths = ["/".join(path) for path in product(*parts)]
+        return {any(re.fullmatch(each, f"{api}/{route.method}{path}") for each in patterns) for path in paths}
+
+    for route in OPERATIONS:
+        meant = route.method == "GET" and route.path.split("/")[1] in ("streams", "feed")
+        assert allowed(route) == {meant}, route.key
 
 
 def test_whoever_reads_and_writes_the_tables_is_told_what_that_takes(synthesise: Synthesise) -> None:

@@ -14,6 +14,9 @@ from epochal.errors import InvalidInput
 
 TIMEOUT_SECONDS: Final = 10
 
+MOST_BYTES: Final = 4_096
+"""CloudFormation refuses a longer answer, and then waits as if there were none."""
+
 
 def respond(event: dict[str, Any], do: Callable[[], object]) -> None:
     """Do what a deployment asks for, unless it deletes the resource, and say whether that went well."""
@@ -41,6 +44,15 @@ def _put(event: dict[str, Any], failure: str | None) -> None:
     url = str(event["ResponseURL"])
     if not url.startswith(("https://", "http://")):
         raise InvalidInput("ResponseURL", "must be an address of the web")
-    request = Request(url, json.dumps(answer).encode(), {"Content-Type": ""}, method="PUT")  # noqa: S310  # checked
+    request = Request(url, _fitted(answer), {"Content-Type": ""}, method="PUT")  # noqa: S310  # checked
     with urlopen(request, timeout=TIMEOUT_SECONDS):  # noqa: S310  # checked above
         pass
+
+
+def _fitted(answer: dict[str, str]) -> bytes:
+    """The answer as it is sent; of a long reason the beginning, the log has the rest."""
+    body = json.dumps(answer).encode()
+    while len(body) > MOST_BYTES and answer["Reason"]:
+        answer = {**answer, "Reason": answer["Reason"][: len(answer["Reason"]) * 3 // 4]}
+        body = json.dumps(answer).encode()
+    return body

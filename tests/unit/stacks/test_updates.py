@@ -1,0 +1,242 @@
+"""A deployed stage moves between any two settings without a refusal of AWS's, as far as templates tell (`Account`).
+
+What a stage no longer has is retained in production, under its name. Where it is wanted again, deploy.md has the order
+of commands: it is taken back (`cdk import`), then deployed. The judge follows that order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, Final
+
+import pytest
+from aws_cdk import App, Stack
+from aws_cdk.assertions import Template
+
+from epochal.cdk import EventStore, Reaction
+from epochal.cdk.fields import EXISTING, RULES
+from epochal.cdk.sources import Sources
+from epochal.cdk.targets import TARGET
+from stacks.deployment import ACCOUNT, REGION
+from tests.support.account import BUCKET, PLACE, TABLE, Account
+from tests.unit.stacks.golden import STAGES, kept, today
+from tests.unit.stacks.templates import CHOSEN, ROOT, Synthesise
+
+HERE, THERE = PLACE["AWS::Region"], "eu-central-1"
+KEY = f"arn:aws:kms:{HERE}:123456789012:key/1234"
+PAGES = {
+    name: (ROOT / "docs" / name).read_text()
+    for name in ("deploy.md", "guide/backup.md", "guide/index-care.md")
+}
+
+Settings = Mapping[str, Any]
+
+
+def of_page(page: str) -> dict[str, Any]:
+    """The tables and the bucket that a page has a stage take over."""
+    (found,) = re.findall(r'```json\n"prod": (\{\n  "existing_.*?\n\})\n```', PAGES[page], re.DOTALL)
+    settings: dict[str, Any] = json.loads(found)
+    return settings
+
+
+RESTORED = of_page("guide/backup.md")
+OPTIONAL = {
+    "existing_archive": "arn:aws:dynamodb:eu-west-1:123456789012:table/archive-restored",
+    "existing_streams_archive": "arn:aws:dynamodb:eu-west-1:123456789012:table/streams-archive-restored",
+    "existing_read_models": "arn:aws:dynamodb:eu-west-1:123456789012:table/read-models-restored",
+}
+EVERYTHING = {"archive": True, "read_models": True}
+ANOTHER_INDEX = {"existing_index": RESTORED["existing_index"].replace("index-restored", "index-2")}
+PROVISIONED = {"billing": "provisioned", "max_read_units": 40_000, "max_write_units": 40_000}
+REACTIONS = {"reactions": {"board": {"entry": "board"}}}
+EQUINOX = {"equinox": True, "equinox_calving": "cost", "equinox_max_bytes": 1_000, "equinox_max_events": 9}
+DOMAIN = {
+    "domain_name": "events.example",
+    "domain_certificate": f"arn:aws:acm:{HERE}:123456789012:certificate/1",
+}
+PINNED = {"account": PLACE["AWS::AccountId"], "region": HERE}
+TOLD = {name: value for name, value in CHOSEN.items() if name not in ("archive", "read_models")}
+KEEPING = {"retain": False, "deletion_protection": False, "recovery_days": 7, "log_days": 30}
+TOPIC = f"arn:aws:sns:{HERE}:123456789012:on-call"
+WATCHING = {
+    "alarm_topic": TOPIC,
+    "monthly_budget": 9,
+    "log_kms_key": KEY,
+    "carrier": "boto3",
+    "boto3": "tested",
+}
+
+MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
+    # What functions are told, and all else that is one value in the template: what refuses one refuses all of them.
+    "what functions are told": ({}, TOLD),
+    "equinox": ({}, EQUINOX),
+    "alarms, logs and a budget": ({}, WATCHING),
+    "what is kept": ({}, KEEPING),
+    "a place": ({}, PINNED),
+    "a name of one's own": ({}, DOMAIN),
+    "addresses of their own": ({}, {"api": "urls"}),
+    "reactions": ({}, REACTIONS),
+    "a key": ({}, {"kms_key": KEY}),
+    "provisioned": (EVERYTHING, {**EVERYTHING, **PROVISIONED}),
+    "floors": (PROVISIONED, {**PROVISIONED, "min_read_units": 9, "min_write_units": 9}),
+    "a second region": (EVERYTHING, {**EVERYTHING, "replica_region": THERE}),
+    "a second region of provisioned tables": (PROVISIONED, {**PROVISIONED, "replica_region": THERE}),
+    "a second region with keys": (
+        {"kms_key": KEY},
+        {"kms_key": KEY, "replica_region": THERE, "replica_kms_key": KEY.replace(HERE, THERE)},
+    ),
+    "fewer layouts": ({}, {"layouts": ["pages"]}),
+    "an archive": ({}, {"archive": True}),
+    "read models": ({}, {"read_models": True}),
+    "another index": ({}, ANOTHER_INDEX),
+    "another index of more partitions": ({}, {**ANOTHER_INDEX, "pages_partitions": 4, "partitions": 4}),
+    "a restored store": ({}, RESTORED),
+    "everything restored": (EVERYTHING, {**EVERYTHING, **RESTORED, **OPTIONAL}),
+    "restored a second time": (
+        RESTORED,
+        {name: again.replace("restored", "again") for name, again in RESTORED.items()},
+    ),
+}
+"""Pairs of settings of `prod`, which are moved between both ways."""
+
+LEAVING = {
+    *("fewer layouts", "an archive", "read models", "another index", "another index of more partitions"),
+    *("a restored store", "everything restored"),
+}
+"""Those of them that leave a table or the bucket behind, which has to be taken back before the stage has it again."""
+
+
+@pytest.fixture(autouse=True)
+def _deploys_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(REGION, HERE)
+    monkeypatch.setenv(ACCOUNT, PLACE["AWS::AccountId"])
+
+
+def test_no_setting_is_left_out() -> None:
+    """A new setting has to be in a pair: the table above, or `CHOSEN`."""
+    moved = {name for before, now in MOVES.values() for name in before.keys() ^ now.keys()}
+    moved |= {
+        name for before, now in MOVES.values() for name in before.keys() & now if before[name] != now[name]
+    }
+    assert set(RULES) - moved == {"prefix"}
+
+
+@pytest.mark.parametrize("move", MOVES)
+def test_a_stage_moves_between_settings_both_ways(synthesise: Synthesise, move: str) -> None:
+    before, now = (synthesise("prod", **settings).in_order() for settings in MOVES[move])
+    account = Account()
+    assert account.deploy(before) == []
+    taken_back = 0
+    for templates in (now, before, now):
+        for name, template in templates.items():
+            had = len(account.left)
+            assert account.take_back(name, template) == []
+            taken_back += had - len(account.left)
+        assert account.deploy(templates) == []
+    assert (taken_back > 0) is (move in LEAVING)
+    assert not [key for key in account.deleted if key[0] in (TABLE, BUCKET)], "production deletes no data"
+
+
+@pytest.mark.parametrize("move", sorted(LEAVING))
+def test_what_was_left_is_in_the_way_until_it_is_taken_back(synthesise: Synthesise, move: str) -> None:
+    """As deploy.md has it, below 'Tables that outlived their stack'."""
+    more, fewer = sorted(
+        (synthesise("prod", **settings).in_order() for settings in MOVES[move]),
+        key=lambda templates: -len(templates["epochal-prod-store"]["Resources"]),
+    )
+    account = Account()
+    assert account.deploy(more) == []
+    assert account.deploy(fewer) == []
+    refused = account.deploy(more)
+    assert refused
+    assert all("exists already" in each and each.endswith("which was left") for each in refused)
+
+
+def test_a_development_stage_moves_between_layouts_and_its_tables_go_and_come(synthesise: Synthesise) -> None:
+    account = Account()
+    for settings in ({}, {"layouts": ["pages"]}, {}, EVERYTHING, {}):
+        assert account.deploy(synthesise("dev", **settings).in_order()) == []
+    assert {key[1] for key in account.deleted} >= {"epochal-dev-tips", "epochal-dev-archive"}
+
+
+def test_a_stage_that_is_taken_down_leaves_no_table(synthesise: Synthesise) -> None:
+    account = Account()
+    assert account.deploy(synthesise("prod").in_order()) == []
+    down = {"deletion_protection": False, "retain": False}
+    assert account.deploy(synthesise("prod", **down).in_order()) == []
+    for name in reversed(list(account.stacks)):
+        account.destroy(name)
+    assert {key[0] for key in account.left} == {BUCKET}
+
+
+@pytest.mark.parametrize(("release", "stage"), kept())
+def test_a_stage_of_a_release_becomes_one_of_today_and_goes_back(
+    synthesise: Synthesise, release: str, stage: str
+) -> None:
+    """Until a release is out, what it will be may change: `python -m tests.unit.stacks.golden` writes it down anew."""
+    before, now = kept()[release, stage], today(synthesise, stage)
+    account = Account()
+    for templates in (before, now, before):
+        assert account.deploy(templates) == []
+    assert not account.left
+    assert not account.deleted
+
+
+def test_each_version_has_its_templates_kept() -> None:
+    assert {(version("epochal"), stage) for stage in STAGES} <= kept().keys()
+
+
+def test_no_stack_of_a_stage_exports_or_imports(synthesise: Synthesise) -> None:
+    for settings in ({}, {**EVERYTHING, **REACTIONS}, RESTORED, {"api": "urls"}):
+        text = json.dumps(synthesise("prod", **settings).in_order())
+        assert not re.findall(r'"(Export|Fn::ImportValue|Fn::GetStackOutput)"', text)
+
+
+def test_the_pages_tell_the_order_of_commands() -> None:
+    assert set(RESTORED) == {name for name in (*EXISTING, "existing_bucket") if name not in OPTIONAL}
+    assert of_page("deploy.md").keys() == RESTORED.keys()
+    assert "Set `existing_index`" in PAGES["guide/index-care.md"]
+    rows = {line.split("`")[1]: line for line in PAGES["deploy.md"].splitlines() if line.startswith("| `")}
+    for name in ("layouts", "archive", "read_models", "existing_tips"):
+        assert "tables-that-outlived-their-stack" in rows[name], f"{name} has to say how it comes back"
+
+
+class TestInAnAppOfOnesOwn:
+    """A store in one stack, a reaction and a reading function's grant in another."""
+
+    @pytest.fixture(autouse=True)
+    def shipped(self, sources: Sources, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(Sources, "shipped", lambda: sources)
+        monkeypatch.delenv(TARGET, raising=False)
+
+    @staticmethod
+    def templates(sources: Sources, **options: Any) -> dict[str, dict[str, Any]]:
+        app = App()
+        kept, boards = Stack(app, "Kept"), Stack(app, "Boards")
+        store = EventStore(kept, "Events", name="shop", preset="prod", **options)
+        Reaction(boards, "Board", store=store, entry=sources.root / "board", name="board")
+        return {each.stack_name: Template.from_stack(each).to_json() for each in (kept, boards)}
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"layouts": ["pages"], "watch": False},
+            {"api": "urls", "archive": True},
+            {"api": None},
+            RESTORED,
+        ],
+        ids=["fewer layouts", "addresses", "no api", "restored"],
+    )
+    def test_a_store_moves_both_ways_beside_a_stack_that_uses_it(
+        self, sources: Sources, options: dict[str, Any]
+    ) -> None:
+        before, now = self.templates(sources), self.templates(sources, **options)
+        assert not re.findall(r'"(Export|Fn::ImportValue)"', json.dumps([before, now]))
+        account = Account()
+        for templates in (before, now, before):
+            for name, template in templates.items():
+                assert account.take_back(name, template) == []
+            assert account.deploy(templates) == []
