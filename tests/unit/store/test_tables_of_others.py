@@ -223,3 +223,19 @@ def test_one_table_cannot_be_named_for_two_purposes() -> None:
     with pytest.raises(InvalidInput, match="index_table: must be another table than streams: both are t"):
         distinct(streams="t", index_table="t")
     distinct(streams="", index_table="")
+
+
+@pytest.mark.parametrize(("wanted", "given"), ALIKE)
+def test_swapped_tables_of_a_stage_are_refused_though_both_are_empty(wanted: str, given: str) -> None:
+    name = f"epochal-my-stage-{given}"
+    tables = MemoryTables({**KINDS, name: KINDS[given]})
+    with pytest.raises(WrongTable, match=f"{name} is a table of {given}, not a table of {wanted}"):
+        USES[wanted](guarded(tables, {name: wanted}), name)
+    assert not list(tables.items(name))
+
+
+@pytest.mark.parametrize("name", ["shop-index", "epochal-prod-index-2", "index", "epochal-x-archive"])
+def test_an_empty_table_whose_name_is_no_stack_s_passes(name: str) -> None:
+    tables = MemoryTables({name: KINDS["streams"]})
+    USES["streams"](guarded(tables, {name: "streams"}), name)
+    assert list(tables.items(name))

@@ -31,6 +31,7 @@ from epochal.cli.react import parked, react
 from epochal.cli.removal import delete, prune
 from epochal.cli.stats import stats
 from epochal.cli.streams import append, append_all, read, state
+from epochal.cli.tables import tables
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.cli.tips import tips
@@ -54,6 +55,7 @@ def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str
     Commands are about the store that `epochal local up` deployed here, unless --stack or the tables say otherwise.
     """
     choice = Choice(settings=Settings.of(**named), stack=stack, endpoint=endpoint, region=region)
+    context.meta[Choice.__name__] = choice
     # Whoever invokes the command from Python may bring a store of its own.
     context.obj = context.obj or partial(open_store, choice)
 
@@ -87,6 +89,7 @@ for command in (
     prove,
     local,
     new,
+    tables,
     tips,
 ):
     epochal.add_command(command)

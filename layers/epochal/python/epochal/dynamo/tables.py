@@ -1,7 +1,8 @@
-"""Creating tables from their specifications: for tests, local work and experiments; deployments use the stacks."""
+"""Creating tables from their specifications: for the command line, tests and local work; deployments use the stacks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
@@ -10,24 +11,52 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-def create_table(client: DynamoDBClient, name: str, spec: TableSpec, *, most: int | None = None) -> None:
-    """Create a table on demand and wait until it can be used. Raises boto's error where it exists.
-
-    `most` is a ceiling of its read and of its write units a second, and of those of each index.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provisioned:
+    """Read and write units a second of a table, and of each of its indexes: so many where they are `fixed`; else at
+    most, on demand, None without a ceiling.
     """
-    ceiling = {"MaxReadRequestUnits": most, "MaxWriteRequestUnits": most}
-    bound: dict[str, Any] = {} if most is None else {"OnDemandThroughput": ceiling}
+
+    read: int | None = None
+    write: int | None = None
+    fixed: bool = False
+
+
+def create_table(
+    client: DynamoDBClient,
+    name: str,
+    spec: TableSpec,
+    *,
+    most: int | None = None,
+    units: Provisioned | None = None,
+    regions: bool = False,
+    protect: bool = False,
+    recover: bool = False,
+) -> None:
+    """Create a table and wait until it can be used. Raises boto's error where it exists.
+
+    Args:
+        most: a ceiling of its read and of its write units a second, and of those of each index.
+        units: in its place, what is paid for.
+        regions: it can be given a replica later, which takes a stream, as the stacks' tables.
+        protect: its deletion is refused.
+        recover: it can be restored to any second of the last 35 days.
+    """
+    bound = _bound(units or Provisioned(read=most, write=most))
     request: dict[str, Any] = {
         "TableName": name,
-        "BillingMode": "PAY_PER_REQUEST",
         "KeySchema": _schema(spec.partition, spec.sort),
         "AttributeDefinitions": _definitions(spec),
+        "BillingMode": "PROVISIONED" if units is not None and units.fixed else "PAY_PER_REQUEST",
         **bound,
     }
+    if protect:
+        request["DeletionProtectionEnabled"] = True
     if spec.indexes:
         request["GlobalSecondaryIndexes"] = [{**_index(index), **bound} for index in spec.indexes]
-    if spec.stream:
-        request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+    if spec.stream or regions:
+        view = "NEW_IMAGE" if spec.stream else "KEYS_ONLY"
+        request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": view}
     made = client.create_table(**request)["TableDescription"]
     if made["TableStatus"] != "ACTIVE":  # a stand-in's is at once
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
@@ -35,6 +64,32 @@ def create_table(client: DynamoDBClient, name: str, spec: TableSpec, *, most: in
         client.update_time_to_live(
             TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": spec.ttl}
         )
+    if recover:
+        client.update_continuous_backups(
+            TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
+        )
+
+
+def differs(described: Any, spec: TableSpec) -> str | None:
+    """What a table has otherwise than its specification asks, as DynamoDB describes it; None where nothing matters."""
+    types = {each["AttributeName"]: each["AttributeType"] for each in described["AttributeDefinitions"]}
+    if described["KeySchema"] != _schema(spec.partition, spec.sort):
+        return "keys"
+    if any(types.get(each["AttributeName"]) != each["AttributeType"] for each in _definitions(spec)):
+        return "types of keys"
+    indexes = {each["IndexName"]: each["KeySchema"] for each in described.get("GlobalSecondaryIndexes", ())}
+    if any(indexes.get(each.name) != _schema(each.partition, each.sort) for each in spec.indexes):
+        return "indexes"
+    view = described.get("StreamSpecification", {}).get("StreamViewType")
+    return "streams" if spec.stream and view not in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES") else None
+
+
+def _bound(units: Provisioned) -> dict[str, Any]:
+    if units.fixed:
+        return {"ProvisionedThroughput": {"ReadCapacityUnits": units.read, "WriteCapacityUnits": units.write}}
+    ceiling = {"MaxReadRequestUnits": units.read, "MaxWriteRequestUnits": units.write}
+    found = {name: most for name, most in ceiling.items() if most is not None}
+    return {"OnDemandThroughput": found} if found else {}
 
 
 def _schema(partition: KeyAttribute, sort: KeyAttribute | None) -> list[dict[str, str]]:

@@ -4,7 +4,7 @@
     others      the first item that tells its kind, if there is any, is of the kind; and that stream is not there
 
 Tables of several kinds have the same keys; one with other keys is refused by DynamoDB itself. An empty table passes,
-and so does one that the caller may not look at. Deployed functions do not look: their tables come from the stack.
+unless it has the name of a stack's table of another kind, and so does one that the caller may not look at. Deployed functions do not look: their tables come from the stack.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from epochal.index.stored import tip_key
 from epochal.layout.tables import INDEX
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
-from epochal.store.table_kinds import kind_of
+from epochal.store.table_kinds import kind_named, kind_of
 
 _KEYS: Final = tip_key(SERIES)
 _LOOKED_AT: Final = 10
@@ -68,6 +68,8 @@ def _look(execute: Execute, table: str, kind: str) -> None:
         raise NotApplied(error.cause) from error
     except WrongTable as error:
         raise WrongTable(table, kind) from error
+    # Nothing in it tells. Where both are empty, swapped tables of a stage would each take the other's streams.
+    found = found or kind_named(table)
     if found not in (kind, None):
         raise WrongTable(table, kind, found or "")
 

@@ -4,6 +4,8 @@ A layout knows the items of its own tables. The others:
 
 index                               p and i: names that begin with $, records of idempotency keys apart
 projection-states, read-models      pk and sk: what the keys begin with, or are
+
+An empty table is known by its name, where that is one that our stacks give: `epochal-prod-tips`.
 """
 
 from __future__ import annotations
@@ -13,12 +15,28 @@ from typing import Final
 
 from epochal.index.stored import PREFIX
 from epochal.layout.registry import layouts
-from epochal.layout.tables import INDEX, PROJECTION_STATES, READ_MODELS
+from epochal.layout.tables import ARCHIVES, INDEX, PROJECTION_STATES, READ_MODELS, store_tables
 from epochal.plan.values import Item
 
 _STATES: Final = re.compile(r"(SERVICE#[^#]*#)?PROJECTOR#")
 
 _OF_READ_MODELS: Final = ("document", "place", "live")
+
+
+_NAMED: Final = re.compile(
+    r"epochal-(?:[a-z0-9]+-)+?(?P<kind>{})".format(
+        "|".join(spec.kind for spec in (*store_tables(), READ_MODELS, *ARCHIVES.values()))
+    )
+)
+
+
+def kind_named(table: str) -> str | None:
+    """The kind that a stack's table has by its name; None where it is no stack's, or an archive, which is of the kind
+    that it keeps.
+    """
+    found = _NAMED.fullmatch(table)
+    kind = None if found is None else found["kind"]
+    return None if kind in {spec.kind for spec in ARCHIVES.values()} else kind
 
 
 def kind_of(item: Item) -> str | None:

@@ -1,0 +1,87 @@
+"""`epochal tables create`: tables as the stacks make them, on DynamoDB Local."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from epochal import Event, TaggedEvent, aggregate_id, open_aggregates, open_streams, open_tagged_events
+from epochal.cli.main import epochal
+from epochal.cli.tables import SPECS
+from epochal.dynamo.stores import Place
+from epochal.local.endpoint import Endpoint
+from epochal.model.aggregates import AggregateEvent
+from epochal.plan.tables import TableSpec
+
+pytestmark = pytest.mark.ddbl
+
+
+def run(ddbl: Endpoint, *arguments: str) -> Result:
+    return CliRunner().invoke(epochal, ["--endpoint", ddbl.url, *arguments])
+
+
+def described(ddbl: Endpoint, name: str) -> Any:
+    return ddbl.client("dynamodb").describe_table(TableName=name)["Table"]
+
+
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_each_kind_has_the_keys_the_stream_the_indexes_and_the_expiry_of_a_stack_s(
+    ddbl: Endpoint, spec: TableSpec
+) -> None:
+    name = f"made-{spec.kind}"
+    made = run(ddbl, f"--{spec.kind}-table", name, "tables", "create", "--protect")
+    assert (made.exit_code, made.output) == (0, f"{name}  created\n"), made.output
+    table, client = described(ddbl, name), ddbl.client("dynamodb")
+    assert [each["AttributeName"] for each in table["KeySchema"]] == list(spec.keys)
+    assert table["StreamSpecification"]["StreamViewType"] == ("NEW_IMAGE" if spec.stream else "KEYS_ONLY")
+    assert {each["IndexName"] for each in table.get("GlobalSecondaryIndexes", ())} == {
+        each.name for each in spec.indexes
+    }
+    expiry = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+    assert expiry.get("AttributeName") == spec.ttl
+    assert table["BillingModeSummary"]["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["DeletionProtectionEnabled"]
+    again = run(ddbl, f"--{spec.kind}-table", name, "tables", "create")
+    assert (again.exit_code, again.output) == (0, f"{name}  is there already\n")
+
+
+def test_a_program_can_use_what_was_made(ddbl: Endpoint) -> None:
+    named = ("--streams-table", "shop-streams", "--journal-table", "shop-j", "--snapshot-table", "shop-s")
+    assert run(ddbl, *named, "tables", "create").exit_code == 0
+    place = Place(endpoint=ddbl.url)
+    assert open_streams("shop-streams", place=place).append("Order-1", [Event(type="Placed")]).version == 1
+    tagged = open_tagged_events("shop-streams", place=place)
+    assert tagged.append([TaggedEvent(type="T", data="{}", tags=("a:1",))]).events
+    users = open_aggregates("shop-j", "shop-s", place=place)
+    users.append(aggregate_id("user", "1"), [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}")
+
+
+def test_units_are_provisioned_of_tables_and_of_their_indexes(ddbl: Endpoint) -> None:
+    asked = ("--billing", "provisioned", "--read-units", "7", "--write-units", "8")
+    assert run(ddbl, "--journal-table", "provisioned-journal", "tables", "create", *asked).exit_code == 0
+    table = described(ddbl, "provisioned-journal")
+    for each in (table, *table["GlobalSecondaryIndexes"]):
+        units = each["ProvisionedThroughput"]
+        assert (units["ReadCapacityUnits"], units["WriteCapacityUnits"]) == (7, 8)
+
+
+def test_a_table_of_another_kind_is_left_as_it_is_and_named(ddbl: Endpoint) -> None:
+    assert run(ddbl, "--journal-table", "other", "tables", "create").exit_code == 0
+    refused = run(ddbl, "--streams-table", "other", "tables", "create")
+    assert "with other keys than a table of streams" in str(refused.exception)
+    assert run(ddbl, "--read-models-table", "no-stream", "tables", "create").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("tables", "create"),
+        ("--streams-table", "s", "tables", "create", "--billing", "provisioned"),
+        ("--stack", "x", "--streams-table", "s", "tables", "create"),
+    ],
+    ids=["no table", "no units", "a stack"],
+)
+def test_what_makes_no_sense_is_a_mistake_of_the_command_line(ddbl: Endpoint, arguments: list[str]) -> None:
+    assert run(ddbl, *arguments).exit_code == 2
