@@ -9,11 +9,11 @@ from click.testing import CliRunner, Result
 
 from epochal import Event, TaggedEvent, aggregate_id, open_aggregates, open_streams, open_tagged_events
 from epochal.cli.main import epochal
-from epochal.cli.tables import SPECS
 from epochal.dynamo.stores import Place
 from epochal.local.endpoint import Endpoint
 from epochal.model.aggregates import AggregateEvent
 from epochal.plan.tables import TableSpec
+from epochal.store.table_kinds import SPECS
 
 pytestmark = pytest.mark.ddbl
 

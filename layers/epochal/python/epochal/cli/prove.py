@@ -62,10 +62,10 @@ def prove(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Try on a deployed stage what Epochal promises, within ten minutes and for a few cents.
+    """Try on a deployed stage what Epochal promises.
 
-    It writes events of a category of its own, and removes what can be removed. Reactions to all categories are given
-    them too.
+    It takes up to ten minutes and a few cents. It writes events of a category of its own, and removes what can be
+    removed. Reactions to all categories are given them too.
     """
     index = store.deployment.settings.index_table
     stacks = stacks_of(store.client("cloudformation"), index, also)

@@ -5,7 +5,7 @@ What there is already stays as it is, so that the command may run before every s
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -15,10 +15,8 @@ from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.tables import Provisioned, create_table, differs
 from epochal.errors import InvalidInput, InvalidRequest
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
-
-SPECS: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
+from epochal.store.table_kinds import SPECS
 
 
 @click.group()

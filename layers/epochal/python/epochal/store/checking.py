@@ -4,7 +4,8 @@
     others      the first item that tells its kind, if there is any, is of the kind; and that stream is not there
 
 Tables of several kinds have the same keys; one with other keys is refused by DynamoDB itself. An empty table passes,
-unless it has the name of a stack's table of another kind, and so does one that the caller may not look at. Deployed functions do not look: their tables come from the stack.
+unless it has the name of a stack's table of another kind, and so does one that the caller may not look at. Deployed
+functions do not look: their tables come from the stack.
 """
 
 from __future__ import annotations

@@ -23,11 +23,10 @@ _STATES: Final = re.compile(r"(SERVICE#[^#]*#)?PROJECTOR#")
 _OF_READ_MODELS: Final = ("document", "place", "live")
 
 
-_NAMED: Final = re.compile(
-    r"epochal-(?:[a-z0-9]+-)+?(?P<kind>{})".format(
-        "|".join(spec.kind for spec in (*store_tables(), READ_MODELS, *ARCHIVES.values()))
-    )
-)
+SPECS: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
+"""Of every table that a store may have, by its kind."""
+
+_NAMED: Final = re.compile(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(SPECS)})")
 
 
 def kind_named(table: str) -> str | None:
