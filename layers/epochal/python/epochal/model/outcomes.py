@@ -13,7 +13,8 @@ class Capacity:
     """DynamoDB capacity that a call consumed: with retries and refused writes, without bodies in a bucket.
 
     Attributes:
-        read, write: capacity units, as DynamoDB reports them. A request whose answer was lost reports none.
+        read, write: capacity units, as DynamoDB reports them, secondary indexes included; a store in memory counts
+            tables alone. A request whose answer was lost reports none.
         requests: to DynamoDB, whatever became of them.
     """
 
