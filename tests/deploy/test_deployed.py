@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -33,6 +34,32 @@ def test_a_signed_request_to_the_api_url_is_answered(deployment: LocalDeployment
 def test_an_unsigned_request_is_refused(deployment: LocalDeployment) -> None:
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(f"{deployment.api_url}/health")
+
+
+def test_the_auditor_may_ask_how_the_mappings_are_and_tells_of_one_that_is_disabled(
+    deployment: LocalDeployment,
+) -> None:
+    functions, logs = (deployment.endpoint.client(name) for name in ("lambda", "logs"))
+    listed = functions.list_event_source_mappings(FunctionName="epochal-dev-notifier")["EventSourceMappings"]
+    mapping = listed[0]["UUID"]
+
+    def told() -> bool:
+        answer = functions.invoke(FunctionName="epochal-dev-auditor", Payload=b"{}")
+        assert "FunctionError" not in answer, answer["Payload"].read()
+        ends = time.monotonic() + 5
+        while time.monotonic() < ends:
+            found = logs.filter_log_events(logGroupName="/aws/lambda/epochal-dev-auditor")["events"]
+            if any(mapping in each["message"] for each in found):
+                return True
+            time.sleep(0.2)
+        return False
+
+    assert not told()
+    functions.update_event_source_mapping(UUID=mapping, Enabled=False)
+    try:
+        assert told()
+    finally:
+        functions.update_event_source_mapping(UUID=mapping, Enabled=True)
 
 
 @pytest.fixture

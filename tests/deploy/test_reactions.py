@@ -108,8 +108,8 @@ def board(places: Places, ministack_server: Server, deployment: LocalDeployment)
 
 
 def _stages(places: Places) -> dict[str, Any]:
-    """Those of the checkout, and in `dev` two reactions: one is allowed two things on a table of its own, the other to
-    make a read model.
+    """Those of the checkout, and in `dev` three reactions: one is allowed two things on a table of its own, one makes a
+    read model, one cannot be imported.
     """
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
@@ -119,7 +119,8 @@ def _stages(places: Places) -> dict[str, Any]:
         "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
     }
     counts = {"entry": "tests/deploy/reactions/counts", "read_models": ["counts"]}
-    reactions = {"board": reaction, "counts": counts}
+    broken = {"entry": "tests/deploy/reactions/broken"}
+    reactions = {"board": reaction, "broken": broken, "counts": counts}
     return {**stages, "dev": {**stages["dev"], "reactions": reactions, "read_models": True}}
 
 
@@ -136,6 +137,15 @@ def test_a_new_reaction_begins_with_events_that_are_older_than_it(board: Board) 
         (1, "Second"),
         (2, "Third"),
     ]
+
+
+def test_a_reaction_that_cannot_be_imported_is_deployed_and_fails_by_itself(board: Board) -> None:
+    """It answers nobody; had CloudFormation asked it, the deployment would hang, and its rollback too."""
+    answer = board.deployment.endpoint.client("lambda").invoke(
+        FunctionName="epochal-dev-reaction-broken", Payload=b"{}"
+    )
+    assert "FunctionError" in answer
+    assert "forgotten.json" in answer["Payload"].read().decode()
 
 
 def test_events_reach_it_in_order_and_those_of_other_categories_do_not(board: Board, stream: str) -> None:

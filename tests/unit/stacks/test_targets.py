@@ -19,6 +19,7 @@ INTENDED = {
     r".*/Replicas/0/DeletionProtectionEnabled": "the same",
     r"/\w+/Resources/(Bodies|Failures|NoticesTopic|board(Queue|Failed))Policy.*": "plain HTTP is all it speaks",
     r".*/(NoticesNotifier|boardFunction|EpochalWaker\w+)Role\w+/Properties/Policies/.*/Action.*": "it names batches",
+    r".*/AuditAuditorRole\w+/Properties/Policies/.*/Action.*": "and asks about mappings by another name",
     r".*/(Architectures|CompatibleArchitectures)/0": "functions run on this machine",
     r".*/LayersLibrary\w+/Properties/Content/S3Key": "on its interpreter, with its bytecode",
     r".*/LayersVendor\w+/Properties/Content/S3Key": "and with its wheels",

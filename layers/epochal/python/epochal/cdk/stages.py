@@ -76,7 +76,8 @@ class Stage(Options):
             has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
         existing_bucket: name of a retained bucket of bodies and states, likewise.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
-        batches_named: requests of several messages are actions with names of their own. Not for setting either.
+        batches_named: requests of several messages are actions with names of their own, and a question about a mapping
+            has another's. Not for setting either.
     """
 
     name: str

@@ -3,7 +3,8 @@
 `-c target=embedded` is the one value in which a local deployment differs. What follows from it:
 
     embedded    it speaks plain HTTP on this machine's own address, so buckets and queues cannot insist on TLS
-                it knows sending a batch of messages as an action of its own, which AWS does not
+                it knows sending a batch of messages as an action of its own, which AWS does not, and a question about
+                one mapping of a stream as that about all of them
                 functions run on this machine's interpreter, so the second layer holds this machine's wheels
                 functions have the boto3 that it brings, which is the one that is tested
                 keys of logs and certificates of domains are not there, and it is every account and region at once

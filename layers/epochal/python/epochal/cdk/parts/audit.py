@@ -52,7 +52,10 @@ class AuditResources(Construct):
             environment=replace(
                 settings_of(stage, stores), mappings=tuple(each.attr_id for each in mappings)
             ).environment("auditor"),
-            allowed=[*allowed.auditor(stage, stores), grants.on_mappings(mappings)],
+            allowed=[
+                *allowed.auditor(stage, stores),
+                grants.on_mappings(mappings, named=stage.batches_named),
+            ],
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
         # A tick that failed is made up for by the next one.

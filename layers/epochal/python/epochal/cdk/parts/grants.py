@@ -99,10 +99,11 @@ def on_topic(topic: sns.ITopic, *actions: str) -> iam.PolicyStatement:
     return _allow("sns", actions, [topic.topic_arn])
 
 
-def on_mappings(mappings: Sequence[lambda_.CfnEventSourceMapping]) -> iam.PolicyStatement:
-    """To ask how mappings of the same account and region are."""
+def on_mappings(mappings: Sequence[lambda_.CfnEventSourceMapping], *, named: bool) -> iam.PolicyStatement:
+    """To ask how mappings of the same account and region are: by AWS's name for it, and the embedded AWS's."""
+    actions = ("GetEventSourceMapping", "ListEventSourceMappings") if named else ("GetEventSourceMapping",)
     begin = f"arn:{Aws.PARTITION}:lambda:{Aws.REGION}:{Aws.ACCOUNT_ID}:event-source-mapping"
-    return _allow("lambda", ("GetEventSourceMapping",), [f"{begin}:{each.attr_id}" for each in mappings])
+    return _allow("lambda", actions, [f"{begin}:{each.attr_id}" for each in mappings])
 
 
 def on_queues(arns: list[str], *actions: str) -> iam.PolicyStatement:
