@@ -119,9 +119,13 @@ def test_prints_and_the_trace_of_what_a_handler_raises_are_in_the_logs_that_are_
     made = Made(embedded, code)
     logs = logs_of([embedded], made.name)
     assert logs.more() == []
-    for _ in range(2):
+    prints = 0
+    for _ in range(20):  # a print that is read late, on a busy machine, is in no log: ministack waits for 50 ms
         assert made.answer()["errorMessage"] == "'price'"
         shown = [text for each in logs.more() for text in each.lines()]
-        assert shown[0] == "began {}"
         assert shown[-1] == "KeyError: 'price'"
         assert any('work.py", line 3, in handler' in each for each in shown)
+        prints += shown.count("began {}")
+        if prints > 1:
+            return
+    pytest.fail(f"{prints} prints are in the logs")
