@@ -120,7 +120,7 @@ def test_prints_and_the_trace_of_what_a_handler_raises_are_in_the_logs_that_are_
     logs = logs_of([embedded], made.name)
     assert logs.more() == []
     prints = 0
-    for _ in range(20):  # a print that is read late, on a busy machine, is in no log: ministack waits for 50 ms
+    for _ in range(20):  # ministack waits 50 ms for prints: on a busy machine some are in no log
         assert made.answer()["errorMessage"] == "'price'"
         shown = [text for each in logs.more() for text in each.lines()]
         assert shown[-1] == "KeyError: 'price'"
