@@ -116,3 +116,23 @@ def test_the_head_tells_the_feed_what_the_latest_append_added(world: World) -> N
 def test_a_head_that_another_library_wrote_tells_the_feed_nothing_false(world: World) -> None:
     foreign_append(world, version=1, seq_nr=3)
     assert appended(world.tables.changes("snapshot")[-1]) is None
+
+
+@pytest.mark.parametrize("table", ["journal", "snapshot"])
+def test_what_a_newer_version_of_a_library_wrote_is_named_where_it_cannot_be_read(
+    world: World, table: str
+) -> None:
+    world.store().append(ALICE, [event(2)])
+    for item in list(world.tables.items(table)):
+        newer = {**item, "payload": {"B": b"\x00\x01"}, "manifest": {"S": "Renamed"}}
+        world.tables.execute(Put(table=table, item=newer))
+    read = world.store().events_after if table == "journal" else world.store().replay
+    with pytest.raises(CorruptData, match=r"it has manifest besides.*newer.*Rust 1\.3\.17, Go"):
+        read(ALICE)
+
+
+def test_an_attribute_that_is_unknown_hides_nothing_that_can_be_read(world: World) -> None:
+    world.store().append(ALICE, [event(2)])
+    for item in list(world.tables.items("journal")):
+        world.tables.execute(Put(table="journal", item={**item, "manifest": {"S": "Renamed"}}))
+    assert [each.seq_nr for each in world.store().events_after(ALICE)] == [1, 2, 3]

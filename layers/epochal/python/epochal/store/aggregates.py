@@ -17,7 +17,7 @@ from epochal.codec import json
 from epochal.codec.payloads import Form, Serializer, serializer_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.journal.append import AggregateRejected, append, base_of, check_form, made_under, read
-from epochal.layout.journal.items import AggregateHead, JournalEvent
+from epochal.layout.journal.items import AggregateHead, JournalEvent, of_known_versions
 from epochal.layout.journal.keys import hash_of
 from epochal.layout.journal.reading import EventRange, Via, events
 from epochal.layout.journal.retention import Retention, retire
@@ -327,7 +327,7 @@ class AggregateStore:
 
     def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
         """A stored event as readers get it."""
-        kind, data = self.site.serializer.event(event.payload)
+        kind, data = of_known_versions(event.unknown, lambda: self.site.serializer.event(event.payload))
         return RecordedAggregateEvent(
             aggregate=aggregate,
             seq_nr=event.seq_nr,
@@ -356,7 +356,7 @@ class AggregateStore:
         aggregate = head.aggregate
         base = yield from base_of(self.site, head, aggregate)
         lock = base.lock or Lock(version=head.version, seq_nr=0)
-        data = self.site.serializer.snapshot(head.payload)
+        data = of_known_versions(head.unknown, lambda: self.site.serializer.snapshot(head.payload))
         seq_nr = self._folded(head, data)
         if seq_nr > lock.seq_nr:
             raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.journal.items import AggregateHead, read_event, read_head
+from epochal.layout.journal.items import AggregateHead, of_known_versions, read_event, read_head
 from epochal.layout.journal.keys import HEAD
 from epochal.layout.journal.lookup import last_number
 from epochal.layout.journal.writes import AggregateBatch, Base, JournalSite, Key, lock_after, transaction
@@ -111,7 +111,8 @@ def read(site: JournalSite, aggregate: AggregateId) -> Steps[AggregateHead | Non
 def check_form(site: JournalSite, head: AggregateHead | None) -> None:
     """Raise `CorruptData` where the snapshot in a head is of another library's form: an append would mix the two."""
     if head is not None:
-        site.serializer.snapshot(head.payload)
+        payload = head.payload
+        of_known_versions(head.unknown, lambda: site.serializer.snapshot(payload))
 
 
 def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
