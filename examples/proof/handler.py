@@ -11,7 +11,8 @@ from epochal import Delivery, lambda_handler, reaction
 def proof(delivery: Delivery) -> None:
     """Rest, and be done."""
     for event in delivery.each():
-        time.sleep(event.json()["seconds"])
+        if event.gone is None:
+            time.sleep(event.json()["seconds"])
 
 
 handler = lambda_handler(proof)

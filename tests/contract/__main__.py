@@ -34,7 +34,7 @@ PRICE: Final = (
     "each with at most 4,000 read and 4,000 write units a second, deleted afterwards; half an hour, and {cents} cents "
     "at most."
 )
-TABLES: Final = 300
+TABLES: Final = 320
 CENTS: Final = 50
 
 AT_ONCE: Final = {"aws": "8", "local": "2"}

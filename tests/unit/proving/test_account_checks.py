@@ -17,6 +17,8 @@ from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, functi
 from tests.unit.stacks.test_permissions import EXPECTED
 
 FUNCTIONS = ("append", "replay", "feed", "indexer", "notifier", "auditor", "reaction-board")
+BUCKET = "a-bucket"
+TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/"
 ALARM = {"Type": "AWS::CloudWatch::Alarm"}
 WATCHED = ("append", "indexer", "auditor")
 
@@ -66,9 +68,12 @@ class Account:
     def simulate_principal_policy(self, **asked: Any) -> dict[str, Any]:
         self._may_fail()
         name = asked["PolicySourceArn"].rpartition("/epochal-dev-")[2]
-        (table,) = asked["ResourceArns"]
-        kind = table.rpartition("/")[2]
-        assert table == f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{kind}"
+        (resource,) = asked["ResourceArns"]
+        kind = resource.rpartition("/")[2]
+        if resource == f"arn:aws:s3:::{BUCKET}/bodies/proof":
+            kind = "bodies/*"
+        else:
+            assert resource in ("*", f"{TABLE}{kind}")
         can = EXPECTED["reaction" if name.startswith("reaction") else name] | self.allows.get(name, set())
         can -= self.denies.get(name, set())
         verdicts = {True: "allowed", False: "implicitDeny"}
@@ -133,7 +138,9 @@ def stacks() -> tuple[Stack, ...]:
 
 
 def proof(account: Account) -> Proof:
-    made = Stage().proof(stacks(), account.client)
+    stage = Stage()
+    stage.api.chosen = {"bucket": BUCKET}
+    made = stage.proof(stacks(), account.client)
     configured = account.configured.setdefault("epochal-dev-reaction-board", {})
     variables = dict(template("reaction-board")["Properties"]["Environment"]["Variables"])
     configured.setdefault("Environment", {"Variables": variables | {"EPOCHAL_QUEUE": "https://sqs/queue"}})
@@ -192,19 +199,29 @@ def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Check) -
         (
             checks.roles,
             Account(allows={"replay": {("dynamodb:PutItem", "streams")}}),
-            "epochal-dev-replay may PutItem on streams, which it never does",
+            f"epochal-dev-replay may dynamodb:PutItem on {TABLE}streams, which it never does",
         ),
         (
             checks.roles,
             Account(allows={"indexer": {("dynamodb:DeleteTable", "index")}}),
-            "epochal-dev-indexer may DeleteTable on index",
+            f"epochal-dev-indexer may dynamodb:DeleteTable on {TABLE}index",
+        ),
+        (
+            checks.roles,
+            Account(allows={"feed": {("s3:DeleteObject", "bodies/*")}}),
+            f"epochal-dev-feed may s3:DeleteObject on arn:aws:s3:::{BUCKET}/bodies/proof",
+        ),
+        (
+            checks.roles,
+            Account(allows={"notifier": {("iam:PassRole", "*")}}),
+            "epochal-dev-notifier may iam:PassRole on *",
         ),
         (
             checks.roles,
             Account(
                 denies={"append": {("dynamodb:ConditionCheckItem", "streams"), ("dynamodb:Query", "streams")}}
             ),
-            "epochal-dev-append may not Query on streams, which it does",
+            f"epochal-dev-append may not dynamodb:Query on {TABLE}streams, which it does",
         ),
         (checks.alarms, Account(states={"epochal-dev-append-fails": "ALARM"}), "append-fails is in ALARM"),
         (checks.alarms, Account(states={"epochal-dev-append-fails": "gone"}), "append-fails is not there"),
@@ -264,9 +281,12 @@ def test_what_the_caller_may_not_ask_or_nobody_answers_is_not_proven(
 
 
 @pytest.mark.parametrize("name", sorted(set(EXPECTED) & set(checks.ON_INDEX)))
-def test_what_a_function_may_do_to_the_index_is_what_the_templates_say(name: str) -> None:
-    may = {action.partition(":")[2] for action, on in EXPECTED[name] if on == "index"}
-    assert may & set(checks.ITEMS) == set(checks.ON_INDEX[name])
+def test_what_a_function_may_do_is_what_the_templates_say(name: str) -> None:
+    def may(resource: str) -> set[str]:
+        return {action.partition(":")[2] for action, on in EXPECTED[name] if on == resource}
+
+    assert may("index") & set(checks.ITEMS) == set(checks.ON_INDEX[name])
+    assert may("bodies/*") & set(checks.OBJECTS) == set(checks.ON_OBJECTS[name])
 
 
 # -------------------------------------------------------------------------------------------------------------- stacks

@@ -26,8 +26,22 @@ SERVING: Final = ("append", "replay", "feed")
 """Functions that a proof runs; these where it knows the API."""
 
 ITEMS: Final = ("GetItem", "BatchGetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem")
-NEVER: Final = ("DeleteTable", "UpdateTable", "CreateBackup")
-"""What no function may do to any table."""
+ON_TABLES: Final = [f"dynamodb:{each}" for each in (*ITEMS, "DeleteTable", "UpdateTable", "CreateBackup")]
+NOWHERE: Final = ("iam:PassRole", "lambda:UpdateFunctionCode", "lambda:InvokeFunction", "s3:ListAllMyBuckets")
+"""What no function may do to anything."""
+
+BODIES: Final = "bodies/"
+OBJECTS: Final = ("GetObject", "PutObject", "DeleteObject")
+ON_OBJECTS: Final[Mapping[str, Sequence[str]]] = {
+    "append": ("GetObject", "PutObject"),
+    "replay": ("GetObject",),
+    "feed": ("GetObject",),
+    "indexer": (),
+    "auditor": (),
+    "notifier": (),
+    "reaction": ("GetObject",),
+}
+"""What each function may do to large bodies."""
 
 _OF_HEADS: Final = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
 ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
@@ -102,38 +116,49 @@ def loops(proof: Proof) -> str:
 
 
 def roles(proof: Proof) -> str:
-    """Have IAM evaluate each function's role on each table, with every action on items and some on tables."""
+    """Have IAM evaluate each function's role on each table, on bodies, and on what none of them touches."""
     iam, wrong, count = proof.client("iam"), list[str](), 0
-    tables = {**proof.store.settings.tables, "index": proof.store.settings.index_table}
     for each in functions_of(proof.stacks, proof.client):
-        for kind, table in tables.items():
-            may = _may(proof, each.kind, kind)
-            if may is None or not table:
-                continue
-            arn = f"{each.deployed['FunctionArn'].partition(':lambda:')[0]}:dynamodb:"
-            arn += f"{':'.join(each.deployed['FunctionArn'].split(':')[3:5])}:table/{table}"
-            can = _allowed(iam, each.deployed["Role"], arn, proof)
+        for arn, asked, does in _resources(proof, each):
+            may = _allowed(iam, each.deployed["Role"], arn, asked, proof)
             count += 1
-            if can - may:
-                wrong.append(
-                    f"{each.name} may {', '.join(sorted(can - may))} on {table}, which it never does"
-                )
-            if may - can:
-                wrong.append(f"{each.name} may not {', '.join(sorted(may - can))} on {table}, which it does")
-    return _judged(wrong, count, "pairs of a role and a table are as they should be, as IAM simulates them")
+            wrong += [
+                f"{each.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
+            ]
+            wrong += [
+                f"{each.name} may not {action} on {arn}, which it does" for action in sorted(does - may)
+            ]
+    return _judged(
+        wrong, count, "pairs of a role and a resource are as they should be, as IAM simulates them"
+    )
 
 
-def _may(proof: Proof, function: str, kind: str) -> set[str] | None:
+def _resources(proof: Proof, each: Function) -> Iterator[tuple[str, Sequence[str], set[str]]]:
+    """What a function is asked about: a resource, actions on it, and those of them that the function does."""
+    told = proof.store.settings
+    _, partition, _, region, account, *_ = each.deployed["FunctionArn"].split(":")
+    for kind, table in {**told.tables, "index": told.index_table}.items():
+        does = _does(proof, each.kind, kind)
+        if does is not None and table:
+            yield f"arn:{partition}:dynamodb:{region}:{account}:table/{table}", ON_TABLES, does
+    if each.kind in ON_OBJECTS and told.bucket:
+        objects = f"arn:{partition}:s3:::{told.bucket}/{BODIES}proof"
+        yield objects, [f"s3:{action}" for action in OBJECTS], {f"s3:{it}" for it in ON_OBJECTS[each.kind]}
+    if each.kind in ON_INDEX and not each.reaction:  # what else a reaction may do, its stage declares
+        yield "*", NOWHERE, set()
+
+
+def _does(proof: Proof, function: str, kind: str) -> set[str] | None:
     """What a function does to the items of a table; None where nothing is known of them."""
     if function not in ON_INDEX:
         return None
     if kind == "index":
-        return set(ON_INDEX[function])
+        return {f"dynamodb:{action}" for action in ON_INDEX[function]}
     accesses = [layout.port for layout in layouts_in(proof.store.settings)]
     if all(kind != spec.kind for port in accesses for spec in port.tables):
         return None
     return {
-        action
+        f"dynamodb:{action}"
         for port in accesses
         for access in port.access(proof.store.settings).get(function, ())
         if access.table.kind == kind and not access.index
@@ -142,12 +167,8 @@ def _may(proof: Proof, function: str, kind: str) -> set[str] | None:
     }
 
 
-def _allowed(iam: Any, role: str, table: str, proof: Proof) -> set[str]:
-    asked = {
-        "PolicySourceArn": role,
-        "ActionNames": [f"dynamodb:{action}" for action in (*ITEMS, *NEVER)],
-        "ResourceArns": [table],
-    }
+def _allowed(iam: Any, role: str, arn: str, actions: Sequence[str], proof: Proof) -> set[str]:
+    asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
     for tries in range(5):
         try:
             with asking("SimulatePrincipalPolicy"):
@@ -155,9 +176,7 @@ def _allowed(iam: Any, role: str, table: str, proof: Proof) -> set[str]:
         except Unavailable:  # it takes a few requests a second
             proof.sleep(2.0**tries)
             continue
-        return {
-            each["EvalActionName"].partition(":")[2] for each in results if each["EvalDecision"] == "allowed"
-        }
+        return {each["EvalActionName"] for each in results if each["EvalDecision"] == "allowed"}
     raise Unproven("SimulatePrincipalPolicy is throttled")
 
 
@@ -238,7 +257,7 @@ ACCOUNT: Final = (
     Check(name="loops", claim="Lambda lets reactions wake themselves up", dollars=0.0, tried=loops),
     Check(
         name="roles",
-        claim="each function may do to the tables what its code does, and nothing else",
+        claim="each function may do to tables and bodies what its code does, and nothing else",
         dollars=0.0,
         tried=roles,
     ),

@@ -178,9 +178,10 @@ def feed_over_http(proof: Proof, partition: int, start: str) -> tuple[list[tuple
     """By the function `feed`."""
     found, at_tail = list[tuple[str, int]](), False
     named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
-    categories = urlencode([("category", each) for each in named])
     while not at_tail:
-        answer = proof.call("GET", f"/feed/{partition}?from={start}&data=true&{categories}")
+        # A signature is of the query as it is encoded.
+        query = urlencode([("from", start), ("data", "true"), *(("category", each) for each in named)])
+        answer = proof.call("GET", f"/feed/{partition}?{query}")
         if answer.status != HTTPStatus.OK:
             raise Broken(f"GET /feed/{partition} was answered {answer}")
         items = [item for item in answer.json["items"] if proof.marker in item["stream"]]
