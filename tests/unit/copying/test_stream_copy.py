@@ -345,6 +345,23 @@ def test_a_dry_run_tells_what_would_be_copied_and_writes_nothing(copier: StreamC
     assert copier.target.head("Cart-1").version == 3  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("more", [0, 2])
+def test_a_dry_run_finds_what_differs_as_the_run_does(copier: StreamCopier, more: int) -> None:
+    append(original(copier), "Cart-1", 2 + more)
+    copier.target.append("Cart-1", [Event(type="E0", data=b"0"), Event(type="Own")])
+    planned = copier.planned("Cart-1")
+    assert not planned.sound
+    assert (planned.ending, planned.why) == (copier.copy("Cart-1").ending, copier.copy("Cart-1").why)
+
+
+def test_a_dry_run_tells_of_unfolds_that_the_copy_lacks(copier: StreamCopier) -> None:
+    append(original(copier), "Cart-1", 1)
+    copier.copy("Cart-1")
+    original(copier).append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")])
+    assert copier.planned("Cart-1").ending == copier.copy("Cart-1").ending == "copied"
+    assert copier.planned("Cart-1").ending == copier.copy("Cart-1").ending == "unchanged"
+
+
 def test_many_events_are_copied_in_few_appends(copier: StreamCopier, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "EVENTS", 40)
     for _ in range(10):

@@ -32,6 +32,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "consistent_reads": False,
     "dcb_partitions": 3,
     "feed_wait_seconds": 0,
+    "feed_batch_size": 200,
     "feed_window_seconds": 10,
     "journal_keys": "rust",
     "journal_partitions": 5,

@@ -75,7 +75,8 @@ def test_batches_are_bounded_by_count_window_and_shard(mapping: dict[str, Any]) 
 
 
 def test_a_stage_says_for_how_long_the_indexer_gathers_appends(synthesise: Synthesise) -> None:
-    assert mapping_of(synthesise(**CHOSEN), "Streams")["MaximumBatchingWindowInSeconds"] == 10
+    chosen = mapping_of(synthesise(**CHOSEN), "Streams")
+    assert (chosen["MaximumBatchingWindowInSeconds"], chosen["BatchSize"]) == (10, 200)
 
 
 def test_what_was_given_up_on_goes_whole_to_a_bucket_that_keeps_it(

@@ -130,6 +130,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "route_limits": a_map(a_number(1, 50_000), keys=ROUTE_KEYS),
         # As long as Lambda waits at most.
         "feed_window_seconds": a_number(0, 300),
+        "feed_batch_size": a_number(1, 10_000),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
         "replica_region": _REGION,

@@ -51,6 +51,7 @@ class StoreOptions(TypedDict, total=False):
     existing_tips: str
     feed_wait_seconds: int
     feed_window_seconds: int
+    feed_batch_size: int
     journal_keys: str
     journal_partitions: int
     journal_serializer: str

@@ -57,6 +57,7 @@ class Stage(Options):
         feed_window_seconds: for which the indexer gathers appends before it writes them down. Under a trickle this
             makes one entry out of many, and an entry costs by the size of the epoch's Tip; readers wait at most this
             much longer, and not at all under load.
+        feed_batch_size: appends that the indexer is given at a time at most.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
         kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
         replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
@@ -105,6 +106,9 @@ class Stage(Options):
     burst: int = 500
     route_limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     feed_window_seconds: int = 1
+    # An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two. Lambda
+    # cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each.
+    feed_batch_size: int = 1_000
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     kms_key: str = ""
     replica_region: str = ""

@@ -99,7 +99,7 @@ class FeedCopier:
                 at_tail = page.at_tail
 
     def planned(self) -> Iterator[StreamCopy]:
-        """What `copy` would do from the beginning, as far as the heads tell: nothing is compared, nothing written."""
+        """What `copy` would do from the beginning: what there is of the copies is compared, nothing written."""
         for partition in self._partitions():
             at, at_tail, seen = Checkpoint(0), False, set[str]()
             while not at_tail:

@@ -44,24 +44,17 @@ class StreamCopier:
     target: Streams
 
     def planned(self, stream: str) -> StreamCopy:
-        """What `copy` would do, as far as the heads tell: nothing is compared, nothing written."""
+        """What `copy` would do: what the copy has is compared, what it lacks is not read, and nothing is written."""
         try:
             original, copy = self._heads(stream)
+            why = _in_the_way(original, copy)
+            if why:
+                return _refused(stream, why)
+            if original.deleted:
+                return StreamCopy(stream=stream, ending="tombstone", version=original.version)
+            return _Copying(self, stream, original, copy).planned()
         except _KEPT_FROM_COPYING as error:
             return _refused(stream, str(error))
-        why = _in_the_way(original, copy)
-        if why:
-            return _refused(stream, why)
-        if original.deleted:
-            return StreamCopy(stream=stream, ending="tombstone", version=original.version)
-        missing = original.version - (original.first if copy is None else copy.version)
-        return StreamCopy(
-            stream=stream,
-            ending="copied" if missing else "unchanged",
-            version=original.version,
-            first=original.first,
-            copied=missing,
-        )
 
     def copy(self, stream: str) -> StreamCopy:
         """Copy what the copy lacks, and compare all of both."""
@@ -119,13 +112,20 @@ class _Copying:
     original: Original
     copy: Original | None
 
+    def planned(self) -> StreamCopy:
+        ours, _, other = self._compared()
+        if other is not None:
+            return other
+        unfolds, _ = self._unfolds()
+        missing = self.original.version - (self.original.first if self.copy is None else self.copy.version)
+        ending: Ending = "copied" if missing or unfolds is not None else "unchanged"
+        return self._result(ending, copied=missing, events=ours.events)
+
     def run(self) -> StreamCopy:
         at = 0 if self.copy is None else self.copy.version
-        first = self.original.first if self.copy is None else max(self.original.first, self.copy.first)
-        ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
-        for event, copied in zip(self._events(first, at), self._copies(first, at), strict=True):
-            if ours.add(event) != theirs.add(copied):
-                return self._result("differs", why=f"event {event.index} is another one; nothing was added")
+        ours, theirs, other = self._compared()
+        if other is not None:
+            return other
         wrote = self._append(at, ours)
         for copied in self._copies(at, self.original.version):
             theirs.add(copied)
@@ -137,6 +137,17 @@ class _Copying:
             events=ours.events,
             digest=ours.hex(),
         )
+
+    def _compared(self) -> tuple[Digest, Digest, StreamCopy | None]:
+        """What the original and the copy have in common; the third, where the copy has something else."""
+        at = 0 if self.copy is None else self.copy.version
+        first = self.original.first if self.copy is None else max(self.original.first, self.copy.first)
+        ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
+        for event, copied in zip(self._events(first, at), self._copies(first, at), strict=True):
+            if ours.add(event) != theirs.add(copied):
+                why = f"event {event.index} is another one; nothing was added"
+                return ours, theirs, self._result("differs", why=why)
+        return ours, theirs, None
 
     def _result(self, ending: Ending, **figures: Any) -> StreamCopy:
         version, first = self.original.version, self.original.first

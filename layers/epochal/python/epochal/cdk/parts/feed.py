@@ -39,10 +39,6 @@ from epochal.layout.tables import INDEX
 from epochal.plan.tables import TableSpec
 from epochal.settings import Settings
 
-BATCH_SIZE: Final = 1_000
-"""An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two.
-Lambda cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each."""
-
 PARALLELIZATION: Final = 1
 """More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
 at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
@@ -104,7 +100,7 @@ class Feed:
             event_source_arn=stream_arn,
             # Appends made before the mapping existed are in the stream, and belong in the feed.
             starting_position="TRIM_HORIZON",
-            batch_size=BATCH_SIZE,
+            batch_size=stage.feed_batch_size,
             maximum_batching_window_in_seconds=stage.feed_window_seconds,
             parallelization_factor=PARALLELIZATION,
             filter_criteria=mapping.FilterCriteriaProperty(filters=[mapping.FilterProperty(pattern=heads)]),
