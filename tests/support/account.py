@@ -365,6 +365,8 @@ def _table_refused(before: Properties, after: Properties) -> Iterator[str]:
         rest = [{**each, "Replicas": None} for each in (before, after)]
         if rest[0] != rest[1] or any(old[each] != new[each] for each in old.keys() & new.keys()):
             yield "can change nothing else where it gains or loses a region"
+        if any(old[each].get("DeletionProtectionEnabled") for each in old.keys() - new.keys()):
+            yield "cannot lose a region where it is protected"
     streams = [each.get("StreamSpecification") for each in (before, after)]
     if len(new) > 1 and streams[1] is None:
         yield "must have a stream, being of several regions"

@@ -202,6 +202,14 @@ STREAM = {"StreamViewType": "NEW_IMAGE"}
         ({"Replicas": TWO, "StreamSpecification": STREAM}, {}, "change nothing else where it gains or loses"),
         ({}, {"Replicas": TWO}, "must have a stream"),
         (
+            {
+                "Replicas": [TWO[0], {**TWO[1], "DeletionProtectionEnabled": True}],
+                "StreamSpecification": STREAM,
+            },
+            {"StreamSpecification": STREAM},
+            "cannot lose a region where it is protected",
+        ),
+        (
             {"StreamSpecification": STREAM},
             {"StreamSpecification": STREAM, "Replicas": [*TWO, {"Region": "us-east-1"}]},
             "one region in an update",

@@ -29,7 +29,7 @@ HERE, THERE = PLACE["AWS::Region"], "eu-central-1"
 KEY = f"arn:aws:kms:{HERE}:123456789012:key/1234"
 PAGES = {
     name: (ROOT / "docs" / name).read_text()
-    for name in ("deploy.md", "guide/backup.md", "guide/index-care.md")
+    for name in ("deploy.md", "guide/backup.md", "guide/failover.md", "guide/index-care.md")
 }
 
 Settings = Mapping[str, Any]
@@ -109,6 +109,13 @@ LEAVING = {
 """Those of them that leave a table or the bucket behind, which has to be taken back before the stage has it again."""
 
 
+WAYS_BACK = {
+    move: [{"deletion_protection": False}]
+    for move in ("a second region", "a second region of provisioned tables", "a second region with keys")
+}
+"""What has to be changed alone before one gets back, and back again afterwards: failover.md says it."""
+
+
 @pytest.fixture(autouse=True)
 def _deploys_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(REGION, HERE)
@@ -126,11 +133,11 @@ def test_no_setting_is_left_out() -> None:
 
 @pytest.mark.parametrize("move", MOVES)
 def test_a_stage_moves_between_settings_both_ways(synthesise: Synthesise, move: str) -> None:
-    before, now = (synthesise("prod", **settings).in_order() for settings in MOVES[move])
-    account = Account()
-    assert account.deploy(before) == []
-    taken_back = 0
-    for templates in (now, before, now):
+    before, now = MOVES[move]
+    back = [{**settings, **first} for first in WAYS_BACK.get(move, []) for settings in (now, before)]
+    account, taken_back = Account(), 0
+    for settings in (before, now, *back, before, now):
+        templates = synthesise("prod", **settings).in_order()
         for name, template in templates.items():
             had = len(account.left)
             assert account.take_back(name, template) == []
@@ -138,6 +145,15 @@ def test_a_stage_moves_between_settings_both_ways(synthesise: Synthesise, move: 
         assert account.deploy(templates) == []
     assert (taken_back > 0) is (move in LEAVING)
     assert not [key for key in account.deleted if key[0] in (TABLE, BUCKET)], "production deletes no data"
+
+
+@pytest.mark.parametrize("move", WAYS_BACK)
+def test_without_the_way_that_a_page_tells_one_does_not_get_back(synthesise: Synthesise, move: str) -> None:
+    before, now = (synthesise("prod", **settings).in_order() for settings in MOVES[move])
+    account = Account()
+    for templates in (before, now):
+        assert account.deploy(templates) == []
+    assert account.deploy(before)
 
 
 @pytest.mark.parametrize("move", sorted(LEAVING))
@@ -199,6 +215,9 @@ def test_the_pages_tell_the_order_of_commands() -> None:
     assert set(RESTORED) == {name for name in (*EXISTING, "existing_bucket") if name not in OPTIONAL}
     assert of_page("deploy.md").keys() == RESTORED.keys()
     assert "Set `existing_index`" in PAGES["guide/index-care.md"]
+    assert "set `deletion_protection` to `false` and deploy, then leave `replica_region` out" in PAGES[
+        "guide/failover.md"
+    ].replace("\n", " ")
     rows = {line.split("`")[1]: line for line in PAGES["deploy.md"].splitlines() if line.startswith("| `")}
     for name in ("layouts", "archive", "read_models", "existing_tips"):
         assert "tables-that-outlived-their-stack" in rows[name], f"{name} has to say how it comes back"

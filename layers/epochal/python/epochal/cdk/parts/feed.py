@@ -109,7 +109,7 @@ class Feed:
             maximum_retry_attempts=RETRIES,
             maximum_record_age_in_seconds=MAX_AGE_SECONDS,
             destination_config=self._failures.destination(),
-            # Counts what was given up on, which the watch stack's alarms look at.
+            # Counts what was given up on, which alarms look at.
             metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
         )
 
