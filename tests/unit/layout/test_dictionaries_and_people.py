@@ -161,6 +161,14 @@ def members_that_say_nothing(shop: Shop) -> None:
         shop.order(f"Order-{k}", {"x1": person.login, "x2": person.name, "x3": f"ask {person.login} first"})
 
 
+def few_customers_in_members_that_say_nothing(shop: Shop) -> None:
+    """Their logins would pass for statuses, of which there are as few."""
+    people = [shop.person() for _ in range(6)]
+    for k in range(150):
+        person = people[k % 6]
+        shop.order(f"Order-{k}", {"x1": person.login, "x2": person.name, "x3": f"ask {person.login} first"})
+
+
 def households(shop: Shop) -> None:
     """Some who live together, each with some orders."""
     for home in range(30):
@@ -227,6 +235,7 @@ SETS = (
     few_customers,
     one_customer_has_most,
     members_that_say_nothing,
+    few_customers_in_members_that_say_nothing,
     households,
     an_agent_in_every_order,
     agents_by_turns,

@@ -113,6 +113,8 @@ def test_no_word_and_no_number_of_fewer_than_five_streams_is_in_it(bodies: list[
         few = [token for token, streams in by.items() if len(streams) < SHARED_BY and len(token) > 3]
         inside = set(re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", made.content))
         assert not inside.intersection(few)
+        assert not inside.intersection({b"Berlin", b"Hamburg"}), "however many have them"
+        assert not [token for token in inside if token.isdigit() and len(token) > 4]
 
 
 SEALED = b'{"$sealed":1,"subject":"ann","nonce":"AAAAAAAAAAAAAAAA","body":"c2VjcmV0"}'

@@ -81,7 +81,7 @@ class Link(NamedTuple):
 
     Attributes:
         place: names of members down to it.
-        sure: it is a person's by its place or its form; others are where they differ from stream to stream.
+        sure: it may be a person's by its place or its form; others are where they differ from stream to stream.
     """
 
     place: str
@@ -183,9 +183,11 @@ class Told:
         self.names.update(_words(_text(chunk)))
 
     def _link(self, path: list[str], value: bytes, *, person: bool) -> None:
-        form = b"@" in value or len(_DIGIT.findall(value)) >= _LONG_NUMBER
+        text = _text(value)
+        named = sum(word[:1].isupper() for word in text.split()) > 1
+        form = named or b"@" in value or len(_DIGIT.findall(value)) >= _LONG_NUMBER
         sure = person or (form and not _MOMENT.match(value))
-        self.links.add(Link("/".join(path), _text(value).lower(), sure))
+        self.links.add(Link("/".join(path), text.lower(), sure))
 
 
 def blanked(told: Iterable[Told]) -> list[list[Piece]]:
