@@ -243,6 +243,38 @@ def test_an_error_of_the_domain_is_one_of_states_that_were_at_one_moment(store: 
         transact_all(both(tallies), withdraw(1), load=AllowStale())
 
 
+@pytest.mark.parametrize("where", ["decide", "evolve"])
+def test_what_fails_on_a_state_that_never_was_is_decided_again(store: Store, where: str) -> None:
+    """Between the read of one stream and that of the other, all that was in one has gone to the other."""
+    filled(store, A, 5)
+    moved = iter([True])
+
+    def before(op: Op) -> None:
+        if isinstance(op, Query) and op.partition[1]["S"] == B and next(moved, False):
+            transact_all(both(store.elsewhere()), move(5))
+
+    store.before = before
+    seen: list[int] = []
+
+    def sound(one: Tally, other: Tally) -> Both:
+        seen.append(one.total + other.total)
+        if where == "decide" and seen[-1] != 5:
+            raise Refused(seen[-1])
+        return [Added(seen[-1], 0)], ()
+
+    def evolve(state: Tally, event: TallyEvent) -> Tally:
+        if isinstance(event, Added) and event.by == 10:
+            raise Refused(event.by)
+        return DECIDER.evolve(state, event)
+
+    tallies = replace(store.tallies(), decider=replace(DECIDER, evolve=evolve))
+
+    made = transact_all(both(tallies), sound)
+
+    assert seen == [10, 5]
+    assert [each.state.total for each in made.parties] == [0, 5]
+
+
 def test_a_cached_decision_is_one_request(store: Store) -> None:
     filled(store, A, 9)
     filled(store, B, 9)

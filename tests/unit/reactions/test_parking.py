@@ -203,6 +203,29 @@ def test_who_replays_more_slowly_does_not_bring_back_what_another_has_handled() 
     assert world.state().parked == {"A-1": 3}
 
 
+def test_who_replays_more_slowly_leaves_what_comes_after_another_has_unparked_to_the_feed() -> None:
+    world = parked_world()
+    world.told.fails = lambda _: False
+    quick = World(told=Told(), feeds=world.feeds, indexed=world.indexed)
+    saves = 0
+
+    def meanwhile(op: Op) -> None:
+        nonlocal saves
+        saves += is_save(op)
+        if saves == 1 and is_save(op):
+            assert quick.parking().discard(0, "A-1").unparked
+            quick.append("A-1", "after")
+
+    world.feeds.fault = meanwhile
+    replayed = world.parking().replay(0, "A-1", seconds=600)
+    world.feeds.fault = lambda _: None
+
+    assert (replayed.next, replayed.unparked) == (3, True)
+    assert world.told.of("A-1") == [0, 1, 2]
+    quick.reactor().run(0, seconds=600)
+    assert quick.told.of("A-1") == [3]
+
+
 def test_another_event_than_the_one_that_was_seen_is_not_skipped() -> None:
     world = parked_world()
     assert world.parking().skip(0, "A-1", 1) == 2

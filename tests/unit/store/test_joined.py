@@ -333,6 +333,44 @@ def test_one_who_is_interrupted_where_it_was_to_lead_lets_the_next_lead(
     assert gate.read() == [measured(0).data, measured(2).data]
 
 
+def test_one_who_is_interrupted_behind_another_who_waits_wakes_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the one before it would write beside the one who leads, and two leaders would hand on one line."""
+    gate, made = Gate(), list[Waiting]()
+    second_waits = threading.Event()
+
+    class Noted:
+        def __init__(self, *, interrupted: bool) -> None:
+            self.turn, self.interrupted = turn(), interrupted
+            self.set, self.is_set = self.turn.set, self.turn.is_set
+
+        def wait(self) -> object:
+            if self.interrupted:
+                raise Interrupted
+            second_waits.set()
+            return self.turn.wait()
+
+    def waits(batch: Batch) -> Waiting:
+        made.append(Waiting(batch=batch, turn=Noted(interrupted=len(made) == 2)))
+        return made[-1]
+
+    monkeypatch.setattr(joined, "Waiting", waits)
+    with ThreadPoolExecutor(2) as callers:
+        first = callers.submit(gate.append, S, [measured(0)])
+        assert gate.reached.wait(120)
+        second = callers.submit(gate.append, S, [measured(1)])
+        assert second_waits.wait(120)
+        with pytest.raises(Interrupted):
+            gate.append(S, [measured(2)])
+        woken = made[1].turn.is_set()
+        gate.opened.set()
+        assert (first.result().version, second.result().version) == (1, 2)
+
+    assert not woken
+    assert gate.read() == [measured(0).data, measured(1).data]
+
+
 def waiting(number: int, size: int = 8) -> Waiting:
     plain = replace(memory_streams(), codec=BodyCodec(compress=False))
     return Waiting(batch=plain.batch(S, [Event(type="E", data=bytes(size - 1))]))
