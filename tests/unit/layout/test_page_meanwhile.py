@@ -21,6 +21,7 @@ from epochal.model.versions import NO_STREAM, parse_token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
+from epochal.store.results import Hole
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.unit.layout.test_page_appends import STREAM, event, filled, full, pages_of, requests
@@ -249,6 +250,26 @@ def test_a_prune_goes_on_on_the_page_as_another_has_left_it(store: Streams) -> N
     assert pruned is not None
     assert (pruned.done, pruned.low_water) == (True, 2)
     assert [each.index for each in store.read(STREAM)] == [2]
+
+
+@pytest.mark.parametrize("start", [None, 7, 6, 5, 4])
+def test_a_stream_that_was_pruned_within_a_page_ends_there_backward(
+    store: Streams, start: int | None
+) -> None:
+    """Pages of three events: those below 5 are gone, and of the second page two are left."""
+    noise = random.Random(2)
+    for _ in range(12):
+        store.append(STREAM, [Event(type="E", data=noise.randbytes(300))])
+    assert pages_of(store)[:3] == [0, 3, 6]
+    store.prune(STREAM, 5)
+
+    streams, meter = store.metered()
+    page = streams.page(STREAM, start=start, direction="backward")
+
+    last = 11 if start is None else start
+    assert [each.index for each in page.events] == list(range(last, 4, -1))
+    assert (page.hole, page.next) == (Hole(first=0, end=min(5, last + 1)), None)
+    assert meter.requests <= 3, "what is emptied is not walked through"
 
 
 def test_a_page_without_events_takes_what_no_other_page_would(store: Streams) -> None:

@@ -134,6 +134,10 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
     low = first.low_water
     at = low if low >= first.version else 0
     written, holding = 0, head.version
+    if at and first.unfolds and 0 not in (head.index, head.unfolds_at):
+        # It was pruned as the last page, which keeps them, and is not met again.
+        bare = replace(first, unfolds=b"", stamp=marking(etag, first))
+        written += isinstance((yield _update(table, first, bare)), Done)
     while low < mark:
         for page in (yield from _pages_from(table, head, at, writes - written)):
             keeps = page.index in (head.index, head.unfolds_at)
