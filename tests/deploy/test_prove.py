@@ -97,6 +97,16 @@ def test_nothing_is_left_behind_but_what_the_report_says(prove: Prove, stage: Lo
             assert (state.deleted, state.low_water) == (True, state.version)
 
 
+def test_here_it_finds_the_stage_by_what_epochal_local_env_prints(
+    stage: LocalDeployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in stage.variables.items():
+        monkeypatch.setenv(name, value)
+    done = epochal("prove", "--yes", "--json", "--only", "mappings", "--only", "appends: pages")
+    checks = json.loads(done.stdout)["checks"]
+    assert [each["verdict"] for each in checks] == ["passed"] * 3
+
+
 @pytest.fixture
 def mapping(stage: LocalDeployment) -> Iterator[None]:
     """A mapping that somebody has disabled."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,11 @@ from tests.support.terminal import Terminal
 class Formation:
     """CloudFormation with no stacks at all."""
 
-    meta: Any = field(default_factory=lambda: SimpleNamespace(region_name="eu-west-1"))
+    url: str = "https://cloudformation.eu-west-1.amazonaws.com"
+
+    @property
+    def meta(self) -> Any:
+        return SimpleNamespace(region_name="eu-west-1", endpoint_url=self.url)
 
     def get_paginator(self, _: str) -> Any:
         return self
@@ -127,6 +131,15 @@ def test_the_api_is_what_is_named_or_what_the_stacks_tell(
     found = command._http(Account().store, [Stack(name="a", outputs=outputs)], api, "")  # noqa: SLF001
     assert found is not None
     assert (found.base(*asked), found.service, found.region) == (base, service, "eu-west-1")
+
+
+def test_what_the_stacks_of_a_stand_in_tell_is_not_asked_of_aws() -> None:
+    store = replace(Account().store, client=lambda _: Formation(url="http://127.0.0.1:4566"))
+    stacks = [Stack(name="a", outputs={"ApiUrl": "https://a1.execute-api.us-east-1.amazonaws.com"})]
+    assert command._http(store, stacks, "", "") is None  # noqa: SLF001
+    named = command._http(store, stacks, "http://127.0.0.1:4566/api", "")  # noqa: SLF001
+    assert named is not None
+    assert named.base("GET", "/health") == "http://127.0.0.1:4566/api"
 
 
 def test_a_stage_without_an_api_has_none() -> None:
