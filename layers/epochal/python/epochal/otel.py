@@ -61,7 +61,7 @@ _CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
     ("read", AggregateStore, ("replay", "latest_snapshot", "events_after")),
     ("decide", Deciders, ("_transact",)),
     ("decide", joint_decisions._Joint, ("run",)),  # noqa: SLF001  what `transact_all` is
-    ("decide", AggregateDeciders, ("transact_result",)),
+    ("decide", AggregateDeciders, ("_transact",)),
     ("decide", Decisions, ("decide",)),
 )
 """Spans, and the methods that they are around."""
