@@ -107,8 +107,9 @@ def test_no_word_and_no_number_of_fewer_than_five_streams_is_in_it(bodies: list[
     made = train(given := examples(*told))
     by: defaultdict[bytes, set[str]] = defaultdict(set)
     for each in given:
-        for token in re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", b"".join(t.text for t in each.told.tokens)):
-            by[token].add(each.stream)
+        for piece in each.told.tokens:  # what is about a type, or a body, may be a letter
+            for token in re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", piece.text):
+                by[token].add(each.stream)
     if made is not None:
         few = [token for token, streams in by.items() if len(streams) < SHARED_BY and len(token) > 3]
         inside = set(re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", made.content))
