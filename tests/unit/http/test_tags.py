@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
+from epochal.plan.ops import Delete
 from tests.support.api import Api
 
 
@@ -114,3 +115,37 @@ def test_malformed_input_is_refused_by_its_parameter(api: Api, path: str, query:
 def test_a_body_is_refused(api: Api) -> None:
     for path in ("/dcb/tags", "/dcb/tags/course:1"):
         assert api.call("GET", path, {}).json["field"] == "body"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 1000])
+def test_a_tag_s_entries_are_all_that_are_counted_in_order_page_by_page(api: Api, limit: int) -> None:
+    found, start = list[dict[str, Any]](), ""
+    while True:
+        page = api.call("GET", "/dcb/tags/course:3/entries", query=f"limit={limit}{start}")
+        assert page.status == 200, page.text
+        found += page.json["entries"]
+        if page.json["next"] is None:
+            break
+        start = f"&from={page.json['next']}"
+    assert [each["index"] for each in found] == [0, 1, 2]
+    assert [each["type"] for each in found] == ["A"] * 3
+    listed = api.call("GET", "/dcb/events", query="tag=course:3").json["events"]
+    assert [each["id"] for each in found] == [each["id"] for each in listed]
+
+
+def test_a_tag_that_no_event_has_has_no_entries(api: Api) -> None:
+    assert api.call("GET", "/dcb/tags/none/entries").json == {"entries": [], "next": None}
+
+
+def test_what_expired_is_listed_as_an_entry_as_it_is_counted() -> None:
+    api = Api(pages=False)
+    kept, gone = append(api, "a:1"), append(api, "a:1")
+    for item in list(api.tables.items("events")):
+        if item["eventId"] == {"S": gone["id"]}:
+            api.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))
+    counted = api.call("GET", "/dcb/tags/a:1").json["events"]
+    entries = api.call("GET", "/dcb/tags/a:1/entries").json["entries"]
+    assert counted == len(entries) == 2
+    assert [each["id"] for each in api.call("GET", "/dcb/events", query="tag=a:1").json["events"]] == [
+        kept["id"]
+    ]

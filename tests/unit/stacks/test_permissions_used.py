@@ -248,6 +248,7 @@ def read_tags(tables: Tables) -> None:
     assert store.event(str(uuid.UUID(int=2))) is not None
     assert TagPages(listings=store.listings).tags(limit=10).tags
     assert list(store.listings.tagged("shop:1"))
+    assert list(store.listings.entries("shop:1"))
 
 
 def feed(tables: Tables) -> None:

@@ -37,6 +37,7 @@ def _on(
         # Reads through a megabyte of a table or more, whatever comes of it.
         some("GET", tags, "list_tags", requests_per_second=10),
         some("GET", f"{tags}/{{tag}}", "read_tag"),
+        some("GET", f"{tags}/{{tag}}/entries", "list_entries"),
     )
 
 

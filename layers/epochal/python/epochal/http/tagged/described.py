@@ -91,4 +91,15 @@ DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
         gives="Tag",
         fails=(problems.TAG_NOT_FOUND,),
     ),
+    listing.list_entries: Description(
+        summary="List a tag's entries that came after a sortable id",
+        description="Which events the tag has, without their bodies: what is counted is listed. Below `/dcb` also "
+        "those that have expired, of which the entry is all that is left. None where no event has the tag.",
+        parameters=(
+            parameter("path", "tag", TAG, required=True),
+            parameter("query", "from", {**SORTABLE_ID, "description": "`next` of the page before."}),
+            parameter("query", "limit", whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        ),
+        gives="TagEntries",
+    ),
 }

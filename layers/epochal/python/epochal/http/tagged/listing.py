@@ -20,7 +20,7 @@ from epochal.model.dcb import SortableId, check_tag, parse_sortable_id
 from epochal.store.listings import Listings
 from epochal.store.tag_pages import MAX_LIMIT, TagPage, TagPages
 
-__all__ = ["count_tagged", "list_tagged", "list_tags", "opened", "read_tag"]
+__all__ = ["count_tagged", "list_entries", "list_tagged", "list_tags", "opened", "read_tag"]
 
 
 def list_tagged(tagged: Tagged, request: Request) -> Response:
@@ -88,3 +88,14 @@ def read_tag(tagged: Tagged, request: Request) -> Response:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
     (count,) = listings.counted([tag])
     return answer(meter, representation.tag(count, latest))
+
+
+def list_entries(tagged: Tagged, request: Request) -> Response:
+    """A page of a tag's entries: which events it has had, without their bodies."""
+    no_document(request)
+    query = QueryParameters(request, ("from", "limit"))
+    tag = check_tag(request.path["tag"], "tag")
+    since, limit = _since(query), query.whole("limit", 1, MAX_LIMIT) or MAX_LIMIT
+    store, meter = tagged.on(request)
+    found = TagPages(listings=store.listings).entries(tag, since=since, limit=limit)
+    return answer(meter, representation.entries(found))

@@ -181,12 +181,22 @@ def tag(found: TagCount, latest: TagEntry) -> dict[str, Any]:
     return {
         **tag_count(found),
         "group": group_of(found.tag),
-        "latest": {
-            "id": latest.event_id,
-            "sortableId": latest.sortable_id,
-            "type": latest.event_type,
-            "timestamp": latest.created_at,
-        },
+        "latest": _entry(latest),
+    }
+
+
+def entries(found: DatedPage[TagEntry]) -> dict[str, Any]:
+    """A page of a tag's entries."""
+    shown = [{**_entry(each), "index": each.index} for each in found.items]
+    return {"entries": shown, "next": found.next}
+
+
+def _entry(found: TagEntry) -> dict[str, Any]:
+    return {
+        "id": found.event_id,
+        "sortableId": found.sortable_id,
+        "type": found.event_type,
+        "timestamp": found.created_at,
     }
 
 

@@ -62,6 +62,13 @@ _TAKEN: Final[dict[str, Schema]] = {
 }
 _STAMP: Final[dict[str, Any]] = {"type": "string", "description": "When it was appended."}
 
+_ENTRY: Final[dict[str, Schema]] = {
+    "id": {"type": "string", "description": "Its id."},
+    "sortableId": SORTABLE_ID,
+    "type": {"type": "string", "description": "What kind of event it is."},
+    "timestamp": _STAMP,
+}
+
 _TAG_COUNT: Final[dict[str, Schema]] = {
     "tag": TAG,
     "events": whole("How many events have it, in Sekiban's tables also those that have expired."),
@@ -200,15 +207,25 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             **_TAG_COUNT,
             "group": {"type": "string", "description": "What precedes its first `:`."},
-            "latest": record(
-                {
-                    "id": {"type": "string", "description": "Its id."},
-                    "sortableId": SORTABLE_ID,
-                    "type": {"type": "string", "description": "What kind of event it is."},
-                    "timestamp": _STAMP,
-                },
-                description="Its latest event.",
+            "latest": record(_ENTRY, description="Its latest event."),
+        }
+    ),
+    "TagEntries": record(
+        {
+            "entries": array(
+                record(
+                    {
+                        **_ENTRY,
+                        "index": {
+                            "type": ["integer", "null"],
+                            "description": "Its place among the tag's events, from 0; null where another library "
+                            "wrote it.",
+                        },
+                    }
+                ),
+                "In order of their sortable ids.",
             ),
+            "next": _or_null(SORTABLE_ID, "`from` of the page that goes on; null where there is none."),
         }
     ),
     "ListedEvents": record(
