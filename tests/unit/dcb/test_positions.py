@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from uuid import UUID
 
 import pytest
 
@@ -14,6 +16,8 @@ from epochal.plan.ops import Query as Pages
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import ImportedEvent
+from epochal.store.tagged_store import TaggedStore
+from epochal.testing.stores import memory_dcb_events, memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 
 BOTH = query(("T", "a:1"), ("", "b:1"))
@@ -86,12 +90,36 @@ def test_of_two_events_of_one_sortable_id_the_first_ones_position_has_not_seen_t
     assert refused(world.store(), BOTH, first.position) == [second.id]
 
 
-def test_events_that_no_query_brought_tell_no_position() -> None:
+def test_an_event_that_is_found_by_its_id_tells_no_position() -> None:
     world = World()
     (made,) = world.store().append([event("T", "a:1")]).events
     found = world.store().event(made.id)
     assert found is not None
     assert found.position is None
+
+
+@pytest.mark.parametrize("opened", [memory_tagged_events, memory_dcb_events])
+def test_what_is_appended_or_listed_tells_where_it_is_in_its_tags(opened: Callable[[], TaggedStore]) -> None:
+    store = opened()
+    store.append([event("T", "a:1"), event("T", "b:1")])
+    made = store.append([event("T", "a:1", data="1"), event("T", "a:1", "b:1", data="2"), event("T", "a:1")])
+    listed = list(store.listings.tagged("a:1"))
+    for events in (made.events, listed[1:]):
+        for at, each in enumerate(events):
+            assert each.position is not None
+            assert store.read(query(("T", "a:1")), after=each.position).events == made.events[at + 1 :]
+    in_both = made.events[1].position
+    assert in_both is not None
+    assert store.read(query(("T", "b:1")), after=in_both).events == ()
+
+
+def test_an_event_of_pages_that_is_found_by_its_id_tells_where_it_is_in_its_first_tag() -> None:
+    store, ids = memory_tagged_events(), [str(UUID(int=number)) for number in range(3)]
+    store.append([event("T", "a:1", "b:1", id_=each) for each in ids])
+    found = store.event(ids[1])
+    assert found is not None
+    assert found.position is not None
+    assert [each.id for each in store.read(query(("T", "a:1")), after=found.position).events] == ids[2:]
 
 
 @pytest.mark.parametrize(

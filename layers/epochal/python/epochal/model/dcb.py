@@ -274,7 +274,10 @@ class RecordedTaggedEvent:
 
     @property
     def position(self) -> Position | None:
-        """To append after: what the read of a query that brought this event had seen with it; None if none did."""
+        """To append after: what the read of a query that brought this event had seen with it. Of an event that was just
+        appended its tags up to it; of one that was found by its id or in a listing the tag that it was found in; None
+        where nothing tells, by ids in Sekiban's tables and in their listings of everything.
+        """
         return None if self.trail is None else self.trail.at(self.key)
 
 
@@ -371,6 +374,11 @@ class Trail:
     def of(position: Position) -> Trail:
         """The trail of an event with which a read had seen all that it looked at."""
         return Trail(base=position.seen, passed={}, end=position)
+
+    @staticmethod
+    def in_tags(counts: Mapping[str, int], last: SortableId) -> Trail:
+        """The trail of an event that is the last of so many in these tags, found without a query."""
+        return Trail.of(Position(seen={tag: Reached(count, last) for tag, count in counts.items()}))
 
     def at(self, key: str) -> Position:
         """What had been seen with the event of this key: each tag's events up to it, and none beyond."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import ClassVar, Final
@@ -22,7 +22,7 @@ from epochal.errors import CorruptData
 from epochal.layout.dcb.entries import after_id
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.listing import counting_page, events_page, group_page, read_entry, read_tag, tags_page
-from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, check_tag
+from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, Trail, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.limits import BATCH_KEYS
@@ -78,7 +78,9 @@ class TagListings(Listings):
         """A tag's events after `since`, in order; those that have expired are missing."""
         must_be_whole(page, "page", 1)
         tally = _TagTally(progress)
-        for events in ahead(self._hydrated, self._batches(tag, since, page), self.store.reads_at_once):
+        for events in ahead(
+            partial(self._hydrated, tag), self._batches(tag, since, page), self.store.reads_at_once
+        ):
             tally.add(len(events))
             yield from events
 
@@ -160,15 +162,21 @@ class TagListings(Listings):
         """As of any listing: heads have told."""
         return [TagCount(tag=tag, events=events) for tag, events in found.items()]
 
-    def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[str]]:
+    def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[TagEntry]]:
         entries = self.entries(tag, since=since, page=page)
-        while batch := [entry.event_id for entry in islice(entries, min(page, BATCH_KEYS))]:
+        while batch := list(islice(entries, min(page, BATCH_KEYS))):
             yield batch
 
-    def _hydrated(self, ids: list[str]) -> list[RecordedTaggedEvent]:
-        """Events in the order of their ids."""
-        found = self.store.events(ids)
-        return [found[event_id] for event_id in ids if event_id in found]
+    def _hydrated(self, tag: str, entries: list[TagEntry]) -> list[RecordedTaggedEvent]:
+        """Events in the order of their entries."""
+        found = self.store.events([entry.event_id for entry in entries])
+        return [
+            event
+            if entry.index is None
+            else replace(event, trail=Trail.in_tags({tag: entry.index + 1}, event.sortable_id))
+            for entry in entries
+            if (event := found.get(entry.event_id)) is not None
+        ]
 
     def _events(
         self, name: str, since: SortableId | None, size: int, tally: _TagTally

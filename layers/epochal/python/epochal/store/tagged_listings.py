@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages.tags.entries import EventOfTag, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, placed, recorded_all
 from epochal.layout.pages.tags.listing import (
     count_since,
     entries_after,
@@ -123,7 +123,8 @@ class TaggedListings(Listings):
         self, tag: str, since: str | None, progress: Progress | None, page: int
     ) -> Iterator[RecordedTaggedEvent]:
         def recorded(entries: list[EventOfTag]) -> Sequence[RecordedTaggedEvent]:
-            return self.store.driver.run(recorded_all(self.store.site, entries))
+            events = self.store.driver.run(recorded_all(self.store.site, entries))
+            return list(map(placed, events, entries))
 
         read = 0
         for events in self._parts(tag, since, page, recorded):

@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
@@ -25,6 +25,7 @@ from epochal.model.dcb import (
     Reached,
     RecordedTaggedEvent,
     TaggedEvent,
+    Trail,
     Unfetched,
     check_tag,
     check_type,
@@ -157,6 +158,8 @@ class TaggedStore(ABC):
                 outcome = store._append_once(checked, condition, idempotency_key)  # noqa: SLF001  its own
             if isinstance(outcome, TaggedAppended) and outcome.replayed:
                 outcome = replace(outcome, versions=store.counts(own_tags(outcome.events)))
+            elif isinstance(outcome, TaggedAppended):
+                outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
             outcome = replace(outcome, events=store.whole(outcome.events))
         return replace(outcome, capacity=meter.capacity)
 
@@ -370,6 +373,18 @@ def with_keyed_ids(
                 f"events[{at}].id", "must not be given beside an idempotency key, which makes it"
             )
     return tuple(replace(event, id=keyed_id(key, at)) for at, event in enumerate(checked))
+
+
+def _placed(
+    events: Sequence[RecordedTaggedEvent], versions: Mapping[str, int]
+) -> tuple[RecordedTaggedEvent, ...]:
+    """Events that were just appended, each with the position up to it in its tags."""
+    counts, placed = dict(versions), list[RecordedTaggedEvent]()
+    for event in reversed(events):
+        own = {tag: counts[tag] for tag in own_tags((event,))}
+        placed.append(replace(event, trail=Trail.in_tags(own, event.sortable_id)))
+        counts |= {tag: count - 1 for tag, count in own.items()}
+    return tuple(reversed(placed))
 
 
 def _in_the_way(rejected: TaggedConflict) -> str:

@@ -8,7 +8,7 @@ its page is under way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from epochal.codec.bodies import Encoded, decode
@@ -24,6 +24,7 @@ from epochal.model.dcb import (
     RecordedTaggedEvent,
     SortableId,
     TaggedBody,
+    Trail,
     Unfetched,
     as_given,
     is_reserved,
@@ -130,6 +131,11 @@ def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[
     places = [place for entry in entries if (place := entry.body) is not None]
     bodies = (yield from _bodies(site, places)) if places else {}
     return [_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries]
+
+
+def placed(event: RecordedTaggedEvent, entry: EventOfTag) -> RecordedTaggedEvent:
+    """An event with the position that its entry tells: its place in one tag."""
+    return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.sortable_id))
 
 
 def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:

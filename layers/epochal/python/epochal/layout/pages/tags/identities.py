@@ -11,7 +11,7 @@ from epochal.layout.fences import IdTaken
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.batch import TaggedBatch
-from epochal.layout.pages.tags.entries import EventOfTag, body_of, entries_of, recorded_all
+from epochal.layout.pages.tags.entries import EventOfTag, body_of, entries_of, placed, recorded_all
 from epochal.layout.pages.tags.site import TagStreams, id_key, read_id_record
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text
 from epochal.plan.batches import settled
@@ -69,4 +69,5 @@ def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Reco
         if not held or held[0].id != event_id:
             raise CorruptData(f"the event {event_id} is not where its record says")
         entries.append(held[0])
-    return {event.id: event for event in (yield from recorded_all(site, entries))}
+    events = yield from recorded_all(site, entries)
+    return {event.id: placed(event, entry) for event, entry in zip(events, entries, strict=True)}
