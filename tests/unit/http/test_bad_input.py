@@ -70,6 +70,14 @@ def test_a_slash_in_a_stream_name_meets_no_operation(api: Api) -> None:
     assert (answer.status, answer.problem) == (404, "route-not-found")
 
 
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_step_in_a_path_is_no_stream(api: Api, name: str) -> None:
+    """A client that sends it as it is: most leave it out, and with it the segment before."""
+    refused(api, api.append(name, "A"), "stream")
+    several = {"appends": [{"stream": "Cat-2", "events": [EVENT]}, {"stream": name, "events": [EVENT]}]}
+    refused(api, api.call("POST", "/streams", several), "appends[1].stream")
+
+
 @pytest.mark.parametrize("length", [1, 512])
 def test_the_shortest_and_the_longest_name_are_taken(length: int) -> None:
     assert Api().append("x" * length, "A").status == 201

@@ -24,7 +24,7 @@ from epochal.copying.sources import CopySource, Original, StreamSource
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.model import events as model
 from epochal.model.events import Body, Claim, RecordedUnfold
-from epochal.model.names import stream_name
+from epochal.model.names import no_step, stream_name
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.streams import Streams
@@ -72,7 +72,10 @@ class StreamCopier:
         original = self.source.head(stream)
         if original is None:
             raise InvalidInput("stream", "there is none of that name")
-        return original, StreamSource(self.target).head(stream)
+        copy = StreamSource(self.target).head(stream)
+        if copy is None:
+            no_step(stream, "stream")
+        return original, copy
 
     def _copied(self, stream: str) -> StreamCopy:
         original, copy = self._heads(stream)

@@ -42,6 +42,14 @@ def stream_name(text: str, field: str = "stream") -> StreamName:
     raise InvalidInput(field, "may hold only ASCII letters, digits and - _ . : ~ @ + =")
 
 
+def no_step(text: str, field: str) -> None:
+    """Refuse a new name that HTTP clients take for a step in a path: they send `/streams/../events` as `/events`. What
+    has such a name already can be read.
+    """
+    if text in (".", ".."):
+        raise InvalidInput(field, "must not be . or .., which HTTP clients take for steps in a path")
+
+
 def is_fed(name: str) -> bool:
     """Whether a stream is in the feed. Of the system's, tags are; an event under a reserved tag is under
     one of its own as well.

@@ -32,7 +32,7 @@ from epochal.model.aggregates import (
     RecordedAggregateEvent,
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
-from epochal.model.names import MAX_NAME_BYTES
+from epochal.model.names import MAX_NAME_BYTES, no_step
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.times import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
@@ -207,6 +207,8 @@ class AggregateStore:
             decided: whatever is appended under the key is what was decided: a repeat may have other contents.
         """
         self._check_id(aggregate)
+        no_step(aggregate.type, "aggregate.type")
+        no_step(aggregate.value, "aggregate.value")
         must_be_list(AggregateEvent, new, "events")
         must_be((bytes, type(None)), snapshot, "snapshot", "bytes")
         must_be(

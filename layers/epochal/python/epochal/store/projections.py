@@ -19,6 +19,7 @@ from epochal.layout.dcb import states
 from epochal.layout.dcb.items import Keys
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
+from epochal.model.names import no_step
 from epochal.model.projections import StoredState
 from epochal.plan.values import Item
 from epochal.settings import INLINE_BYTES, PROJECTIONS, Settings
@@ -146,6 +147,8 @@ class ProjectionStates:
     ) -> StoredState | None:
         """`save` that answers a conflict: None if stored, else the state that is there."""
         check_names(projector, version)
+        no_step(projector, "projector")
+        no_step(version, "version")
         must_be_whole(events_processed, "events_processed")
         # What has processed nothing has no last event.
         if events_processed or last_sortable_id != "":

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from epochal.errors import ConflictError, EpochalError, InvalidInput, TooLarge
 from epochal.layout.streams import AnyStreamLayout, Result, SeveralStreams
 from epochal.model.kinds import must_be_list
-from epochal.model.names import stream_name
+from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
 from epochal.model.versions import check_expected
@@ -36,6 +36,7 @@ def check(appends: Sequence[StreamAppend], key: str | None) -> None:
         with placed(place):
             check_expected(each.expected)
             name = stream_name(each.stream)
+            no_step(name, "stream")
         if name in seen:
             raise InvalidInput("appends", f"must name a stream once: {each.stream}")
         seen.add(name)

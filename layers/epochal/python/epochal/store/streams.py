@@ -29,7 +29,7 @@ from epochal.layout.streams import (
 )
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
-from epochal.model.names import stream_name
+from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import ANY, ExpectedVersion, check_expected
@@ -497,7 +497,7 @@ class Streams:
         ticks: Ticks,
         key: str | None,
     ) -> Batch:
-        stream_name(stream)
+        no_step(stream_name(stream), "stream")
         must_be_list(Event, events, "events")
         if unfolds is not None:
             must_be_list(Unfold, unfolds, "unfolds")

@@ -33,6 +33,7 @@ from epochal.model.dcb import (
     parse_event_id,
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.names import no_step
 from epochal.model.tagged_results import (
     BackwardPage,
     Down,
@@ -300,7 +301,7 @@ class TaggedStore(ABC):
         """The event as it is to be appended; raises `InvalidInput` naming what is malformed below `field`."""
         check_type(event.type, f"{field}.type")
         for tag in event.tags:
-            check_tag(tag, f"{field}.tags")
+            no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
         for name in ("causation_id", "correlation_id", "executed_user"):
             if getattr(event, name) is not None:
                 must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")

@@ -13,13 +13,13 @@ from epochal.model.versions import MAX_VERSION
 TYPE: Final = text(
     "The aggregate's type, one of those that the deployment registers.",
     most=512,
-    pattern=r"[A-Za-z0-9\-_.:~@+=]{1,512}",
+    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
     examples=["user-account"],
 )
 ID: Final = text(
     "The aggregate's id within its type; both together have at most 511 characters.",
     most=512,
-    pattern=r"[A-Za-z0-9\-_.:~@+=]{1,512}",
+    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
     examples=["01H42K4ABWQ5V2XQEP3A48VE0Z"],
 )
 SEQ_NR: Final = whole("Number of the event, counted from 1.", 1, MAX_VERSION)

@@ -28,7 +28,7 @@ from epochal.model.versions import MAX_VERSION
 STREAM: Final = text(
     "A stream's name, `Category-id`.",
     most=512,
-    pattern=r"[A-Za-z0-9\-_.:~@+=]{1,512}",
+    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
     examples=["Aircraft-N14228"],
 )
 
