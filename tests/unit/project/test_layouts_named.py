@@ -40,6 +40,7 @@ ALLOWED = {
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/aio/place.py": "likewise",
     "epochal/contrib/eventsourcing/factory.py": "an environment names the table of streams",
+    "epochal/cdk/stages.py": "says how many partitions of streams a stage begins with that is kept",
     "epochal/cli/aggregates.py": "says which option names the tables of aggregates",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }
