@@ -45,6 +45,7 @@ class Explorer:
         warm: a process keeps its state from one invocation to the next.
         parents: the shard that each was split from, read to its end before it; none where there are none.
         partitions: of the feed, to which the streams of each shard belong.
+        pausing: a refused write pauses, and looks at the epoch again.
     """
 
     shards: tuple[tuple[Span, ...], ...]
@@ -55,6 +56,7 @@ class Explorer:
     warm: bool = False
     parents: tuple[int | None, ...] = ()
     partitions: tuple[int, ...] = ()
+    pausing: bool = False
     source: MemoryTables = field(default_factory=memory_tables)
     indexes: list[MemoryTables] = field(default_factory=list)
     reached: list[dict[str, int]] = field(default_factory=list)
@@ -205,7 +207,11 @@ class Explorer:
         if past.before is not None:
             self._replay(past.before, partition, count())
         indexing = Indexing(
-            table="index", heal=heal_tips("tips"), ids=lambda: ids(past.who, next(made)), limits=self.limits
+            table="index",
+            heal=heal_tips("tips"),
+            ids=lambda: ids(past.who, next(made)),
+            limits=self.limits,
+            pause=lambda longest: self.pausing and longest > 0,
         )
         steps = in_turn(indexing.ingest(partition, self.shards[past.shard][past.first : past.end]))
         try:

@@ -6,6 +6,7 @@ Epochs of one entry roll over at every write, which is where all that is difficu
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -98,6 +99,11 @@ def processes_that_keep_what_they_hold() -> Explorer:
     )
 
 
+def refused_ones_that_pause() -> Explorer:
+    """They look again, and before every write from then on."""
+    return replace(processes_that_keep_what_they_hold(), pausing=True)
+
+
 def epochs_of_two_entries() -> Explorer:
     return Explorer(
         shards=(records("A0", "B0", "A1"), records("F0")),
@@ -150,6 +156,7 @@ WORLDS = (
     a_record_that_never_arrives,
     two_processes_on_one_shard,
     processes_that_keep_what_they_hold,
+    refused_ones_that_pause,
     epochs_of_two_entries,
     many_new_streams,
     a_shard_that_splits,
@@ -162,6 +169,7 @@ DEAR = (
     a_crash_at_any_write,
     a_request_that_lands_late,
     processes_that_keep_what_they_hold,
+    refused_ones_that_pause,
     many_new_streams,
     a_record_that_never_arrives,
     epochs_of_two_entries,

@@ -76,7 +76,7 @@ def a_mark_may_be_lowered(patch: Patch) -> None:
     patch.setattr(ingestion, "write_marks", write)
 
 
-@mutant("backwards")
+@mutant("backwards|lost")
 def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
     due: list[tuple[str, int, list[tuple[str, int]]]] = []
     start_epoch = series.start_epoch

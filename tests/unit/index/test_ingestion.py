@@ -9,12 +9,12 @@ from epochal.errors import CorruptData
 from epochal.index import ingestion
 from epochal.index.entries import MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.ingestion import MARKS_AT_ONCE, Indexing, Ingested, Partition
+from epochal.index.ingestion import LEAST_SPREAD, MARKS_AT_ONCE, MOST_SPREAD, Indexing, Ingested, Partition
 from epochal.index.names import epoch_stream, mark_name
 from epochal.index.series import Ids
 from epochal.layout.tips.port import heal_tips
 from epochal.model.spans import ITEM_BYTES, Span
-from epochal.plan.ops import BatchGet, Op, Put, Query, Update
+from epochal.plan.ops import BatchGet, Get, Op, Put, Query, Update
 from epochal.plan.values import number
 from tests.unit.feed.feeds import Feeds, is_read, no_fault, spans_of, streams_of
 
@@ -71,14 +71,85 @@ def test_a_batch_that_is_indexed_already_writes_nothing() -> None:
 
 
 def test_streams_that_neither_epoch_knows_cost_one_read_a_hundred() -> None:
-    feeds, partition = Feeds(), Partition(number=0)
+    feeds, partition = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
     ingest(feeds, partition, spans_of(["A:0:a"]))
-    start = len(feeds.ops)
+    ingest(feeds, partition, spans_of(["A:1:a"]))
+    feeds.limits, start = STANDARD, len(feeds.ops)
     ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(250)])
     *reads, write = since(feeds, start)
     assert [len(op.keys) for op in reads if isinstance(op, BatchGet)] == [100, 100, 50]
     assert all(op.consistent for op in reads if isinstance(op, BatchGet))
-    assert isinstance(write, Update)
+    assert isinstance(write, Put)
+
+
+def test_a_chain_of_two_epochs_has_no_marks_to_read() -> None:
+    feeds, partition = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
+    ingest(feeds, partition, spans_of(["A:0:a"]))
+    feeds.limits, start = STANDARD, len(feeds.ops)
+    ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(250)])
+    assert not any(is_read(op) for op in since(feeds, start))
+
+
+# ------------------------------------------------------------------------------------------------------------- writers
+
+
+def test_who_meets_others_looks_before_the_next_write_and_who_does_not_writes_at_once() -> None:
+    feeds, one, other = Feeds(), Partition(number=0), Partition(number=0)
+    ingest(feeds, one, spans_of(["A:0:a"]))
+    ingest(feeds, other, spans_of(["B:0:b"]))
+    ingest(feeds, one, spans_of(["A:1:a"]))
+    ingest(feeds, other, spans_of(["B:1:b"]))
+    start = len(feeds.ops)
+    ingest(feeds, one, spans_of(["A:2:a"]))
+    assert [type(op) for op in since(feeds, start)] == [Get, Update], "nothing is refused"
+    start = len(feeds.ops)
+    for index in (3, 4):
+        ingest(feeds, one, spans_of([f"A:{index}:a"]))
+    assert [type(op) for op in since(feeds, start)] == [Get, Update, Update], "the other has gone"
+
+
+def test_marks_are_read_before_the_look_and_not_again_while_the_epoch_lasts() -> None:
+    feeds, one = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
+    for index in range(3):
+        ingest(feeds, one, spans_of([f"A:{index}:a"]))
+    feeds.limits, one.shared = STANDARD, True
+    start = len(feeds.ops)
+    ingest(feeds, one, spans_of(["N:0:n"]))
+    assert [type(op) for op in since(feeds, start) if is_read(op)] == [BatchGet, Get]
+
+
+def test_refusals_spread_the_tries_and_calm_comes_back() -> None:
+    partition = Partition(number=0)
+    spreads = []
+    for _ in range(6):
+        partition.refused()
+        spreads.append(partition.spread)
+    assert spreads == [
+        LEAST_SPREAD,
+        2 * LEAST_SPREAD,
+        4 * LEAST_SPREAD,
+        8 * LEAST_SPREAD,
+        MOST_SPREAD,
+        MOST_SPREAD,
+    ]
+    for _ in range(4):
+        partition.calm()
+    assert partition.spread == 0.0
+
+
+def test_a_refused_write_waits_for_a_part_of_the_spread_and_looks_again() -> None:
+    feeds = Feeds()
+    one, other = feeds.indexer(), feeds.indexer()
+    feeds.append("A-1", "a")
+    one.index(feeds.records())
+    feeds.append("B-1", "b")
+    other.index(feeds.records())
+    feeds.append("C-1", "c")
+    start, began = len(feeds.ops), feeds.clock()
+    one.index(feeds.records(2))
+    assert feeds.clock() - began == LEAST_SPREAD
+    assert [type(op) for op in feeds.ops[start:]] == [Update, Get, Update]
+    assert feeds.feed() == [("A-1", 0, "a"), ("B-1", 0, "b"), ("C-1", 0, "c")]
 
 
 def test_a_new_process_reads_the_series_the_active_epoch_and_its_predecessor_and_no_more() -> None:
@@ -121,7 +192,7 @@ def test_a_refusal_brings_what_others_have_written_and_nothing_is_read_again() -
     start = len(feeds.ops)
     assert ingest(feeds, one, spans_of(["A:0:ab"])) == Ingested(events=1)
     kinds = [type(op) for op in since(feeds, start)]
-    assert kinds == [BatchGet, Update, Update]
+    assert kinds == [Update, Update]
     assert feeds.feed()[-2:] == [("A", 0, "a"), ("A", 1, "b")]
 
 

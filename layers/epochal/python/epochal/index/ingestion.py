@@ -3,7 +3,9 @@
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
     write         one append to the active epoch, on its etag
-    refused       another invocation has written: take in what it wrote, decide again
+    refused       another invocation has written: take in what it wrote, decide again, after a pause of random length
+    crowded       once others have been met, look at the epoch before writing: a read of a Tip of 1 KB costs a fifth of
+                  a refused write, of 4 KB a twentieth
     unhealed      the store lacks or cannot show what a gap holds: that stream stops, its neighbours go on
     large gaps    are healed and written piece by piece, each decided upon what the one before it left
     marks         before each entry, for as large a part of what will be forgotten as the epoch is full; the entry
@@ -22,13 +24,14 @@ from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
+from epochal.index.chain import epoch_tip
 from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
 from epochal.index.epoch_loading import LoadedEpochs, load_newest, load_next, refresh
 from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
 from epochal.index.marks import read_marks, write_marks
 from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, start_epoch
-from epochal.index.stored import ByCost, Rejected, Written, append_on, batch_of, event_bytes
+from epochal.index.stored import ByCost, Rejected, Tip, Written, append_on, batch_of, event_bytes
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
@@ -36,6 +39,26 @@ from epochal.plan.ops import Steps
 MARKS_AT_ONCE: Final = 34_000
 """Streams considered for one entry at most; closing waits for the rest. An entry fills less than a third of an epoch,
 so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
+
+FIRST_MARKED: Final = 2
+"""Of epochs, the first with streams that neither it nor its predecessor may know."""
+
+LOOKS: Final = 3
+"""Looks at the active epoch before a write, while each finds more than its Tip holds."""
+
+LEAST_SPREAD: Final = 0.02
+"""Seconds over which the first refusal spreads an invocation's next try: three requests' time."""
+
+MOST_SPREAD: Final = 0.25
+"""Forty writers of 6 ms are through in this time. Longer would be paid for, and be seen by readers."""
+
+CALMER: Final = 4
+"""Part of the spread that is left to the next batch: crowds come and go."""
+
+
+def at_once(_longest: float) -> bool:
+    """No pause."""
+    return False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,11 +69,19 @@ class Partition:
         number: which.
         loaded: the two newest epochs, once they have been read.
         forgotten: streams of the predecessor, in the order in which it met them.
+        marked: marks that were read, by stream: while the epoch is active nobody raises that of a stream which neither
+            it nor its predecessor knows.
+        shared: others have written since what was held here.
+        spread: seconds over which tries are spread, so that writers do not meet: a refusal doubles it, the next batch
+            begins with a quarter.
     """
 
     number: int
     loaded: LoadedEpochs | None = None
     forgotten: tuple[str, ...] = ()
+    marked: dict[str, int] = field(default_factory=dict)
+    shared: bool = False
+    spread: float = 0.0
 
     @property
     def state(self) -> LoadedEpochs:
@@ -63,7 +94,16 @@ class Partition:
         """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""
         if self.loaded is None or self.loaded.active.number != loaded.active.number:
             self.forgotten = tuple(loaded.previous.next) if loaded.previous is not None else ()
+            self.marked = {}
         self.loaded = loaded
+
+    def refused(self) -> None:
+        """A write was."""
+        self.spread = min(MOST_SPREAD, max(LEAST_SPREAD, 2 * self.spread))
+
+    def calm(self) -> None:
+        """A batch is through."""
+        self.spread = self.spread / CALMER if self.spread > LEAST_SPREAD else 0.0
 
     def due(self, fullness: float) -> int:
         """How many of `forgotten` must need no mark any more, once the active epoch is so full."""
@@ -122,22 +162,27 @@ class _New:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
-    """How to index: the table, where gaps are healed from, and what pure code must be given."""
+    """How to index: the table, where gaps are healed from, and what pure code must be given.
+
+    Attributes:
+        pause: waits for a random part of so many seconds; whether any time has passed.
+    """
 
     table: str
     heal: Heal
     ids: Callable[[], Ids]
     limits: EpochLimits = STANDARD
+    pause: Callable[[float], bool] = at_once
 
     def ingest(self, partition: Partition, changes: Sequence[Change]) -> Steps[Ingested]:
         """Index a batch of changes, in the order of their appends. When this returns, all of it is indexed but
         for streams that are `unhealed`.
         """
-        yield from self._open(partition)
+        yield from self._open(partition, changes)
         events, healed, pruned = 0, 0, 0
         least_healed = least_pruned = 0
         while True:
-            new = yield from self._resolve(partition.number, partition.state, changes)
+            new = yield from self._resolve(partition, changes)
             written = yield from self._write_all(partition, new.spans)
             events += written
             complete = written == sum(len(span.types) for span in new.spans)
@@ -150,17 +195,58 @@ class Indexing:
             healed, pruned = healed + least_healed, pruned + least_pruned
             least_healed = least_pruned = 0
             if new.whole:
+                partition.calm()
                 return Ingested(events=events, healed=healed, pruned=pruned, unhealed=new.unhealed)
 
-    def _open(self, partition: Partition) -> Steps[None]:
-        """Read the state, if it is not at hand."""
+    def _open(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
+        """Read the state, if it is not at hand, or if it is not likely to be the state any more."""
         if partition.loaded is None:
             partition.hold((yield from load_newest(self.table, partition.number)))
+        elif partition.shared:
+            # What else must be read is read first: so hardly anybody can write between the look and the write.
+            yield from self._marks(partition, changes)
+            self.pause(partition.spread)
+            yield from self._look(partition)
 
-    def _resolve(self, partition: int, loaded: LoadedEpochs, changes: Sequence[Change]) -> Steps[_New]:
-        """What the index lacks of a batch, gaps healed. Marks are read after the epochs, and never kept."""
-        unknown = unknown_streams(changes, loaded.active, loaded.previous)
-        marks = yield from read_marks(self.table, partition, unknown)
+    def _look(self, partition: Partition, tip: Tip | None = None) -> Steps[None]:
+        """Take in what others have written since, and whether they have. Where that took more than a look at the Tip,
+        look again: others go on writing meanwhile.
+        """
+        first = partition.state.active
+        number, version = first.number, first.version
+        for _ in range(LOOKS):
+            active = partition.state.active
+            if tip is None:
+                tip = yield from epoch_tip(self.table, partition.number, active.number)
+            if tip is None and active.known is None:
+                break
+            near = tip is not None and tip.span.base <= active.version
+            partition.hold((yield from refresh(self.table, partition.number, partition.state, tip)))
+            if near and partition.state.active is active:
+                break
+            tip = None
+        partition.shared = (partition.state.active.number, partition.state.active.version) != (
+            number,
+            version,
+        )
+
+    def _marks(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
+        """Read the marks of streams that neither epoch knows. There are none before the third epoch."""
+        loaded = partition.state
+        if loaded.active.number < FIRST_MARKED:
+            return
+        unknown = [
+            stream
+            for stream in unknown_streams(changes, loaded.active, loaded.previous)
+            if stream not in partition.marked
+        ]
+        found = yield from read_marks(self.table, partition.number, unknown)
+        partition.marked.update((stream, found.get(stream, 0)) for stream in unknown)
+
+    def _resolve(self, partition: Partition, changes: Sequence[Change]) -> Steps[_New]:
+        """What the index lacks of a batch, gaps healed. Marks are read after the epochs."""
+        yield from self._marks(partition, changes)
+        loaded, marks = partition.state, partition.marked
         found: list[Span] = []
         healed = pruned = size = 0
         unhealed: dict[str, Unhealed] = {}
@@ -212,8 +298,12 @@ class Indexing:
         )
         result = yield from append_on(self.table, batch, active.known, ByCost())
         if not isinstance(result, Written):
-            tip = result.head if isinstance(result, Rejected) else None
-            partition.hold((yield from refresh(self.table, partition.number, loaded, tip)))
+            partition.refused()
+            if self.pause(partition.spread):
+                yield from self._look(partition)
+            else:
+                yield from self._look(partition, result.head if isinstance(result, Rejected) else None)
+            partition.shared = True
             return False
         active.add(Entry(tuple(spans), due), event_bytes(batch.span), result.token)
         if closes:

@@ -38,7 +38,9 @@ class IndexWriter:
 
     def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
         """Index the changes of a partition. Raises `CorruptData` where its newest epochs cannot be read."""
-        indexing = Indexing(table=self.index_table, heal=heal, ids=self.ids, limits=self.limits)
+        indexing = Indexing(
+            table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
+        )
         return self.on_partition(partition, indexing.ingest, changes)
 
     def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
@@ -51,3 +53,9 @@ class IndexWriter:
     def ids(self) -> Ids:
         """Identity of a write to the index."""
         return Ids.drawn(self.now(), self.fresh)
+
+    def _pause(self, longest: float) -> bool:
+        """Wait for a random part of so many seconds (full jitter); whether there was anything to wait for."""
+        if longest:
+            self.driver.sleep(longest * self.driver.luck())
+        return longest > 0

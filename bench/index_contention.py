@@ -1,0 +1,322 @@
+"""What the index costs where a table has many shards: units, refusals, delay, and the time that functions are paid.
+
+Each shard of a table's stream has invocations of its own, here in a process of its own, and all of them write to the
+active epoch of one partition of the feed. The indexer's code runs under a virtual clock: a request takes 6 ms and
+happens in the middle of them, code takes no time, and an invocation begins a batching window after its first record.
+Heads are appended at random times. On the memory interpreter; units are DynamoDB's rules applied to the real items.
+
+Bounds: write units and the delay of 99 in 100 heads, beside each load.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from bench.report import Report
+from epochal.feed.reader import FeedReader
+from epochal.indexer.indexer import Indexer, Record
+from epochal.layout.tips.port import tips_source
+from epochal.plan.ops import Op, Put, Refusal, Reply, Update
+from epochal.plan.units import NONE, Units
+from epochal.plan.values import Item
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
+
+SOURCE = tips_source("tips")
+
+REQUEST = 0.006
+"""Seconds that a request takes."""
+
+WINDOW = 1.0
+"""Seconds that a mapping gathers records for: the standard of a stage."""
+
+BATCH = 1_000
+STREAMS = 4_000
+SETTLED = 5.0
+"""Seconds that are left out: they are of cold processes."""
+
+SECONDS = 30.0
+"""Seconds that are measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Appends to a table.
+
+    Attributes:
+        shards: of the table's stream.
+        rate: heads a second, over all shards.
+        units: write units for 1,000 heads at most.
+        late: seconds from an append to the index that 99 of 100 heads take at most.
+        together: the shards' windows begin at the same moments, as after an outage.
+    """
+
+    shards: int
+    rate: float
+    units: float
+    late: float
+    together: bool = False
+
+
+LOADS = (
+    Load(shards=1, rate=100, units=22, late=1.1),
+    Load(shards=4, rate=100, units=65, late=1.2),
+    Load(shards=40, rate=100, units=450, late=1.2),
+    Load(shards=1, rate=1_000, units=14, late=1.1),
+    Load(shards=4, rate=1_000, units=18, late=1.2),
+    Load(shards=40, rate=1_000, units=95, late=1.5),
+    Load(shards=40, rate=1_000, units=260, late=2.0, together=True),
+)
+
+
+class Clock:
+    """Virtual time. Threads take turns by it: one runs, until it waits for a moment of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._waiting: list[tuple[float, int, threading.Lock]] = []
+        self._turns = itertools.count()
+        self._idle = threading.Lock()
+        self._idle.acquire()
+
+    def wait(self, seconds: float) -> None:
+        """Let the others go on until so much later."""
+        mine = self._enter(seconds)
+        self._idle.release()
+        mine.acquire()
+
+    def run(self, bodies: list[Callable[[], None]]) -> None:
+        """Run bodies side by side to their ends."""
+        errors: list[BaseException] = []
+
+        def enter(body: Callable[[], None], begins: threading.Lock) -> None:
+            begins.acquire()
+            try:
+                body()
+            except BaseException as error:  # noqa: BLE001  it is raised again below
+                errors.append(error)
+            self._idle.release()
+
+        for body in bodies:
+            threading.Thread(target=enter, args=(body, self._enter(0)), daemon=True).start()
+        while self._waiting and not errors:
+            self.now, _, lock = heapq.heappop(self._waiting)
+            lock.release()
+            self._idle.acquire()
+        if errors:
+            raise errors[0]
+
+    def _enter(self, seconds: float) -> threading.Lock:
+        lock = threading.Lock()
+        lock.acquire()
+        heapq.heappush(self._waiting, (self.now + seconds, next(self._turns), lock))
+        return lock
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a load took, once the processes were warm.
+
+    Attributes:
+        invocations: of the function.
+        paid: seconds that these took.
+        entries: written.
+        refused: writes that were.
+        lateness: seconds from append to index, of each head.
+    """
+
+    load: Load
+    invocations: int = 0
+    paid: float = 0.0
+    requests: int = 0
+    entries: int = 0
+    refused: int = 0
+    units: Units = NONE
+    lateness: list[float] = field(default_factory=list)
+
+    @property
+    def thousands(self) -> float:
+        """Thousands of heads."""
+        return len(self.lateness) / 1_000
+
+    @property
+    def write_units(self) -> float:
+        """For 1,000 heads."""
+        return self.units.write / self.thousands
+
+    def late(self, share: float) -> float:
+        """Seconds that this share of heads took at most."""
+        return sorted(self.lateness)[int(share * (len(self.lateness) - 1))]
+
+    def take(self, op: Op, reply: Reply) -> None:
+        """Take a request into account."""
+        self.requests += 1
+        self.units += reply.units
+        if isinstance(op, Put | Update):
+            self.refused += isinstance(reply, Refusal)
+            key = op.item if isinstance(op, Put) else op.key
+            epoch = key["p"]["S"].startswith("$AppendsEpoch-") and key["i"]["N"] == "2147483647"
+            self.entries += epoch and not isinstance(reply, Refusal)
+
+    def fail(self) -> None:
+        """End the program where a bound is missed."""
+        if self.write_units > self.load.units:
+            raise SystemExit(f"{self.load}: {self.write_units:.0f} write units")
+        if self.late(0.99) > self.load.late:
+            raise SystemExit(f"{self.load}: {self.late(0.99):.2f} s")
+
+
+@dataclass(slots=True)
+class World:
+    """A table's shards and their invocations."""
+
+    load: Load
+    seconds: float = SECONDS
+    clock: Clock = field(default_factory=Clock)
+    tables: MemoryTables = field(default_factory=memory_tables)
+    measured: Measured = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.measured = Measured(load=self.load)
+
+    def play(self) -> Measured:
+        """All that happens; and the feed has every head, in order."""
+        self.clock.run([lambda shard=shard: self._shard(shard) for shard in range(self.load.shards)])  # type: ignore[misc]
+        reached = Counter[str]()
+        for page in FeedReader(driver=Driver(execute=self.tables.execute, meter=Meter()), table="index").read(
+            0
+        ):
+            for item in page.items:
+                assert item.index == reached[item.stream]
+                reached[item.stream] += 1
+        assert sum(reached.values()) >= len(self.measured.lateness)
+        return self.measured
+
+    def _shard(self, number: int) -> None:
+        indexer = self._indexer(number)
+        indexer.register()
+        appended, clock, ready = self._appends(number), self.clock, list[tuple[float, Record]]()
+        following = next(appended)
+        while following[0] < SETTLED + self.seconds:
+            clock.wait(max(0.0, following[0] - clock.now))
+            ends = self._window_end()
+            while len(ready) < BATCH and following[0] <= ends:
+                ready.append(following)
+                following = next(appended)
+            clock.wait(max(0.0, (ready[-1][0] if len(ready) == BATCH else ends) - clock.now))
+            began = clock.now
+            assert not indexer.index([record for _, record in ready]).failed
+            if self._counts():
+                self.measured.invocations += 1
+                self.measured.paid += clock.now - began
+                self.measured.lateness += [clock.now - at for at, _ in ready]
+            ready = []
+
+    def _window_end(self) -> float:
+        now = self.clock.now
+        return (now // WINDOW + 1) * WINDOW if self.load.together else now + WINDOW
+
+    def _counts(self) -> bool:
+        return self.clock.now >= SETTLED
+
+    def _indexer(self, number: int) -> Indexer:
+        luck = random.Random(f"luck {number}")
+
+        def execute(op: Op) -> Reply:
+            self.clock.wait(REQUEST / 2)
+            reply = self.tables.execute(op)
+            if self._counts():
+                self.measured.take(op, reply)
+            self.clock.wait(REQUEST / 2)
+            return reply
+
+        driver = Driver(
+            execute=execute,
+            meter=Meter(),
+            clock=lambda: self.clock.now,
+            sleep=self.clock.wait,
+            luck=luck.random,
+        )
+        return Indexer(
+            driver=driver,
+            index_table="index",
+            sources=(SOURCE,),
+            now=lambda: int((1_700_000_000 + self.clock.now) * 1e9),
+            fresh=random.Random(f"ids {number}").randbytes,
+        )
+
+    def _appends(self, number: int) -> Iterator[tuple[float, Record]]:
+        """When a shard's heads are appended, and their records."""
+        rng, at, versions = random.Random(f"appends {number}"), 0.0, Counter[str]()
+        for serial in itertools.count():
+            at += rng.expovariate(self.load.rate / self.load.shards)
+            which = rng.randrange(max(1, STREAMS // self.load.shards)) * self.load.shards + number
+            stream = f"Order-{which * 2_654_435_761 % 2**32:08x}"
+            versions[stream] += 1
+            yield (
+                at,
+                Record(
+                    table="tips", sequence_number=f"{number}-{serial}", image=_head(stream, versions[stream])
+                ),
+            )
+
+
+def _head(stream: str, version: int) -> Item:
+    return {
+        "p": {"S": stream},
+        "i": {"N": "2147483647"},
+        "n": {"N": str(version)},
+        "a": {"N": "1"},
+        "c": {"L": [{"S": "OrderPlaced" if version == 1 else "OrderPaid"}]},
+        "etag": {"S": "0" * 32},
+    }
+
+
+def main() -> None:
+    """Measure, print, fail above a bound."""
+    results = [World(load=load).play() for load in LOADS]
+    Report(
+        title=f"Shards that write to one partition of the feed: for 1,000 heads, over {SECONDS:.0f} s",
+        columns=[
+            "shards",
+            "heads/s",
+            "WCU",
+            "RCU",
+            "requests",
+            "entries",
+            "refused/entry",
+            "ms paid",
+            "p50",
+            "p99",
+        ],
+        rows=[_row(result) for result in results],
+    ).print()
+    for result in results:
+        result.fail()
+
+
+def _row(result: Measured) -> tuple[str, ...]:
+    thousands = result.thousands
+    return (
+        f"{result.load.shards}{' at once' if result.load.together else ''}",
+        f"{result.load.rate:,.0f}",
+        f"{result.write_units:,.0f}",
+        f"{result.units.read / thousands:,.0f}",
+        f"{result.requests / thousands:,.0f}",
+        f"{result.entries / thousands:,.0f}",
+        f"{result.refused / max(1, result.entries):.2f}",
+        f"{result.paid / thousands * 1_000:,.0f}",
+        f"{result.late(0.5):.2f} s",
+        f"{result.late(0.99):.2f} s",
+    )
+
+
+if __name__ == "__main__":
+    main()
