@@ -2,7 +2,7 @@
 
 One warm indexer over one partition, of each source in turn, on the memory interpreter: its time is the library's own,
 the interpreter's included; its units are DynamoDB's rules applied to the real items. A network adds its round trips:
-one for a batch, and one more for every hundred streams that the epochs have not met.
+one for a batch, and one more for the marks that it has to read or write, side by side.
 
 Bounds: batches of 200 and more at 5,000 records a second in one partition; one entry a batch, written once.
 """
@@ -27,7 +27,7 @@ from epochal.layout.journal.writes import JournalSite
 from epochal.layout.registry import base_of
 from epochal.layout.tips.port import tips_source
 from epochal.model.aggregates import AggregateId
-from epochal.plan.ops import BatchGet, Op, Put, Reply, Update
+from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update
 from epochal.plan.units import NONE, Units
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
@@ -149,9 +149,11 @@ class Measured:
     def count(self, op: Op) -> None:
         """Take a request into account."""
         match op:
-            case BatchGet():
+            case Query(partition=(_, name)) if str(name["S"]).startswith("$Marks-"):
                 self.others["marks read"] += 1
-            case Put(item=item) if item["p"]["S"].startswith("$Indexed-"):
+            case Put(item=item) if item["p"]["S"].startswith("$Marks-"):
+                self.others["marks"] += 1
+            case Transact():
                 self.others["marks"] += 1
             case Put(item=item) if "a" not in item:
                 self.others["calves"] += 1

@@ -17,7 +17,8 @@ from epochal.care.verify import Verifier
 from epochal.dynamo.interpreter import interpreter
 from epochal.index.cursors import read_cursor
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import mark_name
+from epochal.index.marks import FLOOR
+from epochal.index.names import marks_name
 from epochal.index.series import register
 from epochal.indexer.sources import sources_of
 from epochal.layout.dcb.site import tag_site_of
@@ -102,7 +103,7 @@ def test_an_index_is_made_from_nothing_verified_damaged_and_mended(stores: Store
     assert stores.said(segments=4, streams=3) == []
     source = stores.sources[0]
     lost = next(f"Cart-{n}" for n in range(6) if source.partition_of(f"Cart-{n}") == 0)
-    key = calf_key(mark_name(20_000, "guest:0"), 0)
+    key = calf_key(marks_name(20_000), FLOOR)
     stores.driver.run(delete(stores.settings.index_table, key))
     stores.driver.run(delete(stores.settings.index_table, calf_key("$AppendsEpoch-0_0", 2_147_483_647)))
     said = stores.said()

@@ -1,7 +1,7 @@
 """What must hold of an index, whatever happened: checked at every write, at every page read, and at rest.
 
-at every write     no epoch goes on while its predecessor is open; nothing follows `Closed`; no mark is lowered;
-                   the series is never ahead of the epochs
+at every write     no epoch goes on while its predecessor is open; nothing follows `Closed`; no mark is lowered, and
+                   each has one leaf; the series is never ahead of the epochs
 at every page      checkpoints grow, and a page begins where the one before it ended
 at rest            each stream is there from its first event to its last, once, in order; what is missing was
                    pruned before it could be indexed; every reader saw exactly what is there
@@ -17,15 +17,17 @@ from typing import Any
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import CLOSED, Entry
 from epochal.index.feed_walk import Walk, step
+from epochal.index.marks import PLACES, place_of, read_leaf
 from epochal.index.names import SERIES, epoch_stream
 from epochal.index.series import read_series
 from epochal.layout.tips.items import is_tip, tip_key
-from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Update
+from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Transact, Update
 from epochal.plan.values import Item, Key
 from epochal.testing.memory import MemoryTables
 
 EPOCH = re.compile(r"\$AppendsEpoch-(\d+)_(\d+)")
-MARK = "$Indexed-"
+MARKS = "$Marks-"
+WRITES = Put | Update | Transact
 
 
 @dataclass(slots=True)
@@ -41,28 +43,35 @@ class Watch:
 
     def execute(self, op: Op) -> Reply:
         """Perform a request of an indexer, and check what it leaves behind."""
-        if isinstance(op, Put | Update):
-            assert op.table == "index", "the indexer writes to its index alone"
+        if isinstance(op, WRITES):
+            assert {each.table for each in writes_of(op)} == {"index"}, (
+                "the indexer writes to its index alone"
+            )
             return self.write(op)
         assert isinstance(op, Get | BatchGet | Query), f"the indexer must not {op}"
         return self.tables.execute(op)
 
-    def write(self, op: Put | Update) -> Reply:
+    def write(self, op: Put | Update | Transact) -> Reply:
         """Perform a write to the index, and check what it leaves behind."""
-        key = key_of(op)
-        before = item_of(self.tables, key)
+        keys = [key_of(each) for each in writes_of(op)]
+        before = [item_of(self.tables, key) for key in keys]
+        name = keys[0]["p"]["S"]
+        marks = marks_of(self.tables, name)
         reply = self.tables.execute(op)
-        after = item_of(self.tables, key)
-        if isinstance(reply, Done) and after is not None:
-            self._check(key["p"]["S"], before, after)
+        if isinstance(reply, Done) and name.startswith(MARKS):
+            after = marks_of(self.tables, name)
+            lowered = [hashed for hashed, mark in marks.items() if mark > after.get(hashed, 0)]
+            assert not lowered, f"{name} is lowered"
+        elif isinstance(reply, Done):
+            for key, was in zip(keys, before, strict=True):
+                item = item_of(self.tables, key)
+                assert item is not None
+                self._check(key["p"]["S"], was, item)
         return reply
 
     def _check(self, name: str, before: Item | None, after: Item) -> None:
         epoch = EPOCH.fullmatch(name)
-        if name.startswith(MARK):
-            lowered = before is not None and int(before["n"]["N"]) > int(after["n"]["N"])
-            assert not lowered, f"{name} is lowered"
-        elif name == SERIES:
+        if name == SERIES:
             for partition, reached in perform(self.tables, read_series("index")).active.items():
                 begun = reached == 0 or self._has_closed(partition, reached - 1)
                 assert begun, "the series is ahead of the epochs"
@@ -87,6 +96,29 @@ def perform(tables: MemoryTables, steps: Steps[Any]) -> Any:
             reply = tables.execute(steps.send(reply))
         except StopIteration as end:
             return end.value
+
+
+def writes_of(op: Put | Update | Transact) -> list[Put | Update]:
+    """The writes of single items that a request is."""
+    if not isinstance(op, Transact):
+        return [op]
+    return [write for write in op.writes if isinstance(write, Put | Update)]
+
+
+def marks_of(tables: MemoryTables, name: str) -> dict[bytes, int]:
+    """The marks of a partition, by hash, each from the leaf that has its place."""
+    items = (
+        [item for item in tables.items("index") if item["p"]["S"] == name] if name.startswith(MARKS) else []
+    )
+    found: dict[bytes, int] = {}
+    at = 0
+    for leaf in sorted(map(read_leaf, items), key=lambda leaf: leaf.start):
+        assert leaf.start == at, f"{name} has two leaves for a place, or none"
+        assert all(leaf.start <= place_of(hashed) < leaf.end for hashed in leaf.marks())
+        found.update(leaf.marks())
+        at = leaf.end
+    assert at in (0, PLACES), f"{name} lacks its last leaf"
+    return found
 
 
 def key_of(op: Put | Update) -> Key:

@@ -18,17 +18,21 @@ from itertools import count
 from types import GeneratorType
 from typing import Any, TypeVar
 
+import pytest
+
+from epochal.index import ingestion, marks
 from epochal.index.epochs import EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.marks import LEAF
 from epochal.index.series import Ids
 from epochal.layout.tips.port import heal_tips
 from epochal.model.events import Event
 from epochal.model.spans import Span
-from epochal.plan.ops import Get, Op, Put, Refusal, Reply, Update
+from epochal.plan.ops import Get, Op, Refusal, Reply
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tips
 from tests.simulation.exploring import explore, put
-from tests.simulation.index_checks import EPOCH, Reading, Watch, check_order, closed, item_of
+from tests.simulation.index_checks import EPOCH, WRITES, Reading, Watch, check_order, closed, item_of
 from tests.simulation.index_states import NOTHING, Budget, Past, State
 from tests.simulation.index_world import NOW, in_turn, shown
 
@@ -46,6 +50,7 @@ class Explorer:
         parents: the shard that each was split from, read to its end before it; none where there are none.
         partitions: of the feed, to which the streams of each shard belong.
         pausing: a refused write pauses, and looks at the epoch again.
+        leaf: bytes of a leaf of marks at most; 1 splits it at every other mark.
     """
 
     shards: tuple[tuple[Span, ...], ...]
@@ -57,6 +62,7 @@ class Explorer:
     parents: tuple[int | None, ...] = ()
     partitions: tuple[int, ...] = ()
     pausing: bool = False
+    leaf: int = LEAF
     source: MemoryTables = field(default_factory=memory_tables)
     indexes: list[MemoryTables] = field(default_factory=list)
     reached: list[dict[str, int]] = field(default_factory=list)
@@ -81,7 +87,11 @@ class Explorer:
             done=(0,) * len(self.shards),
             budget=self.budget,
         )
-        return explore(first, self._steps, self._check)
+        with pytest.MonkeyPatch.context() as patch:
+            # Marks are written with every entry that owes any, so that what comes between two of them comes.
+            patch.setattr(ingestion, "MARKS_TOGETHER", 1)
+            patch.setattr(marks, "LEAF", self.leaf)
+            return explore(first, self._steps, self._check)
 
     # ------------------------------------------------------------------------------------------------------- the steps
 
@@ -124,7 +134,7 @@ class Explorer:
         index, reply = self._perform(state.tables, number)
         told = state._replace(tables=index, working=put(state.working, slot, self._told(past, reply)))
         yield f"#{past.who} {shown(self.ops[number])}", self._settled(told, slot)
-        if isinstance(self.ops[number], Put | Update):
+        if isinstance(self.ops[number], WRITES):
             yield from self._mishaps(state, slot, past, number, index)
 
     def _finish(self, state: State, slot: int, past: Past) -> Iterator[tuple[str, State]]:
@@ -169,7 +179,7 @@ class Explorer:
             state = state._replace(working=put(state.working, slot, self._told(past, reply)))
 
     def _constant(self, index: int, op: Op) -> bool:
-        if not isinstance(op, Put | Update) and op.table == "tips":  # type: ignore[union-attr]
+        if not isinstance(op, WRITES) and op.table == "tips":  # type: ignore[union-attr]
             return True
         is_epoch = isinstance(op, Get) and EPOCH.fullmatch(op.key["p"]["S"]) is not None
         return is_epoch and closed(item_of(self.indexes[index], op.key))  # type: ignore[union-attr]
@@ -226,7 +236,7 @@ class Explorer:
         """What a request makes of an index, and the reply to it."""
         if (index, number) not in self.performed:
             op, tables, after = self.ops[number], self.indexes[index], index
-            if isinstance(op, Put | Update):
+            if isinstance(op, WRITES):
                 tables = tables.copy()
                 reply = Watch(tables).execute(op)
                 after = self._index_number(tables)

@@ -34,7 +34,7 @@ from epochal.layout.registry import layout_names, source_of
 from epochal.layout.tables import store_tables
 from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
-from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
@@ -45,7 +45,7 @@ from tests.simulation.dcb_world import Tables
 from tests.simulation.fifo import FifoQueue, FifoTopic, notifier
 from tests.simulation.group_checks import Group
 from tests.simulation.histories import schedule
-from tests.simulation.index_checks import Watch, key_of
+from tests.simulation.index_checks import WRITES, Watch, key_of, writes_of
 from tests.simulation.index_event_source import EventSource, Function, IndexerFunction
 from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, Process, mortal, run
 from tests.simulation.system_reactions import Consumer, attending, operating
@@ -177,7 +177,7 @@ class System:
         """The tables; whatever is written to the index is looked at, and what is wrong with it kept: a function that
         raises is only invoked again.
         """
-        if not isinstance(op, Put | Update) or op.table != "index":
+        if not isinstance(op, WRITES) or writes_of(op)[0].table != "index":
             return self.tables.execute(op)
         try:
             return self._written(op)
@@ -185,9 +185,9 @@ class System:
             self.wrong.append(error)
             raise
 
-    def _written(self, op: Put | Update) -> Reply:
+    def _written(self, op: Put | Update | Transact) -> Reply:
         reply = self.watch.write(op)
-        name = key_of(op)["p"]["S"]
+        name = key_of(writes_of(op)[0])["p"]["S"]
         if name.startswith("$ReaderCheckpoint-"):
             _, partition, group = name.split("_")
             self.group(group).judge(int(partition))

@@ -18,6 +18,8 @@ from tests.simulation.index_states import Budget
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.test_index_mutants import (
     a_gap_is_accepted,
+    a_leaf_is_split_by_one_write_after_the_other,
+    a_leaf_is_written_whatever_it_is_by_then,
     an_entry_is_written_whatever_the_epoch_holds_by_then,
     an_entry_tells_of_marks_that_were_not_written,
     closing_does_not_wait_for_marks_that_are_left,
@@ -124,6 +126,11 @@ def many_new_streams() -> Explorer:
     )
 
 
+def leaves_that_split() -> Explorer:
+    """Marks go to leaves that one process splits while another is about to write them."""
+    return replace(many_new_streams(), leaf=1)
+
+
 def a_shard_that_splits() -> Explorer:
     """A batch of the parent that was done, and is delivered again, meets what its children are at."""
     return Explorer(
@@ -159,6 +166,7 @@ WORLDS = (
     refused_ones_that_pause,
     epochs_of_two_entries,
     many_new_streams,
+    leaves_that_split,
     a_shard_that_splits,
     two_partitions,
 )
@@ -171,6 +179,7 @@ DEAR = (
     processes_that_keep_what_they_hold,
     refused_ones_that_pause,
     many_new_streams,
+    leaves_that_split,
     a_record_that_never_arrives,
     epochs_of_two_entries,
 )
@@ -191,6 +200,8 @@ def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) 
         (a_gap_is_accepted, a_record_that_never_arrives, "a gap"),
         (an_entry_is_written_whatever_the_epoch_holds_by_then, two_processes_on_one_shard, "."),
         (no_marks_are_written, a_shard_that_splits, "backwards"),
+        (a_leaf_is_written_whatever_it_is_by_then, a_request_that_lands_late, "lowered"),
+        (a_leaf_is_split_by_one_write_after_the_other, leaves_that_split, "."),
         (the_previous_epoch_is_not_looked_at, two_partitions, "backwards"),
     ],
     ids=lambda value: getattr(value, "__name__", None),

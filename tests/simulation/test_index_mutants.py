@@ -6,27 +6,25 @@ that the unchanged indexer passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from epochal.index import epoch_loading, ingestion, series
+from epochal.index import epoch_loading, ingestion, marks, series
 from epochal.index.epoch_loading import LoadedEpochs
 from epochal.index.epochs import decide
 from epochal.index.ingestion import Indexing, Partition
-from epochal.index.marks import write_marks
-from epochal.index.names import epoch_stream, mark_name
+from epochal.index.marks import Leaf, Leaves, write_marks
+from epochal.index.names import epoch_stream
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import batch_of
-from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.reading import load_tip
 from epochal.model.spans import Span
 from epochal.model.versions import ANY
-from epochal.plan.ops import Put, Steps
-from epochal.plan.values import number
+from epochal.plan.ops import Several, Steps, Transact
 from tests.simulation import index_world
 from tests.simulation.index_world import run
 from tests.simulation.index_writers import LAYOUTS, changes_of
@@ -69,20 +67,58 @@ def no_marks_are_read(patch: Patch) -> None:
 
 @mutant("lowered")
 def a_mark_may_be_lowered(patch: Patch) -> None:
-    def write(table: str, partition: int, marks: Iterable[tuple[str, int]]) -> Steps[None]:
-        for stream, following in marks:
-            yield Put(table=table, item={**calf_key(mark_name(partition, stream), 0), "n": number(following)})
+    patch.setattr(Leaf, "raised", lambda self, given: self.holding({**self.marks(), **given}))
 
-    patch.setattr(ingestion, "write_marks", write)
+
+@mutant("lowered|two leaves|lacks")
+def a_leaf_is_written_whatever_it_is_by_then(patch: Patch) -> None:
+    put = marks._put  # noqa: SLF001  # the mutant is of this very request
+    patch.setattr(marks, "_put", lambda *given: replace(put(*given), condition=None))
+
+
+@mutant("lowered|two leaves|lacks")
+def a_leaf_is_split_by_one_write_after_the_other(patch: Patch) -> None:
+    raising = marks._raise  # noqa: SLF001  # the mutant is of this very step
+
+    def in_turn(*given: Any) -> Steps[Any]:
+        steps = raising(*given)
+        try:
+            step = next(steps)
+            while True:
+                ops = step.ops if isinstance(step, Several) else (step,)
+                replies = []
+                for op in ops:
+                    for write in op.writes if isinstance(op, Transact) else (op,):
+                        reply = yield write
+                    replies.append(reply)
+                step = steps.send(replies if isinstance(step, Several) else replies[0])
+        except StopIteration as end:
+            return end.value
+
+    patch.setattr(marks, "_raise", in_turn)
+
+
+@mutant("backwards")
+def marks_are_kept_from_one_epoch_to_the_next(patch: Patch) -> None:
+    hold = Partition.hold
+
+    def keeping(self: Partition, loaded: LoadedEpochs) -> None:
+        leaves, known = self.leaves, self.marked
+        hold(self, loaded)
+        self.leaves, self.marked = leaves, known
+
+    patch.setattr(Partition, "hold", keeping)
 
 
 @mutant("backwards|lost")
 def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
-    due: list[tuple[str, int, list[tuple[str, int]]]] = []
+    due: list[Any] = []
     start_epoch = series.start_epoch
 
-    def later(table: str, partition: int, marks: list[tuple[str, int]]) -> Steps[None]:
-        due.append((table, partition, marks))
+    def later(
+        table: str, partition: int, _leaves: Leaves, some: list[tuple[str, int]], **_: Any
+    ) -> Steps[None]:
+        due.append((table, partition, Leaves(), some))
         yield from ()
 
     def start(*started: Any) -> Steps[Any]:
@@ -96,17 +132,17 @@ def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
 
 @mutant("backwards")
 def closing_does_not_wait_for_marks_that_are_left(patch: Patch) -> None:
-    marks = Partition.marks
+    owed = Partition.marks
     patch.setattr(Partition, "due", lambda self, _fullness: len(self.forgotten))
-    patch.setattr(Partition, "marks", lambda self, due: marks(self, due)[:1])
+    patch.setattr(Partition, "marks", lambda self, due: owed(self, due)[:1])
 
 
 @mutant("backwards|double|rest")
 def an_entry_tells_of_marks_that_were_not_written(patch: Patch) -> None:
-    marks = Partition.marks
+    owed = Partition.marks
 
     def all_but_the_last(self: Partition, due: int) -> list[tuple[str, int]]:
-        return marks(self, due)[:-1]
+        return owed(self, due)[:-1]
 
     patch.setattr(Partition, "marks", all_but_the_last)
 

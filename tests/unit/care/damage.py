@@ -9,10 +9,11 @@ from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
 from epochal.index.epochs import EpochLimits
 from epochal.index.findings import Finding
-from epochal.index.names import SERIES, epoch_stream, mark_name
+from epochal.index.marks import FLOOR, Leaf, hash_of, place_of, read_leaf
+from epochal.index.names import SERIES, epoch_stream, marks_name
 from epochal.layout.tips.items import calf_key, read_tip, tip_key
 from epochal.plan.ops import Delete, Get, Put
-from epochal.plan.values import Item, Key, number
+from epochal.plan.values import Item, Key, binary, number
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from tests.unit.feed.layouts import ALICE, BOB, Layouts
@@ -83,13 +84,30 @@ class Damaged:
             self.delete({"p": item["p"], "i": item["i"]})
 
     def delete_mark(self, partition: int, stream: str) -> None:
-        key = calf_key(mark_name(partition, stream), 0)
-        assert self.item(key) is not None
-        self.delete(key)
+        leaf = self._leaf(partition, stream)
+        marks = leaf.marks()
+        del marks[hash_of(stream)]
+        self._replace(partition, leaf.holding(marks))
 
     def set_mark(self, partition: int, stream: str, following: int) -> None:
-        key = calf_key(mark_name(partition, stream), 0)
-        self.tables.execute(Put(table=self.table, item={**key, "n": number(following)}))
+        leaf = self._leaf(partition, stream)
+        self._replace(partition, leaf.holding({**leaf.marks(), hash_of(stream): following}))
+
+    def delete_marks(self, partition: int, stream: str) -> None:
+        """The leaf that has a stream's mark, with those of all its neighbours."""
+        self.delete(calf_key(marks_name(partition), FLOOR + self._leaf(partition, stream).start))
+
+    def _leaf(self, partition: int, stream: str) -> Leaf:
+        name = marks_name(partition)
+        leaves = [read_leaf(item) for item in self.tables.items(self.table) if item["p"]["S"] == name]
+        return next(leaf for leaf in leaves if leaf.start <= place_of(hash_of(stream)) < leaf.end)
+
+    def _replace(self, partition: int, leaf: Leaf) -> None:
+        key = calf_key(marks_name(partition), FLOOR + leaf.start)
+        item = self.item(key)
+        assert item is not None
+        changed = {"h": binary(leaf.hashes), "n": binary(leaf.nexts), "w": number(leaf.width)}
+        self.tables.execute(Put(table=self.table, item={**item, **changed}))
 
     def delete_series(self) -> None:
         self.delete(tip_key(SERIES))

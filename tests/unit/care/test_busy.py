@@ -11,9 +11,10 @@ import pytest
 from epochal.care import verify
 from epochal.index import chain_check
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.names import epoch_stream
+from epochal.index.names import epoch_stream, marks_name
 from epochal.layout.tips.reading import load_tip
-from epochal.plan.ops import BatchGet, Get, Op, Reply
+from epochal.plan.ops import Get, Op, Query, Reply
+from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import Damaged
 
@@ -39,7 +40,7 @@ def kinds(turn: int) -> set[str]:
             # Every second look, so that what it sees first has changed at the next.
             if looks <= BUSY and looks % 2 == turn:
                 index("Busy-1", "Busy-2", "Busy-3")
-        if isinstance(op, BatchGet) and "$Indexed-0_Cart-1" in str(op.keys):
+        if isinstance(op, Query) and op.partition == ("p", text(marks_name(0))):
             marks += 1
             if marks == 1:
                 index("Cart-1", *(f"Busy-{number}" for number in range(10)))

@@ -113,6 +113,15 @@ def test_nothing_is_written_to_a_chain_whose_epochs_are_broken_and_the_others_ar
     assert not [op for op in writes(damaged.layouts.ops) if "$AppendsEpoch-0_" in str(op)]
 
 
+def test_lost_leaves_of_marks_stop_their_partition_and_are_put_back(damaged: Damaged) -> None:
+    damaged.delete_marks(20_000, "guest:0")
+    assert any(line.startswith("mark low: dcb guest:0") for line in damaged.said())
+    done = repair(damaged)
+    assert done
+    assert all(line.endswith("mended") for line in done)
+    assert damaged.said() == []
+
+
 def test_marks_of_a_partition_whose_epochs_are_broken_are_left_alone_too(damaged: Damaged) -> None:
     damaged.delete_mark(20_000, "guest:0")
     damaged.delete_epoch(20_000, 2)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
+from epochal.index.marks import hash_of, place_of, read_leaf
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
@@ -112,15 +113,29 @@ class Feeds:
         return self.tables.execute(Get(table="index", key=wanted)).item  # type: ignore[union-attr]
 
     def marks(self) -> dict[str, int]:
-        """Every mark: next index by its key without `$Indexed-`."""
-        items = (item for item in self.tables.items("index") if item["p"]["S"].startswith("$Indexed-"))
-        return {item["p"]["S"].removeprefix("$Indexed-"): int(item["n"]["N"]) for item in items}
+        """Every mark: next index by partition and stream, of streams that the feed has."""
+        leaves = [(item["p"]["S"], read_leaf(item)) for item in self.tables.items("index") if is_leaf(item)]
+        found: dict[str, int] = {}
+        for name, leaf in leaves:
+            partition = int(name.removeprefix("$Marks-"))
+            reader = FeedReader(driver=Driver(execute=self.tables.execute, meter=Meter()), table="index")
+            items = (item for page in reader.read(partition) for item in page.items)
+            for stream in dict.fromkeys(item.stream for item in items):
+                hashed = hash_of(stream)
+                if leaf.start <= place_of(hashed) < leaf.end and leaf.mark(hashed):
+                    found[f"{partition}_{stream}"] = leaf.mark(hashed)
+        return found
 
     def execute(self, op: Op) -> Reply:
         """The interpreter: on record, and through `fault`."""
         self.ops.append(op)
         self.fault(op)
         return self.tables.execute(op)
+
+
+def is_leaf(item: Item) -> bool:
+    """Whether an item of the index has marks."""
+    return item["p"]["S"].startswith("$Marks-")
 
 
 def record(number: int, image: Item) -> Record:

@@ -85,7 +85,7 @@ def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_
     entry = write_entry(spans_of(["A:0:a"]), (), NOW)
     marked = with_marked(entry, 1_234)
     assert marked.data == entry.data
-    assert marked.meta == Encoded(0, b'{"marked":1234}')
+    assert marked.meta == Encoded(0, b'{"packed":1234}')
     assert read_entry(entry) == Entry((Span("A", 0, ("a",)),), marked=0)
     assert read_entry(marked) == Entry((Span("A", 0, ("a",)),), marked=1_234)
 
@@ -96,11 +96,11 @@ def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_
         Encoded(0, b"[]"),
         Encoded(0, b"{}"),
         Encoded(0, b"not JSON"),
-        Encoded(0, b'{"marked":-1}'),
-        Encoded(0, b'{"marked":true}'),
-        Encoded(0, b'{"marked":"9"}'),
+        Encoded(0, b'{"packed":-1}'),
+        Encoded(0, b'{"packed":true}'),
+        Encoded(0, b'{"packed":"9"}'),
         Encoded(2, b"not brotli"),
-        Encoded(9, b'{"marked":9}'),
+        Encoded(9, b'{"packed":9}'),
     ],
 )
 def test_metadata_that_tells_of_no_marks_makes_none_believed_in(meta: Encoded) -> None:

@@ -141,8 +141,8 @@ def test_an_epoch_is_full_when_bytes_entries_or_streams_reach_their_limit(
     assert epoch.fullness(limits, 50, spans_of(["A:0:a", "B:0:b", "A:1:c"])) == pytest.approx(fullness)
 
 
-def test_epochs_close_at_1_mib_5000_entries_or_100000_streams() -> None:
-    assert EpochLimits(bytes=1_048_576, entries=5_000, streams=100_000) == STANDARD
+def test_epochs_close_at_2_mib_5000_entries_or_200000_streams() -> None:
+    assert EpochLimits(bytes=2_097_152, entries=5_000, streams=200_000) == STANDARD
 
 
 @pytest.mark.parametrize(

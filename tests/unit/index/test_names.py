@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
+from epochal.index.names import SERIES, epoch_stream, mark_name, marks_name, poison_stream
 from epochal.layout import registry
 from epochal.layout.registry import BASE_DISTANCE, base_of, layouts, partition_of
 from epochal.settings import MAX_PARTITIONS
@@ -57,8 +57,9 @@ def test_system_streams_have_the_names_that_formats_gives_them() -> None:
     assert SERIES == "$AppendsIndex-0"
     assert epoch_stream(3, 17) == "$AppendsEpoch-3_17"
     assert mark_name(3, "Order-1") == "$Indexed-3_Order-1"
+    assert marks_name(3) == "$Marks-3"
     assert poison_stream(0) == "$Poison-0"
-    for name in (SERIES, epoch_stream(0, 0), mark_name(9_999, "A-b"), poison_stream(0)):
+    for name in (SERIES, epoch_stream(0, 0), mark_name(9_999, "A-b"), marks_name(0), poison_stream(0)):
         assert name.startswith("$")
 
 

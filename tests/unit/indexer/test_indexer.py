@@ -126,7 +126,7 @@ def test_an_empty_batch_asks_for_nothing() -> None:
         {"p": {"S": "Order-1"}, "i": {"N": "0"}, "n": {"N": "3"}, "c": {"L": [{"S": "a"}]}},
         {"p": {"S": "Order-1"}, "i": {"N": "0"}, "n": {"N": "3"}, "a": {"N": "3"}},
         {"p": {"S": "$Idempotency-0123"}, "i": {"N": "0"}, "n": {"N": "3"}, "ttl": {"N": "99"}},
-        {"p": {"S": "$Indexed-0_A"}, "i": {"N": "0"}, "n": {"N": "3"}},
+        {"p": {"S": "$Marks-0"}, "i": {"N": "281474976710656"}, "n": {"B": b""}, "h": {"B": b""}},
         tip(n={"N": "3"}, a={"N": "0"}, c={"L": [{"S": "a"}]}),
         tip(n={"N": "3"}, a={"N": "0"}, l={"N": "3"}, z={"N": "1"}),
         head("$System-1", 1, "Started"),
@@ -194,7 +194,7 @@ def test_marks_that_an_error_kept_from_being_written_are_written_before_the_epoc
     feeds = Feeds(limits=EpochLimits(entries=1))
     indexer = feeds.indexer()
     indexer.index([record(0, head("Order-1", 1, "a"))])
-    throttle(feeds, "$Indexed-0_Order-1")
+    throttle(feeds, "$Marks-0")
     assert indexer.index([record(1, head("Order-2", 1, "a"))]).failed
     throttle(feeds)
     assert not indexer.index([record(1, head("Order-2", 1, "a"))]).failed

@@ -348,7 +348,7 @@ def test_a_notice_tells_the_highest_position_of_each_partition_that_moved() -> N
         epoch_image(12, 0, 5, "Ingested"),
         epoch_image(1, 2, 8, "Ingested", "Closed"),
         epoch_image(12, 0, 4, "Ingested"),
-        {"p": {"S": "$Indexed-0_A-1"}, "i": {"N": "0"}},
+        {"p": {"S": "$Marks-0"}, "i": {"N": "281474976710656"}},
         {"p": {"S": "$AppendsIndex-0"}, "i": {"N": "2147483647"}},
         {**epoch_image(3, 0, 7, "Ingested"), "i": {"N": "0"}},
     ]

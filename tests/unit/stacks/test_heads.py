@@ -11,7 +11,8 @@ import pytest
 from epochal.cdk.parts import heads
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
-from epochal.index.names import SERIES, epoch_stream, mark_name, poison_stream
+from epochal.index.marks import FLOOR, PLACES
+from epochal.index.names import SERIES, epoch_stream, marks_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.dcb.port import dcb_source
@@ -185,10 +186,10 @@ def test_an_epoch_that_moved_gets_through_to_the_notifier(stream: str, name: str
         {"p": text(epoch_stream(0, 0)), **numbers(i=0, n=1)},
         {"p": text(SERIES), **numbers(i=TIP, n=1, a=1)},
         {"p": text(group_stream(0, "board")), **numbers(i=TIP, n=0, a=0)},
-        {"p": text(mark_name(0, "Flight-1")), **numbers(i=0, n=1)},
+        {"p": text(marks_name(0)), **numbers(i=FLOOR, v=1, w=1, z=PLACES)},
         {"p": text(poison_stream(0)), **numbers(i=TIP, n=1, a=1)},
     ],
-    ids=["a calf", "the series", "a group's state", "a mark", "poison"],
+    ids=["a calf", "the series", "a group's state", "marks", "poison"],
 )
 def test_what_else_the_index_holds_does_not(image: Item) -> None:
     assert not passes(change(image), heads.epochs())

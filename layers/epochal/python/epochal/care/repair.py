@@ -18,7 +18,7 @@ from epochal.care.catch_up import ScannedHead
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.index.findings import Finding
-from epochal.index.marks import write_marks
+from epochal.index.marks import Leaves, write_marks
 from epochal.index.series import register
 from epochal.layout.port import Source
 
@@ -76,7 +76,9 @@ class Repairer:
             if finding.partition in self.broken:
                 return Repaired(finding=finding, why="rebuild")
             mark = (str(finding.stream), finding.end or 0)
-            mender.driver.run(write_marks(mender.index_table, finding.partition or 0, [mark]))
+            mender.driver.run(
+                write_marks(mender.index_table, finding.partition or 0, Leaves(lenient=True), [mark])
+            )
             return Repaired(finding=finding)
         if finding.kind in BROKEN and finding.partition is not None:
             self.broken.add(finding.partition)

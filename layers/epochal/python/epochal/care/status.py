@@ -1,7 +1,7 @@
 """The state of an index: where each partition's chain ends, and how far behind the consumer groups are.
 
 Groups that are named are read by key. To find all that there are, the whole index table is scanned, which reads
-its marks too: one for nearly every stream there is.
+its marks too.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.continuity import Break, Following, HashRange
 from epochal.index.entries import Entry
 from epochal.index.findings import Finding, Kind
-from epochal.index.marks import read_marks
+from epochal.index.marks import Leaves, read_marks
 from epochal.index.series import Series, read_series
 from epochal.layout.port import Gap, Source
 from epochal.model.ends import End
@@ -172,8 +172,9 @@ class _Pass:
     def _marks(self, number: int, last: int) -> Iterator[Finding]:
         """Marks of a partition whose chain ended in epoch `last`."""
         high: dict[str, int] = {}
+        leaves = Leaves(lenient=True)
         for some in _in_parts(self.following.of(number), AT_ONCE):
-            marks = self._read_marks(number, [stream for stream, _ in some])
+            marks = self._read_marks(number, leaves, [stream for stream, _ in some])
             for stream, followed in some:
                 mark = marks.get(stream, 0)
                 if mark < followed.next and followed.epoch < last - 1:
@@ -187,8 +188,8 @@ class _Pass:
                 if mark > following:
                     yield self._finding("mark high", number, stream, (following, mark))
 
-    def _read_marks(self, number: int, streams: list[str]) -> dict[str, int]:
-        return self.of.mender.driver.run(read_marks(self.of.mender.index_table, number, streams))
+    def _read_marks(self, number: int, leaves: Leaves, streams: list[str]) -> dict[str, int]:
+        return self.of.mender.driver.run(read_marks(self.of.mender.index_table, number, leaves, streams))
 
     def _grown(self, number: int, epoch: int, streams: Collection[str]) -> dict[str, int]:
         """How far streams have come since, beginning with an epoch that has been walked before."""

@@ -4,7 +4,7 @@
     Closed      no body
 
 The same bodies as Propulsion.DynamoStore's. An `Ingested` before which marks were written has metadata of our own:
-{"marked":n}, how far they have come. This outlives the code.
+{"packed":n}, how far they have come. This outlives the code.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Entry:
     """An `Ingested` entry as read back: its spans in the order of their appends.
 
     Attributes:
-        marked: of the streams of the epoch before, in the order in which that met them, the first so many needed no
-            mark any more when this was written: they had theirs, or this epoch had met them.
+        marked: of the streams of the epoch before, in the order of their hashes, the first so many needed no mark any
+            more when this was written: they had theirs, or this epoch had met them.
     """
 
     spans: tuple[Span, ...]
@@ -58,7 +58,7 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
 
 def with_marked(entry: EncodedEvent, marked: int) -> EncodedEvent:
     """The entry with how far marks have come."""
-    return entry._replace(meta=encode(json.dumps({"marked": marked}, separators=(",", ":")).encode()))
+    return entry._replace(meta=encode(json.dumps({"packed": marked}, separators=(",", ":")).encode()))
 
 
 def split(spans: list[Span]) -> tuple[list[Span], list[Span]]:
@@ -157,7 +157,7 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
 def _read_marked(event: EncodedEvent) -> int:
     """Where nothing says that marks were written, none are relied on."""
     try:
-        marked = json.loads(decode_inline(event.meta))["marked"] if event.meta.data else 0
+        marked = json.loads(decode_inline(event.meta))["packed"] if event.meta.data else 0
     except (ValueError, TypeError, KeyError, CorruptData):
         return 0
     return marked if type(marked) is int and marked > 0 else 0

@@ -30,12 +30,13 @@ class EpochLimits:
     Attributes:
         bytes: of its entries. What a cold indexer must read twice over (active and predecessor).
         entries: its version; far below the million that a checkpoint's offset can hold.
-        streams: what an indexer holds in memory.
+        streams: what an indexer holds in memory, twice over. The leaves of a million streams' marks are written once an
+            epoch, so the more streams an epoch has, the less that costs an event.
     """
 
-    bytes: int = 1024 * 1024
+    bytes: int = 2 * 1024 * 1024
     entries: int = 5_000
-    streams: int = 100_000
+    streams: int = 200_000
 
     def __post_init__(self) -> None:
         for name in ("bytes", "entries", "streams"):
@@ -52,7 +53,7 @@ STANDARD: Final = EpochLimits()
 
 @dataclass(slots=True, kw_only=True)
 class Epoch:
-    """An epoch as an indexer holds it: mutable, because it grows by a batch at a time to 100,000 streams.
+    """An epoch as an indexer holds it: mutable, because it grows by a batch at a time to 200,000 streams.
 
     Attributes:
         number: which epoch of its partition.
@@ -60,7 +61,7 @@ class Epoch:
         version: entries it holds.
         size: bytes of those, as stored.
         closed: it holds its `Closed` entry.
-        marked: streams of its predecessor, from the first that it met, that need no mark any more.
+        marked: streams of its predecessor, in the order of their hashes, that need no mark any more.
         known: what the next append to it may rely on.
     """
 

@@ -24,7 +24,6 @@ def reached(table: str, partition: Partition, streams: Sequence[str]) -> Steps[d
         partition.hold((yield from refresh(table, partition.number, partition.loaded)))
     loaded = partition.state
     changes = [Touched(stream=stream) for stream in streams]
-    marks = yield from read_marks(
-        table, partition.number, unknown_streams(changes, loaded.active, loaded.previous)
-    )
+    unknown = unknown_streams(changes, loaded.active, loaded.previous)
+    marks = yield from read_marks(table, partition.number, partition.leaves, unknown)
     return {stream: next_of(stream, loaded, marks) for stream in streams}

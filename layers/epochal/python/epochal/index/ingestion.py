@@ -28,7 +28,7 @@ from epochal.index.chain import epoch_tip
 from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
 from epochal.index.epoch_loading import LoadedEpochs, load_newest, load_next, refresh
 from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
-from epochal.index.marks import read_marks, write_marks
+from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, start_epoch
 from epochal.index.stored import ByCost, Rejected, Tip, Written, append_on, batch_of, event_bytes
@@ -36,9 +36,15 @@ from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 
-MARKS_AT_ONCE: Final = 34_000
-"""Streams considered for one entry at most; closing waits for the rest. An entry fills less than a third of an epoch,
+MARKS_AT_ONCE: Final = 40_000
+"""Streams considered for one entry at most; closing waits for the rest. An entry fills less than a sixth of an epoch,
 so within the standard limits nothing ever waits: only after an epoch that was larger than those."""
+
+MARKS_TOGETHER: Final = 256
+"""Streams at least whose marks are written at a time, before the last: a leaf is written for hundreds as for one."""
+
+TIMES: Final = 32
+"""How often marks are written in an epoch at most: a leaf is written once in it, but for those where times meet."""
 
 FIRST_MARKED: Final = 2
 """Of epochs, the first with streams that neither it nor its predecessor may know."""
@@ -68,9 +74,10 @@ class Partition:
     Attributes:
         number: which.
         loaded: the two newest epochs, once they have been read.
-        forgotten: streams of the predecessor, in the order in which it met them.
-        marked: marks that were read, by stream: while the epoch is active nobody raises that of a stream which neither
-            it nor its predecessor knows.
+        forgotten: streams of the predecessor, in the order of their hashes: so a leaf's marks are written together.
+        leaves: marks that were read.
+        marked: those of streams that were asked for. While the epoch is active nobody raises that of a stream which
+            neither it nor its predecessor knows.
         shared: others have written since what was held here.
         spread: seconds over which tries are spread, so that writers do not meet: a refusal doubles it, the next batch
             begins with a quarter.
@@ -79,6 +86,7 @@ class Partition:
     number: int
     loaded: LoadedEpochs | None = None
     forgotten: tuple[str, ...] = ()
+    leaves: Leaves = field(default_factory=Leaves)
     marked: dict[str, int] = field(default_factory=dict)
     shared: bool = False
     spread: float = 0.0
@@ -93,8 +101,10 @@ class Partition:
     def hold(self, loaded: LoadedEpochs) -> None:
         """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""
         if self.loaded is None or self.loaded.active.number != loaded.active.number:
-            self.forgotten = tuple(loaded.previous.next) if loaded.previous is not None else ()
-            self.marked = {}
+            self.forgotten = (
+                () if loaded.previous is None else tuple(sorted(loaded.previous.next, key=hash_of))
+            )
+            self.leaves, self.marked = Leaves(), {}
         self.loaded = loaded
 
     def refused(self) -> None:
@@ -109,6 +119,8 @@ class Partition:
         """How many of `forgotten` must need no mark any more, once the active epoch is so full."""
         marked = self.state.active.marked
         wanted = ceil(len(self.forgotten) * min(1.0, fullness))
+        if fullness < 1:
+            wanted -= wanted % max(MARKS_TOGETHER, ceil(len(self.forgotten) / TIMES))
         return max(marked, min(wanted, marked + MARKS_AT_ONCE))
 
     def marks(self, due: int) -> list[tuple[str, int]]:
@@ -240,7 +252,7 @@ class Indexing:
             for stream in unknown_streams(changes, loaded.active, loaded.previous)
             if stream not in partition.marked
         ]
-        found = yield from read_marks(self.table, partition.number, unknown)
+        found = yield from read_marks(self.table, partition.number, partition.leaves, unknown)
         partition.marked.update((stream, found.get(stream, 0)) for stream in unknown)
 
     def _resolve(self, partition: Partition, changes: Sequence[Change]) -> Steps[_New]:
@@ -288,8 +300,8 @@ class Indexing:
         entry = write_entry(spans, active.next.keys(), ids.timestamp)
         fullness = active.fullness(self.limits, len(entry.data.data), spans)
         due = partition.due(fullness)
-        yield from write_marks(self.table, partition.number, partition.marks(due))
         if due > active.marked:
+            yield from self._mark(partition, due)
             entry = with_marked(entry, due)
         closes = fullness >= 1 and due >= len(partition.forgotten)
         events = [entry, closing_entry(ids.timestamp)] if closes else [entry]
@@ -311,6 +323,13 @@ class Indexing:
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())
             partition.hold((yield from load_next(self.table, partition.number, active)))
         return True
+
+    def _mark(self, partition: Partition, due: int) -> Steps[None]:
+        """Write what marks are lacking so far. Those of an index's first epoch are its first."""
+        marks, number = partition.marks(due), partition.state.active.number
+        if number == 1 and not marks:
+            yield from begin_marks(self.table, partition.number)
+        yield from write_marks(self.table, partition.number, partition.leaves, marks, single=number > 1)
 
 
 def _pruned(gap: Gap, piece: Healed) -> int:

@@ -1,43 +1,400 @@
 """Marks: the next index of a stream that its partition's two newest epochs have forgotten (DESIGN §5.10).
 
-Written before an epoch closes, for every stream of its predecessor that it lacks itself, never lowering one.
-Read consistently after the two epochs, and never kept. Each is a request of its own, because only its own condition
-keeps it from being lowered; they go out side by side.
+Written before an epoch closes, for every stream of its predecessor that it lacks itself, never lowering one. Packed: an
+item, a leaf, has the marks of all streams whose hashes are in its range, so a write unit carries a hundred. FORMATS §4.
+
+    write     a leaf is replaced under its version; refused, it is read again, and what was to be raised is merged again
+    split     a leaf that has grown too large becomes several, in one transaction: no mark is ever in none, or in two
+    read      leaf by leaf, or all between the first hash and the last where that is most of them
+
+What was read is kept while the epoch is active: until the next one nobody raises the mark of a stream that neither the
+epoch nor its predecessor knows. Marks of an item each, as they were written before, are read where a leaf says that
+there may be some.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
-from epochal.index.names import mark_name
+from epochal.errors import CorruptData
+from epochal.index.names import mark_name, marks_name
 from epochal.index.stored import calf_key
 from epochal.plan.batches import get_all, side_by_side
-from epochal.plan.conditions import Absent, AnyOf, Compare
-from epochal.plan.ops import Put, Steps
-from epochal.plan.values import number, read_number
+from epochal.plan.conditions import Absent, equals
+from epochal.plan.ops import Done, Put, Query, Refusal, Steps, Transact
+from epochal.plan.values import Item, number, read_number, text
 
-TOGETHER: Final = 500
-"""Marks that are made ready at once."""
+HASH: Final = 9
+"""Bytes of a stream's hash. Of a hundred million streams no two have the same, but once in a million indexes."""
+
+PLACES: Final = 1 << 48
+"""Leaves divide the first six bytes of a hash."""
+
+FLOOR: Final = 1 << 48
+"""Added to a leaf's place to make its sort key, which must not be that of a Tip."""
+
+LEAF: Final = 4_000
+"""Bytes of marks in a leaf at most, which so is a read unit."""
+
+WAYS: Final = 48
+"""Leaves that one becomes at most: a transaction has a hundred items."""
+
+AT_ONCE: Final = 500
+"""Leaves that are made ready at once."""
+
+ROUNDS: Final = 20
+"""Tries before a leaf counts as missing: one that is being split may show before the leaf that takes its other part."""
+
+MOST_HELD: Final = 64 * 1024 * 1024
+"""Bytes of leaves kept: those of some five million streams."""
 
 
-def read_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict[str, int]]:
-    """Marks of those streams that have one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """Marks of the streams whose hashes begin with `start` to `end` - 1, in order of the hashes.
+
+    Attributes:
+        hashes: `HASH` bytes each.
+        nexts: the next indices, `width` bytes each.
+        version: 1 for its first write, one more for each further.
+        single: there may be marks that are items of their own.
+    """
+
+    start: int
+    end: int
+    hashes: bytes = b""
+    nexts: bytes = b""
+    width: int = 1
+    version: int = 0
+    single: bool = False
+
+    def __len__(self) -> int:
+        return len(self.hashes) // HASH
+
+    @property
+    def size(self) -> int:
+        """Bytes of its marks."""
+        return len(self.hashes) + len(self.nexts)
+
+    def mark(self, hashed: bytes) -> int:
+        """The mark of a stream; 0 for none."""
+        at = bisect_left(range(len(self)), hashed, key=self._hash)
+        return self._next(at) if at < len(self) and self._hash(at) == hashed else 0
+
+    def marks(self) -> dict[bytes, int]:
+        """All of them."""
+        return {self._hash(at): self._next(at) for at in range(len(self))}
+
+    def holding(self, marks: Mapping[bytes, int]) -> Leaf:
+        """The same leaf with these marks instead."""
+        width = max(1, (max(marks.values(), default=0).bit_length() + 7) // 8)
+        ordered = sorted(marks)
+        return Leaf(
+            start=self.start,
+            end=self.end,
+            hashes=b"".join(ordered),
+            nexts=b"".join(marks[each].to_bytes(width, "big") for each in ordered),
+            width=width,
+            version=self.version + 1,
+            single=self.single,
+        )
+
+    def raised(self, marks: Mapping[bytes, int]) -> Leaf:
+        """The leaf with these marks raised; itself where none is."""
+        mine = self.marks()
+        higher = {each: following for each, following in marks.items() if following > mine.get(each, 0)}
+        return self.holding({**mine, **higher}) if higher else self
+
+    def parts(self) -> list[Leaf]:
+        """As many leaves as it takes for none to be too large; hashes that begin alike stay together."""
+        if self.size <= LEAF:
+            return [self]
+        ways = min(WAYS, -(-self.size * 3 // (2 * LEAF)))
+        cuts = {place_of(self._hash(len(self) * way // ways)) for way in range(1, ways)} - {self.start}
+        places = [self.start, *sorted(cuts), self.end]
+        marks = self.marks()
+        ordered, at = sorted(marks), 0
+        parts = []
+        for start, end in pairwise(places):
+            until = bisect_left(ordered, end, lo=at, key=place_of)
+            part = Leaf(
+                start=start,
+                end=end,
+                single=self.single,
+                version=self.version - 1 if start == self.start else 0,
+            )
+            parts.append(part.holding({each: marks[each] for each in ordered[at:until]}))
+            at = until
+        return parts
+
+    def _hash(self, at: int) -> bytes:
+        return self.hashes[at * HASH : (at + 1) * HASH]
+
+    def _next(self, at: int) -> int:
+        return int.from_bytes(self.nexts[at * self.width : (at + 1) * self.width], "big")
+
+
+@dataclass(slots=True)
+class Leaves:
+    """What has been read of a partition's leaves.
+
+    Attributes:
+        starts: of those that are kept, in order.
+        bare: there was none at all.
+        lenient: where a leaf is not there, there are no marks; for care, which mends that.
+    """
+
+    kept: dict[int, Leaf] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)
+    size: int = 0
+    bare: bool = False
+    lenient: bool = False
+
+    def of(self, hashed: bytes) -> Leaf | None:
+        """The leaf that has the mark of a stream, if it has any."""
+        place = place_of(hashed)
+        at = bisect_right(self.starts, place) - 1
+        leaf = self.kept[self.starts[at]] if at >= 0 else None
+        return leaf if leaf is not None and place < leaf.end else None
+
+    def keep(self, leaf: Leaf) -> None:
+        """Keep a leaf, in the place of what overlaps it."""
+        at = max(0, bisect_right(self.starts, leaf.start) - 1)
+        while at < len(self.starts) and self.starts[at] < leaf.end:
+            other = self.kept[self.starts[at]]
+            if other.end > leaf.start:
+                self.drop(other)
+            else:
+                at += 1
+        self.starts.insert(bisect_left(self.starts, leaf.start), leaf.start)
+        self.kept[leaf.start] = leaf
+        self.size += leaf.size
+        self.bare = False
+
+    def drop(self, leaf: Leaf) -> None:
+        """Forget a leaf."""
+        del self.starts[bisect_left(self.starts, leaf.start)]
+        self.size -= self.kept.pop(leaf.start).size
+
+    def before(self, place: int) -> int:
+        """Where the last of those that are kept ends before a place."""
+        at = bisect_right(self.starts, place) - 1
+        return self.kept[self.starts[at]].end if at >= 0 else 0
+
+    def lacking(self, hashes: Iterable[bytes]) -> list[bytes]:
+        """Hashes, in order, whose leaves are not kept."""
+        return [] if self.bare else [each for each in sorted(hashes) if self.of(each) is None]
+
+
+def hash_of(stream: str) -> bytes:
+    """By what a stream is known among marks."""
+    return hashlib.sha256(stream.encode()).digest()[:HASH]
+
+
+def place_of(hashed: bytes) -> int:
+    """Where the leaves have a hash."""
+    return int.from_bytes(hashed[:6], "big")
+
+
+def read_marks(table: str, partition: int, leaves: Leaves, streams: Sequence[str]) -> Steps[dict[str, int]]:
+    """Marks of those streams that have one. `leaves` keeps what is read for that."""
+    hashes = {stream: hash_of(stream) for stream in streams}
+    yield from _read(table, partition, leaves, hashes.values())
+    found, alone = dict[str, int](), list[str]()
+    for stream, hashed in hashes.items():
+        leaf = leaves.of(hashed)
+        mark = 0 if leaf is None else leaf.mark(hashed)
+        if mark:
+            found[stream] = mark
+        elif leaf is None or leaf.single:
+            alone.append(stream)
+    if alone:
+        found.update((yield from _single_marks(table, partition, alone)))
+    return found
+
+
+def write_marks(
+    table: str, partition: int, leaves: Leaves, marks: Iterable[tuple[str, int]], *, single: bool = True
+) -> Steps[None]:
+    """Raise marks; one that is higher already stays.
+
+    Args:
+        single: where there is no leaf yet, there may be marks that are items of their own.
+    """
+    due: dict[bytes, int] = {}
+    for stream, following in marks:
+        hashed = hash_of(stream)
+        due[hashed] = max(following, due.get(hashed, 0))
+    while due:
+        yield from _read(table, partition, leaves, due)
+        if leaves.bare:
+            leaves.keep(Leaf(start=0, end=PLACES, single=single))
+        due = yield from _raise(table, partition, leaves, due)
+
+
+def begin_marks(table: str, partition: int) -> Steps[None]:
+    """Say, of a new index, that no mark is an item of its own."""
+    root = Leaf(start=0, end=PLACES).holding({})
+    yield Put(table=table, item=_write(partition, root), condition=Absent("p"))
+
+
+def read_leaf(item: Item) -> Leaf:
+    """A leaf as stored. Raises `CorruptData`."""
+    hashes, nexts, width = item["h"]["B"], item["n"]["B"], read_number(item, "w") or 1
+    start, end = read_number(item, "i"), read_number(item, "z")
+    if start is None or end is None or len(hashes) % HASH or len(hashes) // HASH * width != len(nexts):
+        raise CorruptData("a leaf of marks is not one")
+    return Leaf(
+        start=start - FLOOR,
+        end=end,
+        hashes=hashes,
+        nexts=nexts,
+        width=width,
+        version=read_number(item, "v") or 0,
+        single="s" in item,
+    )
+
+
+def _write(partition: int, leaf: Leaf) -> Item:
+    item: Item = {
+        **calf_key(marks_name(partition), FLOOR + leaf.start),
+        "z": number(leaf.end),
+        "v": number(leaf.version),
+        "w": number(leaf.width),
+        "h": {"B": leaf.hashes},
+        "n": {"B": leaf.nexts},
+    }
+    return {**item, "s": {"BOOL": True}} if leaf.single else item
+
+
+def _put(table: str, partition: int, leaf: Leaf) -> Put:
+    before = Absent("p") if leaf.version == 1 else equals("v", number(leaf.version - 1))
+    return Put(table=table, item=_write(partition, leaf), condition=before)
+
+
+def _raise(table: str, partition: int, leaves: Leaves, due: Mapping[bytes, int]) -> Steps[dict[bytes, int]]:
+    """Write the leaves of these marks, which are kept; what another writer was in the way of."""
+    by_leaf: dict[int, dict[bytes, int]] = {}
+    for hashed, following in due.items():
+        leaf = leaves.of(hashed)
+        if leaf is None:
+            raise CorruptData("marks have no leaf for a stream")
+        by_leaf.setdefault(leaf.start, {})[hashed] = following
+    changed = [(leaves.kept[start].raised(mine), start) for start, mine in by_leaf.items()]
+    wanted = [(leaf.parts(), start) for leaf, start in changed if leaf is not leaves.kept[start]]
+    left: dict[bytes, int] = {}
+    for begin in range(0, len(wanted), AT_ONCE):
+        some = wanted[begin : begin + AT_ONCE]
+        writes = [tuple(_put(table, partition, part) for part in parts) for parts, _ in some]
+        replies = yield from side_by_side(
+            each[0] if len(each) == 1 else Transact(writes=each) for each in writes
+        )
+        for (parts, start), reply in zip(some, replies, strict=True):
+            if isinstance(reply, Done):
+                for part in parts:
+                    leaves.keep(part)
+                continue
+            leaves.drop(leaves.kept[start])
+            left.update(by_leaf[start])
+            stood = reply.items[0] if isinstance(reply, Refusal) else None
+            if stood is not None:
+                leaves.keep(read_leaf(stood))
+    return left
+
+
+def _read(table: str, partition: int, leaves: Leaves, hashes: Iterable[bytes]) -> Steps[None]:
+    """Read the leaves of these hashes that are not kept. Raises `CorruptData` where one is not there."""
+    if leaves.size > MOST_HELD:
+        leaves.kept, leaves.starts, leaves.size = {}, [], 0
+    lacking = leaves.lacking(hashes)
+    if lacking and not leaves.starts:
+        yield from _read_some(table, partition, leaves, lacking[:1])
+        if not leaves.starts and (yield from _following(table, partition, 0)) == PLACES:
+            leaves.bare = True
+    for _ in range(ROUNDS):
+        lacking = leaves.lacking(lacking)
+        if not lacking:
+            return
+        width = _width(leaves)
+        if len(lacking) * 4 * width >= PLACES:
+            yield from _read_all(table, partition, leaves, lacking)
+            lacking = leaves.lacking(lacking)
+        yield from _read_some(table, partition, leaves, list(_apart(lacking, width)))
+    if not leaves.lenient:
+        raise CorruptData("marks are missing: the index is to be repaired")
+    while lacking := leaves.lacking(lacking):
+        place = place_of(lacking[0])
+        following = yield from _following(table, partition, place)
+        leaves.keep(Leaf(start=leaves.before(place), end=following, single=True))
+
+
+def _read_some(table: str, partition: int, leaves: Leaves, some: Sequence[bytes]) -> Steps[None]:
+    """Read the leaves of some hashes, each by a request."""
+    name = text(marks_name(partition))
+    replies = yield from side_by_side(
+        Query(
+            table=table,
+            partition=("p", name),
+            sort=("i", number(FLOOR), number(FLOOR + place_of(each))),
+            forward=False,
+            limit=1,
+        )
+        for each in some
+    )
+    for item in (item for reply in replies for item in reply.items):
+        leaves.keep(read_leaf(item))
+
+
+def _following(table: str, partition: int, place: int) -> Steps[int]:
+    """Where the first leaf from a place on begins; the end of all places where there is none."""
+    reply = yield Query(
+        table=table,
+        partition=("p", text(marks_name(partition))),
+        sort=("i", number(FLOOR + place), number(FLOOR + PLACES)),
+        limit=1,
+    )
+    return next((read_leaf(item).start for item in reply.items), PLACES)
+
+
+def _read_all(table: str, partition: int, leaves: Leaves, hashes: Sequence[bytes]) -> Steps[None]:
+    """Read every leaf that begins between the first hash and the last."""
+    first, last = FLOOR + place_of(hashes[0]), FLOOR + place_of(hashes[-1])
+    after = None
+    while True:
+        reply = yield Query(
+            table=table,
+            partition=("p", text(marks_name(partition))),
+            sort=("i", number(first), number(last)),
+            after=after,
+        )
+        for item in reply.items:
+            leaves.keep(read_leaf(item))
+        after = reply.last
+        if after is None:
+            return
+
+
+def _width(leaves: Leaves) -> int:
+    """How much of a hash's places a leaf has, by those that are kept."""
+    some = [leaves.kept[start] for start in leaves.starts[:: max(1, len(leaves.starts) // 16)]]
+    return sum(leaf.end - leaf.start for leaf in some) // len(some) if some else PLACES
+
+
+def _apart(hashes: Sequence[bytes], width: int) -> Iterator[bytes]:
+    """Of hashes in order, such as are likely to be in leaves of their own."""
+    reached = -1
+    for each in hashes:
+        if place_of(each) > reached:
+            reached = place_of(each) + width // 2
+            yield each
+
+
+def _single_marks(table: str, partition: int, streams: Sequence[str]) -> Steps[dict[str, int]]:
     wanted = {mark_name(partition, stream): stream for stream in streams}
     items = yield from get_all(table, (calf_key(name, 0) for name in wanted))
     return {wanted[item["p"]["S"]]: read_number(item, "n") or 0 for item in items}
-
-
-def write_marks(table: str, partition: int, marks: Sequence[tuple[str, int]]) -> Steps[None]:
-    """Raise marks; one that is higher already stays."""
-    for start in range(0, len(marks), TOGETHER):
-        yield from side_by_side(_raised(table, partition, *mark) for mark in marks[start : start + TOGETHER])
-
-
-def _raised(table: str, partition: int, stream: str, following: int) -> Put:
-    value = number(following)
-    return Put(
-        table=table,
-        item={**calf_key(mark_name(partition, stream), 0), "n": value},
-        condition=AnyOf((Absent("n"), Compare("n", "<", value))),
-    )

@@ -22,8 +22,13 @@ def epoch_stream(partition: int, epoch: int) -> StreamName:
 
 
 def mark_name(partition: int, stream: str) -> str:
-    """Partition key of a stream's mark: the next index of it to be indexed."""
+    """Partition key of a stream's mark where that is an item of its own, as they were before leaves."""
     return f"$Indexed-{partition}_{stream}"
+
+
+def marks_name(partition: int) -> str:
+    """Partition key of the leaves that have a partition's marks."""
+    return f"$Marks-{partition}"
 
 
 def poison_stream(partition: int) -> StreamName:
