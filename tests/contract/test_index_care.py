@@ -15,9 +15,10 @@ from epochal.care.repair import Repairer
 from epochal.care.status import standings
 from epochal.care.verify import Verifier
 from epochal.dynamo.interpreter import interpreter
+from epochal.errors import CorruptData
 from epochal.index.cursors import read_cursor
 from epochal.index.epochs import EpochLimits
-from epochal.index.marks import FLOOR
+from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
 from epochal.index.names import marks_name
 from epochal.index.series import register
 from epochal.indexer.sources import sources_of
@@ -156,3 +157,22 @@ def test_a_rebuild_from_tables_and_one_from_exported_items_are_right(stores: Sto
 
 def delete(table: str, key: Any) -> Any:
     yield Delete(table=table, key=key)
+
+
+def test_leaves_of_marks_split_merge_and_are_found_and_told_when_they_are_lost(stores: Stores) -> None:
+    table, held = stores.settings.index_table, Leaves()
+    many = {f"Order-{number}": number + 1 for number in range(3_000)}
+    stores.driver.run(write_marks(table, 0, held, list(many.items())[:200]))
+    stores.driver.run(write_marks(table, 0, Leaves(), many.items()))
+    stores.driver.run(write_marks(table, 0, held, [("Order-7", 900), ("Order-8", 1)]))
+    expected = {**many, "Order-7": 900}
+    assert stores.driver.run(read_marks(table, 0, Leaves(), list(many))) == expected
+    assert stores.driver.run(read_marks(table, 0, Leaves(), ["Order-7", "None-1"])) == {"Order-7": 900}
+    stores.driver.run(delete(table, calf_key(marks_name(0), FLOOR)))
+    with pytest.raises(CorruptData, match="marks are missing"):
+        stores.driver.run(read_marks(table, 0, Leaves(), list(many)))
+    lost = expected.keys() - stores.driver.run(read_marks(table, 0, Leaves(lenient=True), list(many))).keys()
+    assert lost
+    mended = [(stream, expected[stream]) for stream in sorted(lost)]
+    stores.driver.run(write_marks(table, 0, Leaves(lenient=True), mended))
+    assert stores.driver.run(read_marks(table, 0, Leaves(), list(many))) == expected
