@@ -134,6 +134,11 @@ def test_a_failure_says_what_pip_said_and_leaves_nothing_behind(pins: Path, tmp_
     assert list((tmp_path / "cache").iterdir()) == []
 
 
+def test_an_environment_without_pip_is_told_where_it_comes_from(pins: Path, tmp_path: Path) -> None:
+    with pytest.raises(InstallerFailed, match="uv pip install pip"):
+        vendored(pins, GRAVITON, tmp_path / "cache", run=Installer(fails="python: No module named pip"))
+
+
 def test_of_two_that_fetch_at_once_one_stands(pins: Path, tmp_path: Path) -> None:
     """The other one comes first while pip works."""
     inner = Installer()

@@ -34,6 +34,8 @@ _OURS: Final = re.compile(r"\s*epochal\s*([\[=<>~!@;#]|$)", re.IGNORECASE)
 _REFERRING: Final = re.compile(r"^\s*(-|\.|/)|file:", re.MULTILINE)
 """A line that is about another file."""
 
+_NO_PIP: Final = "No module named pip"
+
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 
@@ -109,7 +111,8 @@ def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wan
     answer = run(_arguments(platform, packages, wanted))
     if answer.returncode:
         said = (answer.stderr or answer.stdout).strip()
-        raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}")
+        how = "; an environment of uv's has none before `uv pip install pip`" if _NO_PIP in said else ""
+        raise InstallerFailed(f"pip could not fetch {requirements} for {platform.name}: {said}{how}")
     # Command-line scripts name this machine's interpreter in their first line.
     shutil.rmtree(packages / "bin", ignore_errors=True)
 
