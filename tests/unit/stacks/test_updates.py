@@ -143,6 +143,7 @@ def test_a_stage_moves_between_settings_both_ways(synthesise: Synthesise, move: 
             assert account.take_back(name, template) == []
             taken_back += had - len(account.left)
         assert account.deploy(templates) == []
+    assert Account().deploy(templates) == [], "nor is it in the way of a first deployment"
     assert (taken_back > 0) is (move in LEAVING)
     assert not [key for key in account.deleted if key[0] in (TABLE, BUCKET)], "production deletes no data"
 
