@@ -39,6 +39,7 @@ class Account:
     configured: dict[str, dict[str, Any]] = field(default_factory=dict)
     recursion: str = "Allow"
     allows: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    unsure: bool = False
     denies: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     states: dict[str, str] = field(default_factory=dict)
     data: tuple[str, ...] = WATCHED
@@ -80,11 +81,13 @@ class Account:
         return {
             "EvaluationResults": [
                 {"EvalActionName": action, "EvalDecision": verdicts[(action, kind) in can]}
+                | ({"MissingContextValues": ["dynamodb:LeadingKeys"]} if self.unsure else {})
                 for action in asked["ActionNames"]
             ]
         }
 
     def describe_alarms(self, AlarmNames: list[str]) -> dict[str, Any]:  # noqa: N803
+        assert len(AlarmNames) <= 50
         return {
             "MetricAlarms": [
                 {
@@ -245,10 +248,37 @@ def test_one_thing_that_is_not_as_it_should_be_fails(
     assert words in str(broken.value)
 
 
+def test_what_is_allowed_under_conditions_of_a_request_is_not_taken_for_denied() -> None:
+    denied = {"auditor": {("dynamodb:PutItem", "streams")}}
+    assert checks.roles(proof(Account(denies=denied, unsure=True)))
+    with pytest.raises(Broken, match="auditor may not dynamodb:PutItem"):
+        checks.roles(proof(Account(denies=denied)))
+
+
 def test_metrics_are_waited_for() -> None:
     account = Account(after=3)
     assert checks.alarms(proof(account)) == "3 alarms are OK, and 2 of them must have data and do"
     assert account.asked == 4
+
+
+def test_as_many_alarms_as_there_are_are_asked_for() -> None:
+    names = {f"A{number}": f"epochal-dev-x{number}-fails" for number in range(120)}
+    made = proof(Account())
+    made.stacks = [Stack(name="epochal-dev-watch", resources=dict.fromkeys(names, ALARM), physical=names)]
+    assert checks.alarms(made).startswith("120 alarms are OK")
+
+
+def test_an_alarm_that_goes_out_meanwhile_is_no_finding() -> None:
+    account = Account(states={"epochal-dev-auditor-fails": "ALARM"})
+    made = proof(account)
+    sleep = made.sleep
+
+    def goes_out(seconds: float) -> None:
+        account.states.clear()
+        sleep(seconds)
+
+    made.sleep = goes_out
+    assert checks.alarms(made).startswith("3 alarms are OK")
 
 
 def test_alarms_that_nothing_evaluates_are_not_proven() -> None:

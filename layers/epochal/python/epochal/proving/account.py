@@ -18,6 +18,9 @@ METRICS_SECONDS: Final = 180.0
 
 SINCE_SECONDS: Final = 3_600
 
+ALARMS_AT_ONCE: Final = 50
+"""An answer has no more, however many are named."""
+
 UNKNOWN: Final = "INSUFFICIENT_DATA"
 """Of an alarm that has not been evaluated: those of Epochal take missing data for a good sign."""
 
@@ -120,14 +123,13 @@ def roles(proof: Proof) -> str:
     iam, wrong, count = proof.client("iam"), list[str](), 0
     for each in functions_of(proof.stacks, proof.client):
         for arn, asked, does in _resources(proof, each):
-            may = _allowed(iam, each.deployed["Role"], arn, asked, proof)
+            may, unsure = _allowed(iam, each.deployed["Role"], arn, asked, proof)
             count += 1
             wrong += [
                 f"{each.name} may {action} on {arn}, which it never does" for action in sorted(may - does)
             ]
-            wrong += [
-                f"{each.name} may not {action} on {arn}, which it does" for action in sorted(does - may)
-            ]
+            lacks = sorted(does - may - unsure)
+            wrong += [f"{each.name} may not {action} on {arn}, which it does" for action in lacks]
     return _judged(
         wrong, count, "pairs of a role and a resource are as they should be, as IAM simulates them"
     )
@@ -167,7 +169,10 @@ def _does(proof: Proof, function: str, kind: str) -> set[str] | None:
     }
 
 
-def _allowed(iam: Any, role: str, arn: str, actions: Sequence[str], proof: Proof) -> set[str]:
+def _allowed(
+    iam: Any, role: str, arn: str, actions: Sequence[str], proof: Proof
+) -> tuple[set[str], set[str]]:
+    """What a role may do, and what it may under conditions, as on keys, that are of a request."""
     asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
     for tries in range(5):
         try:
@@ -176,7 +181,8 @@ def _allowed(iam: Any, role: str, arn: str, actions: Sequence[str], proof: Proof
         except Unavailable:  # it takes a few requests a second
             proof.sleep(2.0**tries)
             continue
-        return {each["EvalActionName"] for each in results if each["EvalDecision"] == "allowed"}
+        may = {each["EvalActionName"] for each in results if each["EvalDecision"] == "allowed"}
+        return may, {each["EvalActionName"] for each in results if each.get("MissingContextValues")}
     raise Unproven("SimulatePrincipalPolicy is throttled")
 
 
@@ -195,7 +201,7 @@ def alarms(proof: Proof) -> str:
     silent = {each["AlarmName"]: metric for each in found if (metric := _always(each, ran))}
     count = len(silent)
 
-    def all_is_known() -> bool:
+    def all_is_well() -> bool:
         now = time.time()
         proof.used["metrics"] += len(silent)
         sums = measure(list(silent.values()), now - SINCE_SECONDS, now, 60) if silent else []
@@ -203,9 +209,10 @@ def alarms(proof: Proof) -> str:
             if series:
                 del silent[name]
         found[:] = _described(cloudwatch, names)
-        return not silent and all(each["StateValue"] != UNKNOWN for each in found)
+        # One that was on for a minute has gone out by then; one that stays on is a finding.
+        return not silent and all(each["StateValue"] == "OK" for each in found)
 
-    proof.until(all_is_known, METRICS_SECONDS, every=30.0)
+    proof.until(all_is_well, METRICS_SECONDS, every=30.0)
     wrong = [f"{name} is not there" for name in sorted(set(names) - {each["AlarmName"] for each in found})]
     wrong += [
         f"{each['AlarmName']} is in {each['StateValue']}" for each in found if each["StateValue"] != "OK"
@@ -216,9 +223,10 @@ def alarms(proof: Proof) -> str:
 
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
     found = list[Mapping[str, Any]]()
-    for start in range(0, len(names), 100):
+    for start in range(0, len(names), ALARMS_AT_ONCE):
         with asking("DescribeAlarms"):
-            found += cloudwatch.describe_alarms(AlarmNames=names[start : start + 100])["MetricAlarms"]
+            answer = cloudwatch.describe_alarms(AlarmNames=names[start : start + ALARMS_AT_ONCE])
+        found += answer["MetricAlarms"]
     return found
 
 

@@ -157,7 +157,7 @@ class TaggedWriter:
             )
             for number in numbers
         ]
-        made = self.store.try_append(events, fail_if=at and self._query(), after=at)
+        made = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
         return _outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
 
     def read(self) -> list[int]:  # noqa: D102
