@@ -89,6 +89,49 @@ def test_what_was_appended_since_follows(copier: StreamCopier) -> None:
     assert_same(copier, "Cart-1")
 
 
+@pytest.mark.parametrize("pruned", [4, 5, 6])
+def test_unfolds_come_along_whatever_has_been_pruned_since_they_were_made(
+    copier: StreamCopier, pruned: int
+) -> None:
+    store = original(copier)
+    append(store, "Cart-1", 3)
+    store.append("Cart-1", [], unfolds=[Unfold(type="State", data=b"three"), Unfold(type="Other", meta=b"m")])
+    append(store, "Cart-1", 3)
+    store.prune("Cart-1", pruned)
+
+    first = copier.copy("Cart-1")
+
+    assert (first.ending, first.version, first.first) == ("copied" if pruned < 6 else "unchanged", 6, pruned)
+    for streams in (store, copier.target):
+        state = streams.load("Cart-1")
+        assert state is not None
+        assert [(each.version, each.type, each.data, each.meta) for each in state.unfolds] == [
+            (3, "State", b"three", b""),
+            (3, "Other", b"", b"m"),
+        ]
+    append(store, "Cart-1", 1)
+    assert copier.copy("Cart-1").ending == "copied"
+    assert copier.copy("Cart-1").ending == "unchanged"
+    assert_same(copier, "Cart-1")
+
+
+def test_a_copy_that_lacks_unfolds_which_it_can_have_no_more_is_not_called_sound(
+    copier: StreamCopier,
+) -> None:
+    store = original(copier)
+    append(store, "Cart-1", 3)
+    store.append("Cart-1", [], unfolds=[Unfold(type="State", data=b"three")])
+    append(store, "Cart-1", 3)
+    copier.copy("Cart-1")
+    copier.target.append("Cart-1", [], unfolds=[])
+    append(store, "Cart-1", 1)
+
+    found = copier.copy("Cart-1")
+
+    assert (found.ending, found.why) == ("differs", "its unfolds, of version 3, can no more be added")
+    assert copier.target.head("Cart-1").version == 6  # type: ignore[union-attr]
+
+
 def test_large_bodies_are_copied_from_bucket_to_bucket(copier: StreamCopier) -> None:
     large = Random(1).randbytes(LARGE)
     original(copier).append("Cart-1", [Event(type="Large", data=large), Event(type="Small")])

@@ -14,7 +14,7 @@ version that they were made from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochal.copying.batches import batches
@@ -22,11 +22,14 @@ from epochal.copying.contents import CopiedEvent, Digest, Said, said_by, time_of
 from epochal.copying.results import Ending, StreamCopy
 from epochal.copying.sources import CopySource, Original, StreamSource
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
+from epochal.layout.stored import EncodedUnfold
+from epochal.layout.streams import Batch
 from epochal.model import events as model
 from epochal.model.events import Body, Claim, RecordedUnfold
 from epochal.model.names import no_step, stream_name
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
+from epochal.store.encoding import store_unfolds
 from epochal.store.streams import Streams
 
 ATTEMPTS: Final = 3
@@ -84,21 +87,24 @@ class StreamCopier:
             return _refused(stream, why)
         if original.deleted:
             return self._ended(stream, original, copy)
+        copying = _Copying(self, stream, original, copy)
         if copy is None and original.first:
-            copy = self._begun(stream, original.first)
-        return _Copying(self, stream, original, copy).run()
+            copying.copy = self.begun(stream, original.first, copying.unfolds_before(original.first))
+        return copying.run()
 
-    def _begun(self, stream: str, index: int) -> Original:
-        """An empty stream whose first event will have that index."""
+    def begun(self, stream: str, index: int, unfolds: tuple[EncodedUnfold, ...] = ()) -> Original | None:
+        """An empty stream whose first event will have that index, with unfolds that are of an earlier version."""
         target = self.target
-        etag, now = target.fresh(16).hex(), from_unix_nanoseconds(target.now())
-        target.driver.run(target.layout.begin_pruned(target.table, stream, index, etag, now))
-        return Original(version=index, first=index)
+        etag, append_id, now = target.fresh(16).hex(), target.fresh(16), from_unix_nanoseconds(target.now())
+        batch = Batch(stream=stream, events=(), unfolds=unfolds, etag=etag, append_id=append_id, now=now)
+        target.driver.run(target.layout.begin_pruned(target.table, batch, index))
+        return StreamSource(target).head(stream)
 
     def _ended(self, stream: str, original: Original, copy: Original | None) -> StreamCopy:
         if copy is None:
-            copy = self._begun(stream, original.version)
-        self.target.delete(stream, expected=AtVersion(version=copy.version))
+            copy = self.begun(stream, original.version)
+        expected = AtVersion(version=original.version if copy is None else copy.version)
+        self.target.delete(stream, expected=expected)
         return StreamCopy(stream=stream, ending="tombstone", version=original.version)
 
 
@@ -146,11 +152,24 @@ class _Copying:
         at = 0 if self.copy is None else self.copy.version
         first = self.original.first if self.copy is None else max(self.original.first, self.copy.first)
         ours, theirs = Digest(self.copier.source.said), Digest(said_by(self.copier.target.codec))
+        unfolds, made_from = self._unfolds()
+        if unfolds is not None and made_from < at:
+            why = f"its unfolds, of version {made_from}, can no more be added"
+            return ours, theirs, self._result("differs", why=why)
         for event, copied in zip(self._events(first, at), self._copies(first, at), strict=True):
             if ours.add(event) != theirs.add(copied):
                 why = f"event {event.index} is another one; nothing was added"
                 return ours, theirs, self._result("differs", why=why)
         return ours, theirs, None
+
+    def unfolds_before(self, index: int) -> tuple[EncodedUnfold, ...]:
+        """The original's unfolds, as they are stored, if they are of a version below `index`."""
+        unfolds, made_from = self._unfolds()
+        if unfolds is None or made_from >= index:
+            return ()
+        target = self.copier.target
+        now = format_ticks(from_unix_nanoseconds(target.now()))
+        return tuple(replace(each, version=made_from) for each in store_unfolds(unfolds, now, target.codec))
 
     def _result(self, ending: Ending, **figures: Any) -> StreamCopy:
         version, first = self.original.version, self.original.first

@@ -276,8 +276,12 @@ class StreamLayout(Protocol[H, C]):
     ) -> Steps[PruneProgress | Rejected[H]]:
         """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open."""
 
-    def begin_pruned(self, table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
-        """Begin a stream as if the events below `index` had been pruned; one that is there stays as it is."""
+    def begin_pruned(self, table: str, batch: Batch, index: int) -> Steps[None]:
+        """Begin a stream as if the events below `index` had been pruned; one that is there stays as it is.
+
+        Args:
+            batch: of unfolds alone, which have their version already, at most `index`; or of nothing.
+        """
 
     def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
         """Copy the events below `before` that the archive, a table of this layout, lacks; the version it has reached.

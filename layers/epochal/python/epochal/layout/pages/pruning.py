@@ -21,13 +21,12 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.layout.expectations import accepts
 from epochal.layout.pages.attempt import head_from
-from epochal.layout.pages.batch import MARK_BYTES
+from epochal.layout.pages.batch import MARK_BYTES, packed
 from epochal.layout.pages.frames import stamp_of
 from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query
 from epochal.layout.pages.writes import as_read, marking
-from epochal.layout.streams import PruneProgress, Rejected
-from epochal.model.times import Ticks
+from epochal.layout.streams import Batch, PruneProgress, Rejected
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, Present
 from epochal.plan.ops import Done, Put, Set, Steps, Update
@@ -81,14 +80,23 @@ def delete(
     return (yield from _rest(table, head, head.version, etag, writes))
 
 
-def begin_pruned(table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
-    """Put the first page of a stream, as a deletion leaves it that was told to leave the stream open.
+def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
+    """Put the first page of a stream, as a prune leaves it that took all of its events.
 
     Args:
+        batch: its unfolds, with the version that they are of.
         index: of the first event that there will be; those below are gone.
     """
-    stamp = stamp_of(now, bytes.fromhex(etag)[:MARK_BYTES])
-    page = Page(table=table, stream=stream, index=0, version=index, low_water=index, stamp=stamp)
+    unfolds = batch.unfolds or ()
+    page = Page(
+        table=table,
+        stream=batch.stream,
+        index=0,
+        version=index,
+        low_water=index,
+        unfolds=packed(batch).unfolds_at(unfolds[0].version) if unfolds else b"",
+        stamp=stamp_of(batch.now, bytes.fromhex(batch.etag)[:MARK_BYTES]),
+    )
     yield Put(table=table, item=write_page(page), condition=Absent("i"))
 
 

@@ -177,11 +177,11 @@ class Pages:
 
         return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
 
-    def begin_pruned(self, table: str, stream: str, index: int, etag: str, now: Ticks) -> Steps[None]:
+    def begin_pruned(self, table: str, batch: Batch, index: int) -> Steps[None]:
         """See `pruning`."""
         from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
 
-        return pruning.begin_pruned(table, stream, index, etag, now)
+        return pruning.begin_pruned(table, batch, index)
 
     def archive(
         self,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.layout.expectations import accepts
-from epochal.layout.streams import PruneProgress, Rejected
+from epochal.layout.streams import Batch, PruneProgress, Rejected
 from epochal.layout.tips.items import (
     StoredSpan,
     Tip,
@@ -21,13 +21,14 @@ from epochal.layout.tips.items import (
     read_span,
     read_tip,
     tip_key,
+    write_unfold,
 )
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import etag_over, unchanged
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.conditions import Absent, Compare
 from epochal.plan.ops import Delete, Done, Put, Query, Set, Steps, Update
-from epochal.plan.values import number, text
+from epochal.plan.values import number, sequence, text
 
 DELETES: Final = 500
 """Calves deleted by one call: some seconds of requests, well inside a bounded request (DESIGN §5.16)."""
@@ -76,14 +77,16 @@ def delete(
     return (yield from _delete_calves(table, stream, tip.low_water, deletes))
 
 
-def begin_pruned(table: str, stream: str, index: int, etag: str) -> Steps[None]:
-    """Put the Tip of a stream, as a deletion leaves it that was told to leave the stream open.
+def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
+    """Put the Tip of a stream, as a prune leaves it that took all of its events.
 
     Args:
+        batch: its unfolds, with the version that they are of.
         index: of the first event that there will be; those below are gone.
     """
     counters = {"n": number(index), "a": number(0), "l": number(index)}
-    item = {**tip_key(stream), **counters, "etag": text(etag)}
+    unfolds = {"u": sequence(map(write_unfold, batch.unfolds))} if batch.unfolds else {}
+    item = {**tip_key(batch.stream), **counters, **unfolds, "etag": text(batch.etag)}
     yield Put(table=table, item=item, condition=Absent("i"))
 
 

@@ -13,7 +13,7 @@ from epochal.layout.tips.batch import Known, Result, in_wire_form
 from epochal.layout.tips.calving import ROOM, ByCost, Calving
 from epochal.layout.tips.items import StoredSpan, Tip, unfolds_size, write_unfold
 from epochal.layout.tips.reading import Cursor
-from epochal.model.times import Ticks, unix_seconds
+from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import Steps
@@ -104,18 +104,11 @@ class Tips:
 
         return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
 
-    def begin_pruned(
-        self,
-        table: str,
-        stream: str,
-        index: int,
-        etag: str,
-        now: Ticks,  # noqa: ARG002  a Tip has no time of its own
-    ) -> Steps[None]:
+    def begin_pruned(self, table: str, batch: streams.Batch, index: int) -> Steps[None]:
         """See `pruning`."""
         from epochal.layout.tips import pruning  # noqa: PLC0415  likewise
 
-        return pruning.begin_pruned(table, stream, index, etag)
+        return pruning.begin_pruned(table, batch, index)
 
     def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
         """See `archiving`."""
