@@ -26,6 +26,7 @@ from epochal.layout.registry import base_of, partition_of
 from epochal.layout.tables import READ_MODELS
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
+from epochal.local.logs import logs_of
 from epochal.local.places import Places
 from epochal.local.processes import Server
 from tests.deploy.test_http_api import Caller
@@ -77,6 +78,19 @@ class Board:
         )
         assert "FunctionError" not in answer
         return json.loads(answer["Payload"].read())
+
+    def logged(self, stream: str, attempt: int) -> dict[str, Any]:
+        """What the function has logged of a call that failed, waited for: late lines come with a later invocation's."""
+        logs = logs_of([self.deployment.endpoint], "reaction-board")
+        ends = time.monotonic() + SECONDS
+        while time.monotonic() < ends:
+            for each in logs.more():
+                if "a handler failed" in each.text:
+                    line: dict[str, Any] = json.loads(each.text)
+                    if (line["stream"], line["attempt"]) == (stream, attempt):
+                        return line
+            self.ask(command="parked", partition=0)
+        pytest.fail("no such line is in the log")
 
     def parked(self, stream: str) -> dict[str, Any] | None:
         """The stream among those that are parked, waited for."""
@@ -165,6 +179,10 @@ def test_a_failing_stream_is_parked_and_replayed_and_others_go_on(board: Board, 
     assert parked is not None
     assert (parked["index"], parked["attempts"]) == (0, 2)
     assert "told to break" in parked["cause"]
+    assert parked["trace"].endswith('raise RuntimeError("told to break")\nRuntimeError')
+    logged = board.logged(stream, 2)
+    assert logged["place"].startswith("handler.py:")
+    assert logged["trace"] == parked["trace"]
     board.append(stream, "Waits")
     board.append(neighbour, "Passes")
     assert [kind for _, kind, _ in board.seen(neighbour, 1)] == ["Passes"]
