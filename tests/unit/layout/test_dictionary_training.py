@@ -115,7 +115,6 @@ def test_no_word_and_no_number_of_fewer_than_five_streams_is_in_it(bodies: list[
         inside = set(re.findall(rb"[A-Za-z_\x80-\xff]+|[0-9]+", made.content))
         assert not inside.intersection(few)
         assert not inside.intersection({b"Berlin", b"Hamburg"}), "however many have them"
-        assert not [token for token in inside if token.isdigit() and len(token) > 4]
 
 
 SEALED = b'{"$sealed":1,"subject":"ann","nonce":"AAAAAAAAAAAAAAAA","body":"c2VjcmV0"}'
