@@ -124,11 +124,17 @@ def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: M
     ("chosen", "calving"),
     [
         ({}, Fixed(mode="transactional")),
-        ({"equinox_max_bytes": "900", "equinox_max_events": "7"}, Fixed(max_bytes=900, max_events=7)),
-        ({"equinox_calving": "cost"}, ByCost(mode="transactional")),
+        ({"calving_max_bytes": "900", "calving_max_events": "7"}, Fixed(max_bytes=900, max_events=7)),
+        ({"calving": "cost"}, ByCost(mode="transactional")),
+        ({"equinox": "false"}, ByCost(mode="two-step")),
+        ({"equinox": "false", "calving": "cost"}, ByCost(mode="two-step")),
+        (
+            {"equinox": "false", "calving": "fixed", "calving_max_events": "7"},
+            Fixed(max_events=7, mode="two-step"),
+        ),
     ],
 )
-def test_a_stage_says_when_events_leave_a_tip_that_equinox_uses_too(
+def test_a_stage_says_when_events_leave_a_tip_whether_equinox_uses_it_too_or_not(
     chosen: dict[str, str], calving: Calving
 ) -> None:
     told = {"equinox": "true", "tips_table": "tips", **chosen}
@@ -140,8 +146,8 @@ def test_a_stage_says_when_events_leave_a_tip_that_equinox_uses_too(
 
 
 def test_another_rule_is_refused() -> None:
-    settings = Settings.of(equinox=True, tips_table="tips", equinox_calving="never")
-    with pytest.raises(InvalidInput, match="EPOCHAL_EQUINOX_CALVING"):
+    settings = Settings.of(equinox=True, tips_table="tips", calving="never")
+    with pytest.raises(InvalidInput, match="EPOCHAL_CALVING"):
         tips_of(settings, Driver(execute=MemoryTables({"tips": TIPS}).execute, meter=Meter()), BodyCodec())
 
 

@@ -43,7 +43,7 @@ SETTINGS: Final = {
     "types": "aggregate_types",
     "everything": "tagged_everything",
     "archive": "archive",
-    "calving": "equinox_calving",
+    "calving": "calving",
     "tombstones": "equinox",
     "retention": "snapshot_copies",
     "keep": "snapshot_copies",

@@ -52,7 +52,7 @@ EVERYTHING = {"archive": True, "read_models": True}
 ANOTHER_INDEX = {"existing_index": RESTORED["existing_index"].replace("index-restored", "index-2")}
 PROVISIONED = {"billing": "provisioned", "max_read_units": 40_000, "max_write_units": 40_000}
 REACTIONS = {"reactions": {"board": {"entry": "board"}}}
-EQUINOX = {"equinox": True, "equinox_calving": "cost", "equinox_max_bytes": 1_000, "equinox_max_events": 9}
+EQUINOX = {"equinox": True, "calving": "fixed", "calving_max_bytes": 1_000, "calving_max_events": 9}
 DOMAIN = {
     "domain_name": "events.example",
     "domain_certificate": f"arn:aws:acm:{HERE}:123456789012:certificate/1",

@@ -54,8 +54,16 @@ BOTO3 = "boto3"
 SHARDS = 64
 """Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
 
-CALVING = ("fixed", "cost")
-"""Rules for tables that Equinox applications use too: at its own limits, or when that is cheapest."""
+CALVING = ("auto", "fixed", "cost")
+"""Rules by which events leave a Tip: at limits, as Equinox's own, or when that is cheapest; `auto` is at limits where
+Equinox applications use the table too.
+"""
+
+
+def is_fixed(calving: str, *, equinox: bool) -> bool:
+    """Whether a rule has limits."""
+    return equinox if calving == "auto" else calving == "fixed"
+
 
 TIP_BYTES = 32 * 1024
 """Equinox's own limit of a Tip's events."""
@@ -102,19 +110,19 @@ class Options:
     # By the names of the settings, as `dcb_partitions`.
     feed_partitions: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", _EVENTS)
-    equinox_calving: str = of_tables(
+    calving: str = of_tables(
         CALVING[0],
         OneOf(of=CALVING),
-        "When events leave the Tip of a stream that Equinox uses too",
+        "When events leave the Tip of a stream of tips",
         ("append",),
     )
-    equinox_max_bytes: int = of_tables(
+    calving_max_bytes: int = of_tables(
         TIP_BYTES,
         Number(most=400_000),
         "Bytes of events above which they do, where limits are fixed",
         ("append",),
     )
-    equinox_max_events: int = of_tables(
+    calving_max_events: int = of_tables(
         0, Number(least=0, most=100_000), "Likewise their number; 0 for any", ("append",)
     )
     # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread

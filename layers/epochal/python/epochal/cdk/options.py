@@ -34,9 +34,9 @@ class StoreOptions(TypedDict, total=False):
     dcb_partitions: int
     deletion_protection: bool
     equinox: bool
-    equinox_calving: Literal["fixed", "cost"]
-    equinox_max_bytes: int
-    equinox_max_events: int
+    calving: Literal["auto", "fixed", "cost"]
+    calving_max_bytes: int
+    calving_max_events: int
     existing_archive: str
     existing_bucket: str
     existing_events: str

@@ -21,7 +21,7 @@ from epochal.cdk.declared import Declared
 from epochal.cdk.fields import EXISTING, LIMITS, PARTITIONS, RULES
 from epochal.layout.registry import Layout, layouts
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
-from epochal.settings import DECLARED, Options
+from epochal.settings import DECLARED, Options, is_fixed
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -259,7 +259,7 @@ def coherent(where: str, stage: Stage) -> Stage:
     _placed(where, stage)
     _replicated(where, stage)
     _tables(where, stage)
-    _equinox(where, stage)
+    _calving(where, stage)
     if stage.snapshot_ttl_days and not stage.snapshot_copies:
         raise BadSetting(
             f"{where}.snapshot_copies",
@@ -307,11 +307,12 @@ def _placed(where: str, stage: Stage) -> None:
         raise BadSetting(f"{where}.replica_region", f"must be another region than {stage.region}")
 
 
-def _equinox(where: str, stage: Stage) -> None:
-    """Rules of a table that Equinox applications use too."""
-    for name in ("equinox_calving", "equinox_max_bytes", "equinox_max_events"):
-        if not stage.equinox and getattr(stage, name) != DECLARED[name].default:
-            raise BadSetting(f"{where}.equinox", f"must be true with {name}, which means nothing without")
+def _calving(where: str, stage: Stage) -> None:
+    """Limits are of a rule that has some."""
+    for name in ("calving_max_bytes", "calving_max_events"):
+        limits = is_fixed(stage.calving, equinox=stage.equinox)
+        if not limits and getattr(stage, name) != DECLARED[name].default:
+            raise BadSetting(f"{where}.calving", f"must be fixed with {name}, which means nothing without")
 
 
 def _replicated(where: str, stage: Stage) -> None:

@@ -20,7 +20,7 @@ from epochal.model.versions import Token
 from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.sizes import number_size
 from epochal.plan.units import WRITE_UNIT, write_units
-from epochal.settings import CALVING, TIP_BYTES, Settings, variable
+from epochal.settings import CALVING, TIP_BYTES, Settings, is_fixed, variable
 
 Mode = Literal["two-step", "transactional"]
 """Whether a calf and its Tip are written one after the other, or in one transaction."""
@@ -90,18 +90,19 @@ Calving = ByCost | Fixed
 
 
 def calving_of(settings: Settings) -> Calving:
-    """What a deployment does. Where Equinox applications use the table too, calf and Tip are one transaction.
+    """What a deployment does. Where Equinox applications use the table too, calf and Tip are one transaction, and the
+    rule is theirs unless another is chosen.
 
     Raises:
         InvalidInput: there is no such rule.
     """
-    if not settings.equinox:
-        return ByCost()
-    if settings.equinox_calving == "cost":
-        return ByCost(mode="transactional")
-    if settings.equinox_calving not in CALVING:
-        raise InvalidInput(variable("equinox_calving"), f"must be one of {', '.join(CALVING)}")
-    return Fixed(max_bytes=settings.equinox_max_bytes, max_events=settings.equinox_max_events or None)
+    if settings.calving not in CALVING:
+        raise InvalidInput(variable("calving"), f"must be one of {', '.join(CALVING)}")
+    mode: Mode = "transactional" if settings.equinox else "two-step"
+    if is_fixed(settings.calving, equinox=settings.equinox):
+        most = settings.calving_max_events or None
+        return Fixed(max_bytes=settings.calving_max_bytes, max_events=most, mode=mode)
+    return ByCost(mode=mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
