@@ -104,18 +104,24 @@ def train(
     Args:
         subjects: of streams, whom something in them is sealed for: streams that have one in common are one holder's.
     """
+    content, noisy = content_of(examples, subjects or {})
+    return finished(content, noisy, ROOM) if content else None
+
+
+def content_of(
+    examples: Sequence[Example], subjects: Mapping[str, Iterable[str]]
+) -> tuple[bytes, list[bytes]]:
+    """What is said in a dictionary of the examples, and the examples that its statistics are taken of."""
     links: dict[str, set[Link]] = {}
     for example in examples:
         links.setdefault(example.stream, set()).update(example.told.links)
-    for stream, sealed_for in (subjects or {}).items():
+    for stream, sealed_for in subjects.items():
         if stream in links:
             links[stream].update(Link("$subject", each, sure=True) for each in sealed_for)
     holders, streams = Holders(links, 2 * SAID_BY), [example.stream for example in examples]
     tokens = _said_by_many(streams, blanked(example.told for example in examples), holders)
     longest = _longest_shared(streams, tokens, holders)
-    fragments = _chosen(_fragments(tokens, longest))
-    noisy = list(_noisy(tokens, longest))
-    return finished(_joined(fragments), noisy, ROOM) if fragments else None
+    return _joined(_chosen(_fragments(tokens, longest))), list(_noisy(tokens, longest))
 
 
 def subjects_of(event: EncodedEvent) -> Iterator[str]:
