@@ -92,6 +92,7 @@ REST: Final = Promise(
         "tests/unit/layout/test_replay.py",
         "tests/unit/project/test_kinds.py",
         "tests/unit/project/test_setup.py",
+        "tests/unit/stacks/test_updates.py",
         *PROPERTIES,
     ),
 )

@@ -148,6 +148,32 @@ def test_a_stage_moves_between_settings_both_ways(synthesise: Synthesise, move: 
     assert not [key for key in account.deleted if key[0] in (TABLE, BUCKET)], "production deletes no data"
 
 
+TOGETHER = {
+    "jwt_scopes": ("jwt_issuer", "jwt_audience"),
+    "snapshot_ttl_days": ("snapshot_copies",),
+    "monthly_budget": ("alarm_topic",),
+    **dict.fromkeys(("equinox_calving", "equinox_max_bytes", "equinox_max_events"), ("equinox",)),
+}
+"""Settings that mean nothing without others."""
+
+
+ISSUED = ("jwt_issuer", "jwt_audience")
+"""Neither of which is there without the other."""
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", [*TOLD, *EQUINOX, *WATCHING, *KEEPING])
+def test_each_setting_of_those_that_are_changed_together_changes_alone(
+    synthesise: Synthesise, name: str
+) -> None:
+    values = {**TOLD, **EQUINOX, **WATCHING, **KEEPING}
+    company = {other: values[other] for other in TOGETHER.get(name, ())}
+    changed = {each: values[each] for each in (ISSUED if name in ISSUED else (name,))}
+    account = Account()
+    for settings in (company, {**company, **changed}, company):
+        assert account.deploy(synthesise("prod", **settings).in_order()) == []
+
+
 @pytest.mark.parametrize("move", WAYS_BACK)
 def test_without_the_way_that_a_page_tells_one_does_not_get_back(synthesise: Synthesise, move: str) -> None:
     before, now = (synthesise("prod", **settings).in_order() for settings in MOVES[move])
