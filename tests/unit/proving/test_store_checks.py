@@ -21,6 +21,7 @@ from epochal.proving.writers import Outcome, StreamWriter, Writer, writers_of
 from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
+from tests.support.api import Api
 from tests.unit.proving.stage import Stage, deployed_as, function
 
 LABELS = [each.label for each in writers_of(Stage().proof())]
@@ -311,6 +312,22 @@ def test_a_reaction_is_seen_to_catch_up_over_twenty_invocations() -> None:
     reacting = Reacting()
     assert checks.catch_up(reacting.proof()).startswith("352 events, 20 invocations or more")
     assert (reacting.given, reacting.runs >= 20) == (352, True)
+
+
+def test_a_stage_that_nobody_has_used_yet_proves_its_catch_up() -> None:
+    reacting = Reacting()
+    proof = replace(reacting.proof(), store=(fresh := Api(types=(CATEGORY,))).deployment)
+    reacting.stage.api = fresh
+    reacting.reactor = Reactor(
+        member=Member(
+            reaction=reacting.reactor.member.reaction,
+            reader=fresh.deployment.feed.on(
+                replace(fresh.deployment.feed.driver, clock=lambda: float(reacting.given))
+            ),
+        )
+    )
+    assert not proof.store.feed.partitions()
+    assert checks.catch_up(proof).startswith("352 events")
 
 
 def test_a_chain_that_lambda_ends_after_sixteen_calls_is_noticed() -> None:

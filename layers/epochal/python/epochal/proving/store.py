@@ -265,10 +265,11 @@ def catch_up(proof: Proof) -> str:
     place: list[tuple[int, Checkpoint]] = []
 
     def indexed() -> bool:
-        for partition, start in begins.items():
-            for page in proof.store.feed.read(partition, start=start):
+        for tail in proof.store.feed.partitions():  # a stage that is new has had none before
+            start = begins.get(tail.partition, BEGINNING)
+            for page in proof.store.feed.read(tail.partition, start=start):
                 if any(item.stream == writer.stream for item in page.items):
-                    place.append((partition, page.next))
+                    place.append((tail.partition, page.next))
                     return True
         return False
 
