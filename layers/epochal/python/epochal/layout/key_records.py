@@ -33,20 +33,6 @@ PREFIX: Final = "$Idempotency-"
 """Of the names of records, which stand beside the streams that the keys are for."""
 
 
-DECIDED: Final = b"dec"
-"""In the place of a digest of contents, in the append id of a decision: whatever it has appended is what it decided."""
-
-
-def decision_id(whose: bytes, events: int) -> bytes:
-    """The append id of a decision's events; the first 8 bytes of `whose` tell it from others."""
-    return whose[:8] + DECIDED + b"\0" + events.to_bytes(4, "big")
-
-
-def decided_events(append_id: bytes) -> int | None:
-    """How many events a decision has, by its append id; None where it is of another append."""
-    return int.from_bytes(append_id[12:], "big") if append_id[8:11] == DECIDED else None
-
-
 class KeyedWrite(Protocol):
     """What a record keeps of a write that it is written with."""
 

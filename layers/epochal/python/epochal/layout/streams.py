@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import Ticks
@@ -133,6 +133,20 @@ class Batch:
     append_id: bytes
     now: Ticks
     keyed: bool = False
+
+
+DECIDED: Final = b"dec"
+"""In the place of a digest of contents, in the append id of a decision: whatever it has appended is what it decided."""
+
+
+def decision_id(whose: bytes, events: int) -> bytes:
+    """The append id of a decision's events; the first 8 bytes of `whose` tell it from others."""
+    return whose[:8] + DECIDED + b"\0" + events.to_bytes(4, "big")
+
+
+def decided_events(append_id: bytes) -> int | None:
+    """How many events a decision has, by its append id; None where it is of another append."""
+    return int.from_bytes(append_id[12:], "big") if append_id[8:11] == DECIDED else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

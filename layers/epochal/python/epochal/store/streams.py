@@ -26,6 +26,7 @@ from epochal.layout.streams import (
     Results,
     Unknown,
     Written,
+    decision_id,
 )
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
@@ -421,15 +422,13 @@ class Streams:
         """
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
         if decided is not None:
-            from epochal.layout.key_records import decision_id  # noqa: PLC0415  few decisions have a key
-
             batch = replace(batch, append_id=decision_id(decided.append_id, len(events)), keyed=True)
         result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
         return result
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
         """What a decision on a stream is known by, under a caller's key."""
-        from epochal.layout.key_records import KeyRecord, decision_id  # noqa: PLC0415  few decisions have one
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  few decisions have one
         from epochal.layout.once import DecisionKey  # noqa: PLC0415  likewise
 
         check_key(key)

@@ -11,10 +11,10 @@ from enum import Enum
 from typing import Protocol
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.key_records import decided_events
 from epochal.layout.pages.batch import WHOSE, Packed
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import query
+from epochal.layout.streams import decided_events
 from epochal.plan.ops import Items, Steps
 
 

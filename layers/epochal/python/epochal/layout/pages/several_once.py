@@ -25,7 +25,6 @@ from epochal.layout.key_records import (
     KeyRecord,
     Remembered,
     check_contents,
-    decision_id,
     made_record,
     read_record,
     recall,
@@ -36,7 +35,7 @@ from epochal.layout.pages.fences import StreamFence, StreamRead
 from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.shares import Ready, begun, made_ready, moved, page_of, without_extending
 from epochal.layout.pages.values import ByteReader, Writer
-from epochal.layout.streams import DecidedBefore, Rejected, Results, Written
+from epochal.layout.streams import DecidedBefore, Rejected, Results, Written, decision_id
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import Done, Overflow, Put, Refusal, Steps, Together, Transact, TransactGet

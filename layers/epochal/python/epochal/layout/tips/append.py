@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
-from epochal.layout.key_records import decided_events
-from epochal.layout.streams import Rejected, Settled, Unknown, Written
+from epochal.layout.streams import Rejected, Settled, Unknown, Written, decided_events
 from epochal.layout.tips.batch import Known, Result, WireBatch, keyed_etag
 from epochal.layout.tips.calve import calve, calve_at_once
 from epochal.layout.tips.calving import Calving

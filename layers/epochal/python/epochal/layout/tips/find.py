@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.layout.key_records import decided_events
+from epochal.layout.streams import decided_events
 from epochal.layout.tips.items import StoredSpan, Tip, append_id, calf_key, read_span, read_tip, tip_key
 from epochal.plan.ops import Get, Items, Query, Steps
 from epochal.plan.values import Key, number
