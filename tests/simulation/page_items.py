@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from epochal.layout.pages.frames import read_frame
 from epochal.layout.pages.items import STREAMS, is_page, read_page
@@ -37,10 +38,12 @@ class PageItems:
                 index += 1
 
     def heads(self, images: Iterable[Item]) -> Iterator[HeadSeen]:
-        last = 0
+        last, before = 0, None
         for page in map(read_page, filter(is_page, images)):
-            if page.index >= last:  # what is before the last page is written only to be pruned
-                last = page.index
+            bare = replace(page, low_water=0)
+            if page.index >= last and bare != before:
+                # What is before the last page is written only to be pruned, and a mark alone is no other state.
+                last, before = page.index, bare
                 yield HeadSeen(
                     version=page.version,
                     etag=page.etag,

@@ -417,8 +417,12 @@ def a_prune_empties_the_page_that_has_the_unfolds(patch: Patch) -> None:
 
 
 def a_prune_passes_unfolds_for_good(patch: Patch) -> None:
-    sound = pruning._tell_first
-    patch.setattr(pruning, "_tell_first", lambda table, first, _at: sound(table, first, first.version + 1))
+    sound = pruning._tell
+
+    def too_much(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
+        return sound(table, page, page.version + 1 if above else mark, above=above)
+
+    patch.setattr(pruning, "_tell", too_much)
 
 
 def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:

@@ -272,6 +272,33 @@ def test_a_stream_that_was_pruned_within_a_page_ends_there_backward(
     assert meter.requests <= 3, "what is emptied is not walked through"
 
 
+def test_what_is_pruned_is_told_alike_wherever_a_read_begins_and_by_the_pages_that_follow(
+    store: Streams,
+) -> None:
+    """Pages of three events, of which the second one keeps two."""
+    noise = random.Random(2)
+
+    def append(count: int) -> None:
+        for _ in range(count):
+            store.append(STREAM, [Event(type="E", data=noise.randbytes(300))])
+
+    append(30)
+    pruned = store.prune(STREAM, 5)
+    assert pruned is not None
+    assert pruned.deleted == 2, "pages above the mark are not written"
+    head = store.head(STREAM)
+    assert head is not None
+    assert isinstance(store.try_append(STREAM, small(), expected=head.token()), Appended)
+    append(9)
+
+    for start in (0, 5, 20, 39):
+        for direction in ("forward", "backward"):
+            assert store.page(STREAM, start=start, limit=2, direction=direction).low_water == 5
+    state = store.load(STREAM)
+    assert state is not None
+    assert state.low_water == 5
+
+
 def test_a_page_without_events_takes_what_no_other_page_would(store: Streams) -> None:
     store.append(STREAM, [], unfolds=[Unfold(type="State", data=random_bytes(200_000))])
     large = Event(type="E", data=random_bytes(205_000))

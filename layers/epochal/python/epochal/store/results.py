@@ -22,8 +22,8 @@ class StreamState:
         version: next index.
         token: makes the next append one request.
         events: those still in the Tip, the last of the stream.
-        low_water: events below are pruned. Another library's pruning leaves no mark, and the last of several pages may
-            not have that of others: a read tells what is gone.
+        low_water: events below are pruned. Another library's pruning leaves no mark, and a prune under way tells at its
+            end: a read tells what is gone.
     """
 
     stream: str

@@ -141,13 +141,9 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
         raise CorruptData(f"{head.stream}: it has no first page")
     low = first.low_water
     at = low if low >= first.version else 0
-    written, holding = 0, head.version
-    if at and first.unfolds and 0 not in (head.index, head.unfolds_at):
-        # It was pruned as the last page, which keeps them, and is not met again.
-        bare = replace(first, unfolds=b"", stamp=marking(etag, first))
-        written += isinstance((yield _update(table, first, bare)), Done)
+    written, holding = (yield from _bared(table, first, head, etag)) if at else 0, head.version
     while low < mark:
-        for page in (yield from _pages_from(table, head, at, writes - written)):
+        for page in (yield from _pages_from(table, head, at, mark, writes - written)):
             keeps = page.index in (head.index, head.unfolds_at)
             wanted = _pruned(page, mark, etag, last=page.index == head.index, keeps=keeps)
             if wanted is not None:
@@ -165,15 +161,28 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
         if written == writes:
             break
     # What has unfolds yet is met again, when they count no more.
-    yield from _tell_first(table, first, min(at, holding))
+    yield from _tell(table, first, min(at, holding), above=first.version)
+    if low >= mark:
+        # Whoever begins behind it is told as much as who reads from the beginning; the pages that follow have it, too.
+        yield from _tell(table, head, mark if mark <= head.index else 0)
     return PruneProgress(low_water=low, deleted=written, done=low >= mark)
 
 
-def _pages_from(table: str, head: Page, at: int, writes: int) -> Steps[tuple[Page, ...]]:
-    """Some pages from the one that begins at `at`, each where the one before ends."""
+def _bared(table: str, first: Page, head: Page, etag: str) -> Steps[int]:
+    """Take its unfolds from the first page, which was pruned as the last one, and is not met again; whether that was to
+    be done.
+    """
+    if not first.unfolds or 0 in (head.index, head.unfolds_at):
+        return 0
+    bare = replace(first, unfolds=b"", stamp=marking(etag, first))
+    return int(isinstance((yield _update(table, first, bare)), Done))
+
+
+def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Steps[tuple[Page, ...]]:
+    """Some pages from the one that begins at `at`, below the mark, each where the one before ends."""
     if at == head.index:
         return (head,)
-    reply = yield query(table, head.stream, at, head.index - 1, limit=min(writes, PIECE) + 1)
+    reply = yield query(table, head.stream, at, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
     pages = tuple(read_page(item, table) for item in reply.items)
     ends = (at, *(page.version for page in pages))
     if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
@@ -201,14 +210,14 @@ def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Pag
     return replace(wanted, stamp=marking(etag, page))
 
 
-def _tell_first(table: str, first: Page, at: int) -> Steps[None]:
-    """The first page says that all before the page that begins at `at` is gone."""
-    if at > max(first.low_water, first.version):
-        below = AnyOf((Absent("l"), Compare("l", "<", number(at))))
+def _tell(table: str, page: Page, mark: int, *, above: int = 0) -> Steps[None]:
+    """A page says that all below the mark is gone, which is none of its own. For appends it stays as it was."""
+    if mark > max(page.low_water, above):
+        below = AnyOf((Absent("l"), Compare("l", "<", number(mark))))
         yield Update(
             table=table,
-            key=page_key(first.stream, 0),
-            sets=(Set("l", number(at)),),
+            key=page_key(page.stream, page.index),
+            sets=(Set("l", number(mark)),),
             condition=All((Present("r"), below)),
         )
 
