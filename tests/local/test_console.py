@@ -20,8 +20,10 @@ from epochal.console.app import application
 from epochal.console.server import server
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.invoking import reactions_of
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
+from epochal.local.endpoint import Endpoint
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
@@ -78,6 +80,14 @@ def test_the_command_prints_an_address_that_opens_the_console_and_replays_reacti
     page = client.get("/reactions?group=board", base_url=base, auth=key).text
     (link,) = re.findall(r'href="(/parked\?act=replay[^"]*)"', page)
     assert "This machine handles event 0" in client.get(html.unescape(link), base_url=base, auth=key).text
+
+
+def test_reactions_that_are_deployed_are_found_by_their_queues(embedded: Endpoint) -> None:
+    sqs = embedded.client("sqs")
+    for name in ("board", "board-failed", "delays"):
+        sqs.create_queue(QueueName=f"epochal-queues-reaction-{name}.fifo", Attributes={"FifoQueue": "true"})
+    assert reactions_of(sqs, "epochal-queues") == ["board", "delays"]
+    assert reactions_of(sqs, "epochal-others") == []
 
 
 @pytest.mark.proof
