@@ -11,7 +11,10 @@ from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Rejected, Written
 from epochal.model.several import AllAppended, Conflicts
+from epochal.store.codecs import EventCodec
+from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter
+from epochal.store.joint_decisions import transact_all
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place
 
@@ -120,3 +123,35 @@ def test_a_key_makes_it_one_append_whoever_repeats_it(streams: Streams, names: t
     assert [len(list(streams.read(name))) for name in names] == [1, 1]
     first, *_ = made
     streams.append(names[0], [E], expected=first.streams[names[0]].token)
+
+
+def test_of_joint_decisions_under_one_key_one_is_made_and_all_are_answered_the_same(
+    streams: Streams, names: tuple[str, str]
+) -> None:
+    class Done(Exception):
+        pass
+
+    deciders = Deciders(
+        streams=streams,
+        decider=Decider[None, int, Event](
+            initial=int, evolve=lambda total, _: total + 1, decide=lambda *_: []
+        ),
+        codec=EventCodec[Event](encode=lambda event: event, decode=lambda stored: Event(type=stored.type)),
+    )
+
+    def decide(one: int, other: int) -> tuple[list[Event], list[Event]]:
+        if one or other:
+            raise Done
+        return [E], [E, E]
+
+    def ask(_: int) -> list[tuple[int, int, bool]]:
+        first, second = names
+        made = transact_all((deciders.on(first), deciders.on(second)), decide, idempotency_key="request-1")
+        return [(each.version, each.state, each.replayed) for each in made.parties]
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(ask, range(8)))
+
+    assert {tuple(each[:2] for each in parties) for parties in told} == {((1, 1), (2, 2))}
+    assert [parties[0][2] for parties in told].count(False) == 1
+    assert [len(list(streams.read(name))) for name in names] == [1, 2]

@@ -162,7 +162,9 @@ def test_an_event_comes_back_as_it_was_sent(api: Api) -> None:
     expiry = {} if api.pages else {"expires": 4_000_000_000}
     made = append(api, {**sent, **expiry}).json["events"][0]
     whole = {**sent, "tags": sorted(sent["tags"]), **made}
-    assert api.call("GET", f"/dcb/events/{ID.upper()}").json == whole
+    one = api.call("GET", f"/dcb/events/{ID.upper()}").json
+    assert ("position" in one) == api.pages
+    assert {name: shown for name, shown in one.items() if name != "position"} == whole
     assert query(api).json["events"] == [whole]
 
 
@@ -367,3 +369,12 @@ def test_one_event_that_no_answer_can_hold_is_shown_without_its_bodies() -> None
 
 def _store(api: Api, item: Any) -> None:
     api.tables.execute(Put(table="events", item=item))
+
+
+def test_an_event_of_pages_says_where_it_is_so_that_one_goes_on_from_there() -> None:
+    api = Api(pages=True)
+    append(api, event("First", id=ID))
+    append(api, event("Second"))
+    one = api.call("GET", f"/dcb/events/{ID}").json
+    found, _ = read(api, after=one["position"])
+    assert [each["type"] for each in found] == ["Second"]

@@ -167,8 +167,11 @@ def listed(found: DatedPage[RecordedTaggedEvent], link: Link) -> dict[str, Any]:
 
 
 def single(found: RecordedTaggedEvent, link: Link) -> Any:
-    """An event as an answer of its own."""
-    return AnswerSize().put(event(found, link), fields(found))
+    """An event as an answer of its own, with its place in the tag that it was found in."""
+    frame = fields(found)
+    if found.position is not None:
+        frame["position"] = write_position(found.position)
+    return AnswerSize().put({**frame, **_bodies(found, link)}, frame)
 
 
 def tags(found: TagPage) -> dict[str, Any]:

@@ -190,7 +190,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "metaText": {"type": "string", "description": "In its place, what is no JSON."},
             "position": {
                 **POSITION,
-                "description": "What had been seen with it, to append after; where `positions` were asked for.",
+                "description": "What had been seen with it, to append after; where `positions` were asked for; "
+                "of one event by its id its place in its first tag.",
             },
         },
         required=("id", "sortableId", "type", "tags", "timestamp"),
