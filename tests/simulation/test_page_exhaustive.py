@@ -330,7 +330,7 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
 
 
 def any_append_at_our_index_is_ours(patch: Patch) -> None:
-    def whoever(page: Page, batch: Packed) -> FoundAppend | None:
+    def whoever(page: Page, batch: Packed, _since: int) -> FoundAppend | None:
         stamp = page.frames[-1].stamp if page.frames else None
         first, end = page.version - batch.count, page.version
         return None if stamp is None else FoundAppend(first=first, end=end, stamp=stamp, page=page)
@@ -499,8 +499,8 @@ def a_page_without_events_is_left(patch: Patch) -> None:
 def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
     kept = append.in_page
 
-    def at_its_last(page: Page, given: Packed) -> FoundAppend | None:
-        found = kept(page, given)
+    def at_its_last(page: Page, given: Packed, since: int) -> FoundAppend | None:
+        found = kept(page, given, since)
         return found and replace(found, first=found.first + sum(len(each.events) for each in given.before))
 
     patch.setattr(append, "in_page", at_its_last)

@@ -16,6 +16,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.several import StreamAppend
 from epochal.plan.ops import Op, Put, Transact, Update
+from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.cache import Cache
 from epochal.store.deciders import Transacted
 from epochal.store.joint_decisions import AllTransacted, transact_all
@@ -367,3 +368,46 @@ def test_a_key_of_a_joint_decision_costs_two_write_units(pages: Store) -> None:
 
     plain, keyed = joint(pages, both, key=None).capacity, joint(pages, both).capacity
     assert (keyed.write - plain.write, keyed.requests - plain.requests) == (2.0, 1)
+
+
+def a_day_later(store: Store) -> Store:
+    """Another process, and the same tables, once keys of before are forgotten."""
+    later = store.others.now() + (KEY_WINDOW_SECONDS + 60) * 10**9
+    store.others = replace(store.others, now=lambda: later)
+    store.streams = replace(store.streams, now=lambda: later)
+    return store
+
+
+def test_a_key_that_is_used_anew_after_its_day_is_answered_with_what_it_was_used_for_last(
+    store: Store,
+) -> None:
+    store.tallies().transact(S, add(1), idempotency_key="daily")
+    tallies = a_day_later(store).tallies()
+
+    anew = tallies.transact(S, add(2), idempotency_key="daily")
+    again = tallies.transact(S, add(2), idempotency_key="daily")
+
+    assert (anew.replayed, again.replayed) == (False, True)
+    assert told(again) == told(anew)
+    assert written(store) == 2
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"other":1}'])
+def test_an_append_under_a_key_of_a_day_before_is_made_though_another_writer_is_in_its_way(
+    store: Store, body: bytes
+) -> None:
+    store.others.append(S, [Event(type="Cleared", data=b"{}")], idempotency_key="daily")
+    a_day_later(store)
+    waiting = [Event(type="Cleared", data=b"9")]
+
+    def other_writer(op: Op) -> None:
+        if isinstance(op, Put | Update | Transact) and store.requests()[:-1] and waiting:
+            store.others.append(S, [waiting.pop()])
+
+    store.before = other_writer
+    new = [Event(type="Cleared", data=body)]
+    made = store.streams.append(S, new, idempotency_key="daily")
+    again = store.streams.append(S, new, idempotency_key="daily")
+
+    assert (made.first, made.replayed) == (again.first, False) == (2, not again.replayed)
+    assert [event.data for event in store.others.read(S)] == [b"{}", b"9", body]

@@ -104,7 +104,7 @@ def _settle(
     # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
     # by a key, may be later.
     wanted = sought(batch)
-    found: FoundAppend | Earlier = in_page(blocked.page, wanted) or absent_from(blocked.page, since)
+    found: FoundAppend | Earlier = in_page(blocked.page, wanted, since) or absent_from(blocked.page, since)
     if not isinstance(found, FoundAppend) and batch.keyed:
         found = yield from find(table, head, wanted, since, or_later=repeatable)
     if isinstance(found, FoundAppend):

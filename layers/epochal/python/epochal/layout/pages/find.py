@@ -72,24 +72,26 @@ class FoundAppend:
     page: Page
 
 
-def in_page(page: Page, batch: Sought) -> FoundAppend | None:
-    """The append, if the page holds it.
+def in_page(page: Page, batch: Sought, since: int) -> FoundAppend | None:
+    """The append, if the page holds it at index `since` or later. What is below that is of a key that was used before,
+    and has been forgotten since.
 
     Raises:
         InvalidInput: an append under the same idempotency key holds other events.
     """
-    at = page.base
+    first = page.base
     for frame in page.frames:
-        at += frame.count
-        if _is_of(frame.stamp[8:], batch):
+        end = first + frame.count
+        if first >= since and _is_of(frame.stamp[8:], batch):
             count = frame.count if batch.count is None else batch.count
-            return FoundAppend(first=at - count, end=at, stamp=frame.stamp, page=page)
+            return FoundAppend(first=end - count, end=end, stamp=frame.stamp, page=page)
+        first = end
     return None
 
 
 def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
     """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
-    found = in_page(head, batch)
+    found = in_page(head, batch, at)
     if found is not None:
         return found
     if head.index <= at:
@@ -106,7 +108,7 @@ def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> S
     while True:
         reply: Items = yield pages
         for page in (read_page(item, table) for item in reply.items):
-            found = in_page(page, batch)
+            found = in_page(page, batch, at)
             if found is not None or page.index <= at or absent_from(page, page.index) is Earlier.PRUNED:
                 return found or absent_from(page, max(at, page.index))
         if reply.last is None:
