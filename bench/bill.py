@@ -12,12 +12,12 @@ Two paces, since the feed's functions are invoked once a second at most, and met
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from bench.functions import Functions
+from bench.functions import Functions, Use, Used
 from bench.report import Report
 
 MILLION: Final = 1_000_000
@@ -32,12 +32,13 @@ PRICES: Final[Mapping[str, tuple[float, str]]] = {
     "write unit": (0.625 / MILLION, "DynamoDB on demand"),
     "read unit": (0.125 / MILLION, "DynamoDB on demand"),
     "publish": (0.30 / MILLION, "a request to an SNS FIFO topic"),
+    "message": (2 * 0.50 / MILLION, "a message of an SQS FIFO queue, received and deleted"),
     "logged": (0.50 / 1e9, "a byte taken into CloudWatch Logs"),
     "sent": (0.09 / 1e9, "a byte to the internet"),
 }
 
-MILLISECONDS: Final = {"append": 10, "indexer": 20, "notifier": 20}
-"""An invocation that is warm: two to three requests to AWS of 3 to 5 ms, and the handler's own work on half a CPU."""
+MILLISECONDS: Final = {"append": 10, "indexer": 20, "notifier": 20, "reaction": 30}
+"""An invocation that is warm: one to five requests to AWS of 3 to 5 ms, and the handler's own work on half a CPU."""
 
 GIGABYTES: Final = 1.0
 
@@ -98,6 +99,9 @@ class Setup:
         own_lines: Lambda writes its three lines.
         window: seconds for which the indexer gathers appends.
         together: events of a request, of one stream.
+        use: what it is used for.
+        before: appends that come first, and are not counted.
+        counted: appends of which figures are taken.
     """
 
     name: str
@@ -108,6 +112,9 @@ class Setup:
     own_lines: bool = False
     window: int = 1
     together: int = 1
+    use: Use = field(default_factory=Use)
+    before: int = 0
+    counted: int = APPENDS
 
     def batch(self, pace: Pace) -> int:
         """Events that are indexed at once."""
@@ -129,16 +136,42 @@ SETUPS: Final = (
 )
 
 
+USES: Final = (
+    Setup(name="15 streams"),
+    Setup(name="each with a key", use=Use(keyed=True)),
+    Setup(name="one reaction", use=Use(reactions=1)),
+    Setup(name="four partitions, one reaction", use=Use(partitions=4, reactions=1)),
+    Setup(name="four shards, one reaction", use=Use(shards=4, reactions=1)),
+)
+WIDE: Final = Setup(
+    name="a million streams, one reaction, keys",
+    use=Use(streams=MILLION, keyed=True, reactions=1),
+    before=10_000,
+    counted=5_000,
+)
+"""Nearly every event is of a stream that the index has not seen lately. The first epochs close before it is counted."""
+
+
 def bill(setup: Setup, pace: Pace) -> dict[str, float]:
     """Dollars for a million appends, by component."""
-    used = _functions(setup.layout, pace, setup.batch(pace), setup.together).used
-    append, feed = used["append"], [used["indexer"], used["notifier"]]
+    used = _functions(
+        _Run(
+            layout=setup.layout,
+            use=setup.use,
+            pace=pace.a_second,
+            batch=setup.batch(pace),
+            together=setup.together,
+            before=setup.before,
+            counted=setup.counted,
+        )
+    )
+    append, feed, reaction = used["append"], [used["indexer"], used["notifier"]], used.get("reaction", Used())
 
     def dollars(what: str, quantity: float) -> float:
-        return PRICES[what][0] * quantity * MILLION / APPENDS
+        return PRICES[what][0] * quantity * MILLION / setup.counted
 
     def running(name: str) -> float:
-        invocations = used[name].invocations
+        invocations = used.get(name, Used()).invocations
         seconds = invocations * MILLISECONDS[name] / 1000
         return dollars("invocation", invocations) + dollars("gigabyte-second", seconds * GIGABYTES)
 
@@ -162,15 +195,35 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
         ),
         "feed: notices": dollars("publish", used["notifier"].published),
         "feed: logs and metrics": logged("indexer") + logged("notifier"),
+        "reaction: Lambda": running("reaction"),
+        "reaction: queue": dollars("message", reaction.messages),
+        "reaction: DynamoDB": dollars("write unit", reaction.units.write)
+        + dollars("read unit", reaction.units.read),
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """What the functions are to be asked for; several setups share a run."""
+
+    layout: str
+    use: Use
+    pace: float
+    batch: int
+    together: int
+    before: int
+    counted: int
+
+
 @cache
-def _functions(layout: str, pace: Pace, batch: int, together: int) -> Functions:
-    functions = Functions(layout=layout)
-    functions.append(APPENDS, pace=pace.a_second, together=together, take=functions.follower(), every=batch)
+def _functions(run: _Run) -> Mapping[str, Used]:
+    functions = Functions(layout=run.layout, use=run.use)
+    take = functions.follower()
+    for count in (run.before, run.counted):
+        functions.used = {name: Used() for name in functions.used}
+        functions.append(count, pace=run.pace, together=run.together, take=take, every=run.batch)
     functions.end()
-    return functions
+    return functions.used
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,19 +268,9 @@ def main() -> None:
         columns=["", "dollars a million", "of"],
         rows=[(name, f"{price * MILLION:.6g}", about) for name, (price, about) in PRICES.items()],
     ).print()
-    sums = dict[tuple[str, str], float]()
-    for pace in (STEADY, TRICKLE):
-        bills = [bill(setup, pace) for setup in SETUPS]
-        rows = [(name, *(f"{each[name]:.2f}" for each in bills)) for name in bills[0]]
-        rows.append(("in all", *(f"{sum(each.values()):.2f}" for each in bills)))
-        Report(
-            title=f"Dollars for a million appends, {pace.name}: {pace.a_second:.2g} a second",
-            columns=["", *(setup.name for setup in SETUPS)],
-            rows=rows,
-        ).print()
-        sums |= {
-            (setup.name, pace.name): sum(each.values()) for setup, each in zip(SETUPS, bills, strict=True)
-        }
+    sums = {pace: _print("by setup", SETUPS, pace) for pace in (STEADY, TRICKLE)}
+    _print("as deployed, by use", USES, STEADY)
+    _print("as deployed, by use", (*USES, WIDE), TRICKLE)
     Report(
         title="A server with PostgreSQL is cheaper above",
         columns=[
@@ -249,9 +292,22 @@ def main() -> None:
             )
             for server in SERVERS
             for setup in (DEPLOYED, LEAST)
-            for million in [sums[setup.name, STEADY.name]]
+            for million in [sums[STEADY][setup.name]]
         ],
     ).print()
+
+
+def _print(what: str, setups: Sequence[Setup], pace: Pace) -> dict[str, float]:
+    """A column for each setup; sums by their names."""
+    bills = [bill(setup, pace) for setup in setups]
+    sums = {setup.name: sum(each.values()) for setup, each in zip(setups, bills, strict=True)}
+    rows = [(name, *(f"{each[name]:.2f}" for each in bills)) for name in bills[0]]
+    Report(
+        title=f"Dollars for a million appends, {what}, {pace.name}: {pace.a_second:.2g} a second",
+        columns=["", *sums],
+        rows=[*rows, ("in all", *(f"{each:.2f}" for each in sums.values()))],
+    ).print()
+    return sums
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import base64
 import importlib.util
 import io
 import json
+import logging
 import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +18,16 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, Final
+from zlib import crc32
 
 from bench.corpus import body
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, deployed
+from epochal.dynamo.wakeups import Queue
+from epochal.hosting.function import ReactionFunction
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
 from epochal.indexer.notifier import notices
@@ -31,6 +36,9 @@ from epochal.metrics.lines import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.units import Units
 from epochal.plan.values import AttributeValue, Item
+from epochal.reactions.group_member import Member
+from epochal.reactions.reaction import reaction
+from epochal.reactions.reactor import Reactor
 from epochal.settings import SERVICE_NAME
 from epochal.store.driver import Driver, Meter
 from epochal.testing.bucket import MemoryBucket
@@ -41,8 +49,6 @@ LAMBDAS: Final = Path(__file__).resolve().parent.parent / "lambdas"
 INDEX: Final = "index"
 HEADS: Final = ("tips", "streams")
 """Tables of named streams."""
-
-STREAMS: Final = 15
 
 
 class _Context:
@@ -58,50 +64,79 @@ CONTEXT: Final[Any] = _Context()
 
 @dataclass(slots=True)
 class Used:
-    """What invocations of one function took."""
+    """What invocations of one function took. `messages`: that its queue has had."""
 
     invocations: int = 0
     units: Units = field(default_factory=Units)
     logged: int = 0
     answered: int = 0
     published: int = 0
+    messages: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """How a stage is used.
+
+    Attributes:
+        streams: that take the appends, by turns.
+        keyed: each append has an idempotency key.
+        shards: of the table's stream; the records of each go to an indexer of their own.
+        partitions: of the feed.
+        reactions: that handle every event, and do nothing.
+    """
+
+    streams: int = 15
+    keyed: bool = False
+    shards: int = 1
+    partitions: int = 1
+    reactions: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Functions:
-    """The functions `append`, `indexer` and `notifier`, in an environment each.
+    """The functions `append`, `indexer` and `notifier`, and one of each reaction, in an environment each.
 
     Args:
         layout: where in the API the streams are: `streams`, which are pages, or `tips`.
     """
 
     layout: str = "streams"
+    use: Use = field(default_factory=Use)
     now: float = 0.0
     tables: MemoryTables = field(default_factory=memory_tables)
     used: dict[str, Used] = field(default_factory=dict)
     _running: str = ""
     _metrics: list[tuple[str, Metrics]] = field(default_factory=list)
+    _notices: list[dict[str, Any]] = field(default_factory=list)
+    _adding: Lock = field(default_factory=Lock)
+    _etags: dict[str, str] = field(default_factory=dict)
+    _appended: int = 0
 
     def append(
         self, count: int, *, pace: float, together: int, take: Callable[[], object], every: int
     ) -> None:
-        """Append `count` events, `pace` a second, to `STREAMS` streams by turns, each on the ETag before.
+        """Append `count` events, `pace` a second, to streams by turns, each on the ETag before.
 
         Args:
             together: events of a request.
             take: called after each `every` events.
         """
-        rng, etags = random.Random(count), dict[str, str]()
-        handler = self._api()
-        for number in range(count // together):
-            stream = f"Aircraft-N{100 + number % STREAMS}AA"
+        rng, handler = random.Random(count), self._api()
+        first = self._appended
+        self._appended += count // together
+        for number in range(first, self._appended):
+            stream = f"Aircraft-N{100 + number % self.use.streams}AA"
             data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
             events = [{"type": "FlightDeparted", "data": each} for each in data]
-            event = _request(f"/{self.layout}/{stream}/events", {"events": events}, etags.get(stream))
+            key = f"departure-{number}" if self.use.keyed else None
+            event = _request(
+                f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key
+            )
             answer = self.invoke("append", partial(handler, event, CONTEXT))
             if answer["statusCode"] != 201:  # noqa: PLR2004
                 raise AssertionError(answer["body"])
-            etags[stream] = answer["headers"]["ETag"]
+            self._etags[stream] = answer["headers"]["ETag"]
             head = sum(len(name) + len(value) + 4 for name, value in answer["headers"].items())
             self.used["append"].answered += head + len(answer["body"])
             self.now += together / pace
@@ -109,8 +144,11 @@ class Functions:
                 take()
 
     def follower(self) -> Callable[[], None]:
-        """Follows the streams of all tables: what is new goes to the indexer, and its writes to the notifier."""
-        indexer, notifier = self._load("indexer"), self._load("notifier")
+        """Follows the streams of all tables: what is new goes to the indexer, its writes to the notifier, and what that
+        tells to the reactions.
+        """
+        indexers, notifier = [self._load("indexer") for _ in range(self.use.shards)], self._load("notifier")
+        reactions = [self._reaction(number) for number in range(self.use.reactions)]
         seen: dict[str, int] = {}
 
         def new(table: str) -> list[Item]:
@@ -120,13 +158,37 @@ class Functions:
 
         def follow() -> None:
             for table in HEADS:
-                if heads := new(table):
-                    self.invoke("indexer", partial(indexer.handler, _event(table, heads), CONTEXT))
+                heads = new(table)
+                for shard, indexer in enumerate(indexers):
+                    if its := [
+                        head for head in heads if crc32(head["p"]["S"].encode()) % len(indexers) == shard
+                    ]:
+                        self.invoke("indexer", partial(indexer.handler, _event(table, its), CONTEXT))
             # As the notifier's filter, which lets the ends of epochs through.
             if moved := [image for image in new(INDEX) if notices([image])]:
                 self.invoke("notifier", partial(notifier.handler, _event(INDEX, moved), CONTEXT))
+            messages = [_message(entry) for entry in self._notices]
+            self._notices.clear()
+            for each in reactions:
+                # Of a FIFO queue Lambda takes the messages of each partition by themselves.
+                for message in messages:
+                    self.invoke("reaction", partial(each.handle, {"Records": [message]}, CONTEXT))
+                self.used["reaction"].messages += len(messages)
 
         return follow
+
+    def _reaction(self, number: int) -> ReactionFunction:
+        reacting = reaction(name=f"reaction-{number}", categories=["Aircraft"])(lambda _: None)
+        self._running = "reaction"
+        member = Member(reaction=reacting, reader=self._deployment().feed)
+        made = ReactionFunction(
+            reactor=Reactor(member=member),
+            queue=Queue(self, "queue"),  # type: ignore[arg-type]  it answers as the client does
+            logger=logging.getLogger("reaction"),  # type: ignore[arg-type]  it logs failures alone, and none fails
+            metrics=self._metrics_of("epochal-prod-reaction"),
+        )
+        self.used["reaction"] = Used()
+        return made
 
     def invoke(self, function: str, run: Callable[[], Any]) -> Any:
         """Run an invocation, and count what it took."""
@@ -142,20 +204,22 @@ class Functions:
             with _logged(self.used[function]):
                 metrics.write_all()
 
-    def publish_batch(self, **_: Any) -> dict[str, Any]:
+    def publish_batch(self, **request: Any) -> dict[str, Any]:
         """As the topic's client."""
         self.used[self._running].published += 1
+        self._notices += request["PublishBatchRequestEntries"]
         return {}
 
     def _execute(self, op: Op) -> Reply:
         reply = self.tables.execute(op)
-        used = self.used.setdefault(self._running, Used())
-        used.units += reply.units
+        with self._adding:  # a reaction reads several streams side by side
+            self.used.setdefault(self._running, Used()).units += reply.units
         return reply
 
     def _deployment(self, *_: object, **__: object) -> Deployment:
         driver = Driver(execute=self._execute, meter=Meter())
-        return Deployment(settings=memory_settings(), driver=driver, bucket=MemoryBucket())
+        settings = memory_settings(pages_partitions=self.use.partitions)
+        return Deployment(settings=settings, driver=driver, bucket=MemoryBucket())
 
     def _metrics_of(self, service: str) -> Metrics:
         metrics = Metrics(service, kept=True, now=lambda: 1_763_800_000 + self.now)
@@ -210,8 +274,19 @@ def _logged(used: Used) -> Iterator[None]:
     used.logged += len(printed.getvalue().encode())
 
 
-def _request(path: str, document: Mapping[str, Any], etag: str | None) -> dict[str, Any]:
+def _message(notice: Mapping[str, Any]) -> dict[str, Any]:
+    """What a queue hands on of a notice."""
+    return {
+        "messageId": notice["MessageDeduplicationId"],
+        "body": notice["Message"],
+        "attributes": {"MessageGroupId": notice["MessageGroupId"]},
+    }
+
+
+def _request(path: str, document: Mapping[str, Any], etag: str | None, key: str | None) -> dict[str, Any]:
     expected = {"if-none-match": "*"} if etag is None else {"if-match": etag}
+    if key is not None:
+        expected["idempotency-key"] = key
     context = {"requestId": "JKJaXmPLvHcESHA=", "stage": "$default", "http": {"method": "POST", "path": path}}
     return {
         "version": "2.0",

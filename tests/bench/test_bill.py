@@ -19,6 +19,7 @@ from bench.bill import (
     Setup,
     bill,
 )
+from bench.functions import Use
 
 
 @pytest.mark.parametrize("pace", [STEADY, TRICKLE], ids=lambda pace: pace.name)
@@ -56,6 +57,21 @@ def test_behind_the_gateway_half_takes_two_events_in_a_request_or_a_trickle() ->
     assert sum(bill(behind, TRICKLE).values()) <= once[TRICKLE] / 2
     assert once[STEADY] / 2 < sum(bill(behind, STEADY).values()) <= 2.02
     assert sum(bill(replace(DEPLOYED, together=2), STEADY).values()) <= once[STEADY] / 2
+
+
+def test_a_key_is_a_write_unit_and_a_reaction_under_a_trickle_as_much_as_the_rest_of_the_feed() -> None:
+    plain = {pace: bill(DEPLOYED, pace) for pace in (STEADY, TRICKLE)}
+    keyed = bill(replace(DEPLOYED, use=Use(keyed=True)), STEADY)
+    assert keyed["DynamoDB: writes"] - plain[STEADY]["DynamoDB: writes"] == pytest.approx(0.625, rel=0.01)
+    for pace, most in ((STEADY, 0.08), (TRICKLE, 2.65)):
+        reacting = bill(replace(DEPLOYED, use=Use(reactions=1)), pace)
+        assert sum(reacting.values()) - sum(plain[pace].values()) <= most
+
+
+def test_four_partitions_cost_a_reaction_little_more_than_one() -> None:
+    """Which is why `prod` has four: it could not have more later without a rebuild."""
+    one, four = (bill(replace(DEPLOYED, use=Use(partitions=n, reactions=1)), STEADY) for n in (1, 4))
+    assert sum(four.values()) - sum(one.values()) <= 0.11
 
 
 def test_a_server_is_cheaper_from_where_appends_cost_what_it_does() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench.bill import DEPLOYED, LEAST, MILLION, PRICES, STEADY, TRICKLE, Pace, Setup, bill
+from bench.functions import Use
 
 CALCULATOR = Path(__file__).resolve().parents[2] / "docs" / "reference" / "calculator.mjs"
 
@@ -35,6 +36,7 @@ def test_its_prices_are_those_of_the_bill() -> None:
         "writeUnit": "write unit",
         "readUnit": "read unit",
         "publish": "publish",
+        "message": "message",
         "logged": "logged",
         "sent": "sent",
     }
@@ -43,6 +45,21 @@ def test_its_prices_are_those_of_the_bill() -> None:
         name: pytest.approx(PRICES[its][0]) for name, its in ours.items()
     }
     assert told.keys() - ours.keys() == {"stored"}
+
+
+@pytest.mark.parametrize("pace", [STEADY, TRICKLE], ids=["steady", "trickle"])
+def test_keys_and_reactions_cost_what_the_bill_says(pace: Pace) -> None:
+    month = pace.a_second * 30 * 24 * 3_600
+    plain, keyed, reacting = (
+        calculated(f"it.total(it.bill({json.dumps({'events': month, 'bytes': 300, **more})}))")
+        * MILLION
+        / month
+        for more in ({}, {"keyed": 1}, {"reactions": 1})
+    )
+    bare = sum(bill(DEPLOYED, pace).values())
+    for use, dearer in ((Use(keyed=True), keyed), (Use(streams=MILLION, reactions=1), reacting)):
+        counted = sum(bill(Setup(name="used", use=use), pace).values())
+        assert dearer - plain == pytest.approx(counted - bare, rel=0.1, abs=0.12)
 
 
 @pytest.mark.slow
