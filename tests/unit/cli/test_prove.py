@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +11,9 @@ import pytest
 
 from epochal.cli import prove as command
 from epochal.cli.target import OpenedStore
+from epochal.codec import json
 from epochal.plan.ops import Op, Put, Reply
-from epochal.proving.stacks import Stack
+from epochal.proving.stacks import DeployedStack
 from tests.support.terminal import Terminal
 
 
@@ -128,14 +128,14 @@ def test_to_choose_no_check_is_refused_with_those_that_there_are() -> None:
 def test_the_api_is_what_is_named_or_what_the_stacks_tell(
     outputs: dict[str, str], api: str, asked: tuple[str, str], base: str, service: str
 ) -> None:
-    found = command._http(Account().store, [Stack(name="a", outputs=outputs)], api, "")  # noqa: SLF001
+    found = command._http(Account().store, [DeployedStack(name="a", outputs=outputs)], api, "")  # noqa: SLF001
     assert found is not None
     assert (found.base(*asked), found.service, found.region) == (base, service, "eu-west-1")
 
 
 def test_what_the_stacks_of_a_stand_in_tell_is_not_asked_of_aws() -> None:
     store = replace(Account().store, client=lambda _: Formation(url="http://127.0.0.1:4566"))
-    stacks = [Stack(name="a", outputs={"ApiUrl": "https://a1.execute-api.us-east-1.amazonaws.com"})]
+    stacks = [DeployedStack(name="a", outputs={"ApiUrl": "https://a1.execute-api.us-east-1.amazonaws.com"})]
     assert command._http(store, stacks, "", "") is None  # noqa: SLF001
     named = command._http(store, stacks, "http://127.0.0.1:4566/api", "")  # noqa: SLF001
     assert named is not None
@@ -143,4 +143,5 @@ def test_what_the_stacks_of_a_stand_in_tell_is_not_asked_of_aws() -> None:
 
 
 def test_a_stage_without_an_api_has_none() -> None:
-    assert command._http(Account().store, [Stack(name="a", outputs={"SiteUrl": "https://s"})], "", "") is None  # noqa: SLF001
+    site = DeployedStack(name="a", outputs={"SiteUrl": "https://s"})
+    assert command._http(Account().store, [site], "", "") is None  # noqa: SLF001

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epochal.dynamo.signed_http import Answer
-from epochal.proving.proof import CATEGORY, Proof
-from epochal.proving.stacks import Stack
+from epochal.proving.proof import CATEGORY, ProofRun
+from epochal.proving.stacks import DeployedStack
 from tests.support.api import Api
 
 ACCOUNT = "123456789012"
@@ -24,9 +24,11 @@ class Stage:
     indexes: bool = True
     answers: Callable[[str, str, Answer], Answer] = lambda _method, _path, answer: answer
 
-    def proof(self, stacks: tuple[Stack, ...] = (), client: Callable[[str], Any] = lambda _: None) -> Proof:
+    def proof(
+        self, stacks: tuple[DeployedStack, ...] = (), client: Callable[[str], Any] = lambda _: None
+    ) -> ProofRun:
         self.api.index()
-        return Proof(
+        return ProofRun(
             store=self.api.deployment,
             client=client,
             stacks=stacks,

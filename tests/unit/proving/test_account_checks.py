@@ -11,8 +11,8 @@ from botocore.exceptions import ClientError
 
 from epochal.errors import Refused
 from epochal.proving import account as checks
-from epochal.proving.proof import Broken, Check, Proof, Unproven, prove
-from epochal.proving.stacks import Stack, functions_of, resolved, stacks_of
+from epochal.proving.proof import Broken, ProofRun, Trial, Unproven, prove
+from epochal.proving.stacks import DeployedStack, functions_of, resolved, stacks_of
 from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 from tests.unit.stacks.test_permissions import EXPECTED
 
@@ -125,14 +125,14 @@ def template(name: str) -> dict[str, Any]:
     return function(f"epochal-dev-{name}", **variables)
 
 
-def stacks() -> tuple[Stack, ...]:
+def stacks() -> tuple[DeployedStack, ...]:
     functions = {name.title().replace("-", ""): template(name) for name in FUNCTIONS}
     alarms = {f"{name.title()}Fails": ALARM for name in WATCHED}
     mapping = {"Heads": {"Type": "AWS::Lambda::EventSourceMapping", "Properties": {}}}
     names = {logical: each["Properties"]["FunctionName"] for logical, each in functions.items()}
     named = {f"{name.title()}Fails": f"epochal-dev-{name}-fails" for name in WATCHED}
     return (
-        Stack(
+        DeployedStack(
             name="epochal-dev-feed",
             resources={**functions, **alarms, **mapping},
             physical={**names, **named, "Heads": "streams", "Queue": "https://sqs/queue"},
@@ -140,7 +140,7 @@ def stacks() -> tuple[Stack, ...]:
     )
 
 
-def proof(account: Account) -> Proof:
+def proof(account: Account) -> ProofRun:
     stage = Stage()
     stage.api.chosen = {"bucket": BUCKET}
     made = stage.proof(stacks(), account.client)
@@ -157,12 +157,12 @@ def variables(name: str, **changed: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("check", checks.ACCOUNT, ids=lambda check: check.name)
-def test_an_account_as_it_should_be_passes(check: Check) -> None:
+def test_an_account_as_it_should_be_passes(check: Trial) -> None:
     assert check.tried(proof(Account()))
 
 
 @pytest.mark.parametrize("check", checks.ACCOUNT, ids=lambda check: check.name)
-def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Check) -> None:
+def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Trial) -> None:
     with pytest.raises(Unproven):
         check.tried(Stage().proof())
 
@@ -241,7 +241,7 @@ def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Check) -
     ],
 )
 def test_one_thing_that_is_not_as_it_should_be_fails(
-    check: Callable[[Proof], str], account: Account, words: str
+    check: Callable[[ProofRun], str], account: Account, words: str
 ) -> None:
     with pytest.raises(Broken) as broken:
         check(proof(account))
@@ -264,7 +264,9 @@ def test_metrics_are_waited_for() -> None:
 def test_as_many_alarms_as_there_are_are_asked_for() -> None:
     names = {f"A{number}": f"epochal-dev-x{number}-fails" for number in range(120)}
     made = proof(Account())
-    made.stacks = [Stack(name="epochal-dev-watch", resources=dict.fromkeys(names, ALARM), physical=names)]
+    made.stacks = [
+        DeployedStack(name="epochal-dev-watch", resources=dict.fromkeys(names, ALARM), physical=names)
+    ]
     assert checks.alarms(made).startswith("120 alarms are OK")
 
 
@@ -285,7 +287,7 @@ def test_alarms_that_nothing_evaluates_are_not_proven() -> None:
     account = Account(states={f"epochal-dev-{name}-fails": "INSUFFICIENT_DATA" for name in WATCHED})
     made = proof(account)
     made.stacks = tuple(
-        Stack(name=each.name, resources={"A": ALARM}, physical={"A": "epochal-dev-auditor-fails"})
+        DeployedStack(name=each.name, resources={"A": ALARM}, physical={"A": "epochal-dev-auditor-fails"})
         for each in made.stacks
     )
     with pytest.raises(Unproven, match="none of 1 alarms has been evaluated"):
@@ -387,7 +389,7 @@ def test_a_stack_that_may_not_be_looked_at_is_said() -> None:
 
 
 def test_functions_that_are_not_epochals_are_left_out() -> None:
-    stack = Stack(
+    stack = DeployedStack(
         name="shop",
         resources={"A": {"Type": "AWS::Lambda::Function", "Properties": {}}, "B": template("feed")},
         physical={"A": "shop-a", "B": "epochal-dev-feed"},
@@ -396,7 +398,7 @@ def test_functions_that_are_not_epochals_are_left_out() -> None:
 
 
 def test_values_of_templates_are_resolved_as_far_as_their_stack_tells() -> None:
-    stack = Stack(name="a", physical={"Table": "epochal-dev-index"}, parameters={"Days": "3"})
+    stack = DeployedStack(name="a", physical={"Table": "epochal-dev-index"}, parameters={"Days": "3"})
     assert resolved({"Ref": "Table"}, stack) == "epochal-dev-index"
     assert resolved({"Fn::Join": ["-", ["x", {"Ref": "Days"}]]}, stack) == "x-3"
     assert resolved({"Fn::Join": ["-", ["x", {"Fn::ImportValue": "other"}]]}, stack) is None

@@ -10,17 +10,17 @@ import pytest
 
 from epochal.errors import Unavailable
 from epochal.proving.account import ACCOUNT
-from epochal.proving.proof import SECONDS, Broken, Check, Proof, Report, Unproven, prove
+from epochal.proving.proof import SECONDS, Broken, ProofReport, ProofRun, Trial, Unproven, prove
 from epochal.proving.store import QUARANTINE, store_checks
 from tests.unit.proving.stage import Stage
 
 
-def check(tried: Callable[[Proof], str], name: str = "one") -> Check:
-    return Check(name=name, claim=f"claim of {name}", dollars=0.0, tried=tried)
+def check(tried: Callable[[ProofRun], str], name: str = "one") -> Trial:
+    return Trial(name=name, claim=f"claim of {name}", dollars=0.0, tried=tried)
 
 
-def raising(error: Exception) -> Callable[[Proof], str]:
-    def tried(_: Proof) -> str:
+def raising(error: Exception) -> Callable[[ProofRun], str]:
+    def tried(_: ProofRun) -> str:
         raise error
 
     return tried
@@ -42,7 +42,7 @@ def test_all_of_it_costs_less_than_ten_cents() -> None:
     ],
 )
 def test_a_check_passes_fails_or_proves_nothing(
-    tried: Callable[[Proof], str], verdict: str, detail: str
+    tried: Callable[[ProofRun], str], verdict: str, detail: str
 ) -> None:
     (result,) = prove(Stage().proof(), [check(tried)], print)
     assert result.verdict == verdict
@@ -52,7 +52,7 @@ def test_a_check_passes_fails_or_proves_nothing(
 def test_what_begins_after_ten_minutes_is_not_proven() -> None:
     stage = Stage()
 
-    def long(_: Proof) -> str:
+    def long(_: ProofRun) -> str:
         stage.now += SECONDS
         return "long"
 
@@ -79,7 +79,7 @@ def test_an_interrupted_proof_removes_what_it_has_written() -> None:
     proof = Stage().proof()
     removed = list[str]()
 
-    def interrupted(of: Proof) -> str:
+    def interrupted(of: ProofRun) -> str:
         of.removals += [lambda: removed.append("a") or "a is left", raising(Unavailable("out")).__get__(of)]
         raise KeyboardInterrupt
 
@@ -100,7 +100,7 @@ def test_the_report_says_what_was_seen_what_it_took_and_what_stays() -> None:
     proof.left.append("a stone")
     results = prove(proof, checks, print)
     used = {"write units": 1_000_000}
-    report = Report(
+    report = ProofReport(
         stage="index",
         version="0.1.0",
         began="now",

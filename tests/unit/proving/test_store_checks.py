@@ -15,9 +15,9 @@ import pytest
 
 from epochal.dynamo.signed_http import Answer
 from epochal.proving import store as checks
-from epochal.proving.proof import CATEGORY, Broken, Proof, Unproven, prove
-from epochal.proving.stacks import Stack
-from epochal.proving.writers import Outcome, StreamWriter, Writer, writers_of
+from epochal.proving.proof import CATEGORY, Broken, ProofRun, Unproven, prove
+from epochal.proving.stacks import DeployedStack
+from epochal.proving.writers import Outcome, ProofWriter, StreamWriter, writers_of
 from epochal.reactions.group_member import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
@@ -32,11 +32,11 @@ def stage() -> Stage:
     return Stage()
 
 
-def writer(proof: Proof, label: str) -> Writer:
+def writer(proof: ProofRun, label: str) -> ProofWriter:
     return next(each for each in writers_of(proof) if each.label == label)
 
 
-def stream_writer(proof: Proof) -> StreamWriter:
+def stream_writer(proof: ProofRun) -> StreamWriter:
     found = writer(proof, "pages by the library")
     assert isinstance(found, StreamWriter)
     return found
@@ -134,7 +134,7 @@ def test_without_an_api_nothing_is_proven_over_http(stage: Stage) -> None:
 READS = [checks.feed_by_library, checks.feed_over_http]
 
 
-def written(stage: Stage) -> Proof:
+def written(stage: Stage) -> ProofRun:
     """A proof that has written to two streams and a tag."""
     proof = stage.proof()
     for label in ("pages by the library", "tips by the library", "tags in pages by the library"):
@@ -177,7 +177,7 @@ def test_a_feed_that_loses_doubles_or_disorders_fails(
     proof = stage.proof()
     checks.appends(proof, writer=stream_writer(proof))
 
-    def read(of: Proof, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+    def read(of: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
         items, at = checks.feed_by_library(of, partition, start)
         return (change(items) if items else items), at
 
@@ -282,7 +282,9 @@ class Reacting:
         self.runs, self.given = 0, 0
         template = function("epochal-dev-reaction-proof", EPOCHAL_REACTION="proof")
         physical = {"Proof": "epochal-dev-reaction-proof"}
-        self.stack = Stack(name="epochal-dev-reactions", resources={"Proof": template}, physical=physical)
+        self.stack = DeployedStack(
+            name="epochal-dev-reactions", resources={"Proof": template}, physical=physical
+        )
         reaction = Reaction(
             name="proof", handler=self.handle, categories=frozenset({CATEGORY}), max_events=1, attempts=1
         )
@@ -296,7 +298,7 @@ class Reacting:
     def get_function_configuration(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803  Lambda's name
         return deployed_as(FunctionName, self.stack.resources["Proof"]["Properties"], Timeout=10)
 
-    def proof(self) -> Proof:
+    def proof(self) -> ProofRun:
         proof = self.stage.proof((self.stack,), lambda _: self)
         return replace(proof, sleep=self.sleep)
 

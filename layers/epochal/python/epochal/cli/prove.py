@@ -17,9 +17,9 @@ from epochal.dynamo.signed_http import SignedHttp
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.operations import OPERATIONS
 from epochal.proving.account import ACCOUNT
-from epochal.proving.proof import Check, Proof, Report, Result
+from epochal.proving.proof import ProofReport, ProofRun, Result, Trial
 from epochal.proving.proof import prove as tried
-from epochal.proving.stacks import Stack, stacks_of
+from epochal.proving.stacks import DeployedStack, stacks_of
 from epochal.proving.store import QUARANTINE, store_checks
 
 GATEWAY = "ApiUrl"
@@ -72,7 +72,7 @@ def prove(
     """
     index = store.deployment.settings.index_table
     stacks = stacks_of(store.client("cloudformation"), index, also)
-    proof = Proof(
+    proof = ProofRun(
         store=store.deployment,
         client=store.client,
         stacks=stacks,
@@ -89,7 +89,7 @@ def prove(
     with output.progress("proving") as tell:
         tell(checks[0].name)
         results = tried(proof, checks, _teller(as_json=as_json))
-    done = Report(
+    done = ProofReport(
         stage=index,
         version=version("epochal"),
         began=began,
@@ -106,7 +106,7 @@ def prove(
         raise NotKept(failed)
 
 
-def _price(index: str, checks: Sequence[Check]) -> str:
+def _price(index: str, checks: Sequence[Trial]) -> str:
     cents = 100 * sum(check.dollars for check in checks)
     many = f"{len(checks)} check{'s' if len(checks) > 1 else ''}"
     alarm = ", and the alarm feed-set-aside goes off" if QUARANTINE in checks else ""
@@ -114,8 +114,8 @@ def _price(index: str, checks: Sequence[Check]) -> str:
     return f"{many} on {index}: ten minutes and {cents:.1f} cents at most; {reactions}"
 
 
-def _chosen(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) -> list[Check]:
-    def has(check: Check, words: Sequence[str]) -> bool:
+def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -> list[Trial]:
+    def has(check: Trial, words: Sequence[str]) -> bool:
         return any(word in check.name for word in words)
 
     chosen = [each for each in checks if (not only or has(each, only)) and not has(each, skip)]
@@ -125,7 +125,7 @@ def _chosen(checks: Sequence[Check], only: Sequence[str], skip: Sequence[str]) -
     return chosen
 
 
-def _http(store: OpenedStore, stacks: Sequence[Stack], api: str, token: str) -> SignedHttp | None:
+def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: str) -> SignedHttp | None:
     meta = store.client("cloudformation").meta
     # What the stacks of a stand-in tell would be asked of AWS, with whatever credentials there are.
     telling = stacks if _AWS in meta.endpoint_url else ()
@@ -157,7 +157,7 @@ def _teller(*, as_json: bool) -> Callable[[Result], None]:
     return told
 
 
-def _keep(report: Report, path: str) -> None:
+def _keep(report: ProofReport, path: str) -> None:
     try:
         Path(f"{path}.json").write_bytes(report.json() + b"\n")
         Path(f"{path}.md").write_text(report.page(), "utf-8")
@@ -165,7 +165,7 @@ def _keep(report: Report, path: str) -> None:
         raise InvalidInput("--report", f"cannot be written: {error}") from error
 
 
-def _print(report: Report, *, as_json: bool) -> None:
+def _print(report: ProofReport, *, as_json: bool) -> None:
     lines = (
         *(f"left        {each}" for each in report.left),
         f"{100 * report.dollars:.2f} cents were metered",

@@ -9,8 +9,8 @@ from typing import Any, Final
 from epochal.dynamo.cloudwatch import Metric, measuring
 from epochal.errors import Unavailable
 from epochal.layout.registry import layouts_in
-from epochal.proving.proof import Broken, Check, Proof, Unproven
-from epochal.proving.stacks import Function, asking, functions_of, resolved
+from epochal.proving.proof import Broken, ProofRun, Trial, Unproven
+from epochal.proving.stacks import DeployedFunction, asking, functions_of, resolved
 from epochal.settings import setting_of_variable
 
 METRICS_SECONDS: Final = 180.0
@@ -59,7 +59,7 @@ ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
 """What each function may do to items of the index; those of other tables the layouts tell."""
 
 
-def mappings(proof: Proof) -> str:
+def mappings(proof: ProofRun) -> str:
     """Ask for each mapping of the stacks."""
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for stack in proof.stacks:
@@ -75,7 +75,7 @@ def mappings(proof: Proof) -> str:
     return _judged(wrong, count, "mappings are enabled")
 
 
-def settings(proof: Proof) -> str:
+def settings(proof: ProofRun) -> str:
     """Compare each function with its template, and its variables with the outputs of the stack of the tables."""
     told = proof.store.settings
     wrong, count = list[str](), 0
@@ -91,7 +91,7 @@ def settings(proof: Proof) -> str:
     return _judged(wrong, count, "functions are as synthesised")
 
 
-def _differs_from_template(each: Function) -> Iterator[str]:
+def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
     wanted = each.synthesised.get("Environment", {}).get("Variables", {})
     for name in sorted({*wanted, *each.environment}):
         value = resolved(wanted[name], each.stack) if name in wanted else ""
@@ -102,7 +102,7 @@ def _differs_from_template(each: Function) -> Iterator[str]:
             yield f"{name} is {each.deployed.get(name)}, synthesised as {each.synthesised[name]}"
 
 
-def loops(proof: Proof) -> str:
+def loops(proof: ProofRun) -> str:
     """Ask for the recursion settings of reactions: a long catch-up is a chain of calls, and no loop."""
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for each in functions_of(proof.stacks, proof.client):
@@ -118,7 +118,7 @@ def loops(proof: Proof) -> str:
     return _judged(wrong, count, "reactions may")
 
 
-def roles(proof: Proof) -> str:
+def roles(proof: ProofRun) -> str:
     """Have IAM evaluate each function's role on each table, on bodies, and on what none of them touches."""
     iam, wrong, count = proof.client("iam"), list[str](), 0
     for each in functions_of(proof.stacks, proof.client):
@@ -135,7 +135,7 @@ def roles(proof: Proof) -> str:
     )
 
 
-def _resources(proof: Proof, each: Function) -> Iterator[tuple[str, Sequence[str], set[str]]]:
+def _resources(proof: ProofRun, each: DeployedFunction) -> Iterator[tuple[str, Sequence[str], set[str]]]:
     """What a function is asked about: a resource, actions on it, and those of them that the function does."""
     told = proof.store.settings
     _, partition, _, region, account, *_ = each.deployed["FunctionArn"].split(":")
@@ -150,7 +150,7 @@ def _resources(proof: Proof, each: Function) -> Iterator[tuple[str, Sequence[str
         yield "*", NOWHERE, set()
 
 
-def _does(proof: Proof, function: str, kind: str) -> set[str] | None:
+def _does(proof: ProofRun, function: str, kind: str) -> set[str] | None:
     """What a function does to the items of a table; None where nothing is known of them."""
     if function not in ON_INDEX:
         return None
@@ -170,7 +170,7 @@ def _does(proof: Proof, function: str, kind: str) -> set[str] | None:
 
 
 def _allowed(
-    iam: Any, role: str, arn: str, actions: Sequence[str], proof: Proof
+    iam: Any, role: str, arn: str, actions: Sequence[str], proof: ProofRun
 ) -> tuple[set[str], set[str]]:
     """What a role may do, and what it may under conditions, as on keys, that are of a request."""
     asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
@@ -186,7 +186,7 @@ def _allowed(
     raise Unproven("SimulatePrincipalPolicy is throttled")
 
 
-def alarms(proof: Proof) -> str:
+def alarms(proof: ProofRun) -> str:
     """Look at the alarms' states, and wait for the metrics that functions which ran must have."""
     names = [name for stack in proof.stacks for name, _ in stack.of("AWS::CloudWatch::Alarm")]
     if not names:
@@ -250,26 +250,26 @@ def _judged(wrong: Sequence[str], count: int, what: str) -> str:
 
 
 ACCOUNT: Final = (
-    Check(
+    Trial(
         name="mappings",
         claim="every event source mapping is enabled, and its last batch went well",
         dollars=0.0,
         tried=mappings,
     ),
-    Check(
+    Trial(
         name="settings",
         claim="functions have the settings that were synthesised, and those that the stack of the tables tells",
         dollars=0.0,
         tried=settings,
     ),
-    Check(name="loops", claim="Lambda lets reactions wake themselves up", dollars=0.0, tried=loops),
-    Check(
+    Trial(name="loops", claim="Lambda lets reactions wake themselves up", dollars=0.0, tried=loops),
+    Trial(
         name="roles",
         claim="each function may do to tables and bodies what its code does, and nothing else",
         dollars=0.0,
         tried=roles,
     ),
-    Check(
+    Trial(
         name="alarms",
         claim="no alarm is on or without a state, and those on functions that ran have data",
         dollars=0.02,

@@ -23,7 +23,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo.signed_http import Answer
 from epochal.errors import EpochalError, InvalidRequest, Refused
 from epochal.index.checkpoints import Checkpoint
-from epochal.proving.stacks import Stack
+from epochal.proving.stacks import DeployedStack
 
 CATEGORY: Final = "EpochalProof"
 
@@ -62,7 +62,7 @@ class Unproven(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Proof:
+class ProofRun:
     """A stage, and what a proof of it has done so far.
 
     Attributes:
@@ -78,7 +78,7 @@ class Proof:
 
     store: Deployment
     client: Callable[[str], Any]
-    stacks: Sequence[Stack]
+    stacks: Sequence[DeployedStack]
     http: Callable[..., Answer] | None
     marker: str
     starts: Mapping[int, Checkpoint] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Trial:
     """A claim, and how it is tried.
 
     Attributes:
@@ -137,21 +137,21 @@ class Check:
     name: str
     claim: str
     dollars: float
-    tried: Callable[[Proof], str]
+    tried: Callable[[ProofRun], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """What came of a check."""
 
-    check: Check
+    check: Trial
     verdict: Verdict
     detail: str
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ProofReport:
     """What a proof saw."""
 
     stage: str
@@ -228,7 +228,7 @@ class Report:
         return json.dumps(self.view())
 
 
-def prove(proof: Proof, checks: Sequence[Check], tell: Callable[[Result], object]) -> list[Result]:
+def prove(proof: ProofRun, checks: Sequence[Trial], tell: Callable[[Result], object]) -> list[Result]:
     """Try each check, and remove what they wrote. Interrupted, it removes all the same."""
     ends = proof.clock() + SECONDS
     results = list[Result]()
@@ -243,7 +243,7 @@ def prove(proof: Proof, checks: Sequence[Check], tell: Callable[[Result], object
     return results
 
 
-def _result(proof: Proof, check: Check, ends: float) -> Result:
+def _result(proof: ProofRun, check: Trial, ends: float) -> Result:
     began = proof.clock()
     verdict: Verdict
     if began >= ends:

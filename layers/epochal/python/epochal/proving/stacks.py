@@ -29,7 +29,7 @@ def asking(action: str) -> AbstractContextManager[None]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class DeployedStack:
     """A stack.
 
     Attributes:
@@ -51,10 +51,10 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
+class DeployedFunction:
     """A function as it is deployed, and as its template has it."""
 
-    stack: Stack
+    stack: DeployedStack
     name: str
     synthesised: Mapping[str, Any]
     deployed: Mapping[str, Any]
@@ -76,7 +76,7 @@ class Function:
         return "reaction" if self.reaction else self.name.rpartition("-")[2]
 
 
-def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[Stack]:
+def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
     """The stacks of the stage whose index this is, and those that are named besides; none where no stack holds it."""
     with asking("DescribeStacks"):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
@@ -93,21 +93,21 @@ def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> lis
     ]
 
 
-def functions_of(stacks: Sequence[Stack], client: Callable[[str], Any]) -> list[Function]:
+def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) -> list[DeployedFunction]:
     """The functions of stacks that are Epochal's: they have a service's name."""
-    found = list[Function]()
+    found = list[DeployedFunction]()
     for stack in stacks:
         lambda_ = client("lambda")
         for name, properties in stack.of("AWS::Lambda::Function"):
             with asking("GetFunctionConfiguration"):
                 deployed = lambda_.get_function_configuration(FunctionName=name)
-            each = Function(stack=stack, name=name, synthesised=properties, deployed=deployed)
+            each = DeployedFunction(stack=stack, name=name, synthesised=properties, deployed=deployed)
             if "POWERTOOLS_SERVICE_NAME" in properties.get("Environment", {}).get("Variables", {}):
                 found.append(each)
     return found
 
 
-def resolved(value: Any, stack: Stack) -> str | None:
+def resolved(value: Any, stack: DeployedStack) -> str | None:
     """What a value of a template stands for; None where the template and the stack alone do not tell."""
     match value:
         case str() | int() | float():
@@ -121,7 +121,7 @@ def resolved(value: Any, stack: Stack) -> str | None:
             return None
 
 
-def _stack(cloudformation: Any, described: Mapping[str, Any]) -> Stack:
+def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
     name = described["StackName"]
     with asking("GetTemplate"):
         body = cloudformation.get_template(StackName=name)["TemplateBody"]
@@ -129,7 +129,7 @@ def _stack(cloudformation: Any, described: Mapping[str, Any]) -> Stack:
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
         made = [each for page in pages for each in page["StackResourceSummaries"]]
     template = json.loads(body) if isinstance(body, str) else body
-    return Stack(
+    return DeployedStack(
         name=name,
         outputs=_outputs(described),
         parameters={each["ParameterKey"]: each["ParameterValue"] for each in described.get("Parameters", ())},

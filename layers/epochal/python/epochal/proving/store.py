@@ -21,9 +21,9 @@ from epochal.model.events import Event
 from epochal.model.names import TAG_STREAMS
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
-from epochal.proving.proof import CATEGORY, Broken, Check, Proof, Unproven
+from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven
 from epochal.proving.stacks import functions_of
-from epochal.proving.writers import StreamWriter, Writer, writers_of
+from epochal.proving.writers import ProofWriter, StreamWriter, writers_of
 from epochal.store.streams import Streams
 
 RACERS: Final = 4
@@ -45,10 +45,10 @@ UPLOAD: Final = 1_000_000
 """Bytes: more than an item holds."""
 
 
-def store_checks(proof: Proof) -> Iterator[Check]:
+def store_checks(proof: ProofRun) -> Iterator[Trial]:
     """The checks of this module, in their order: the feed is asked for what the others appended."""
     for writer in writers_of(proof):
-        yield Check(
+        yield Trial(
             name=f"appends: {writer.label}",
             claim=f"{writer.label}: of {RACERS} writers of one version one wins, a key is one append, and all that was "
             "acknowledged is read back, once and in order",
@@ -56,20 +56,20 @@ def store_checks(proof: Proof) -> Iterator[Check]:
             tried=partial(appends, writer=writer),
         )
     for how, read in (("by the library", feed_by_library), ("over HTTP", feed_over_http)):
-        yield Check(
+        yield Trial(
             name=f"feed {how}",
             claim=f"each of these events is in the feed, {how}, exactly once and in order",
             dollars=0.002,
             tried=partial(feed, read=read),
         )
-    yield Check(
+    yield Trial(
         name="uploads",
         claim="an upload is what was signed, once: other bytes, other conditions and other callers are refused, "
         "and so is a claim of what was never uploaded",
         dollars=0.0005,
         tried=uploads,
     )
-    yield Check(
+    yield Trial(
         name="catch-up",
         claim=f"a reaction catches up over {HOPS} invocations, each of which wakes the next",
         dollars=0.01,
@@ -77,7 +77,7 @@ def store_checks(proof: Proof) -> Iterator[Check]:
     )
 
 
-def appends(proof: Proof, *, writer: Writer) -> str:
+def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
     """Append in a row, in races and under a key, and read it all back."""
     if "HTTP" in writer.label:
         _check_served(proof, writer)
@@ -102,7 +102,7 @@ def appends(proof: Proof, *, writer: Writer) -> str:
     return f"{len(written)} events, {RACES} races of {RACERS}"
 
 
-def _check_served(proof: Proof, writer: Writer) -> None:
+def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
     """An API serves the types of aggregates that its stage declares."""
     if proof.http is None:
         raise Unproven("no API is known: --api names it")
@@ -112,7 +112,7 @@ def _check_served(proof: Proof, writer: Writer) -> None:
 
 
 def _append(
-    writer: Writer, written: list[int], numbers: Sequence[int], *, at: Any = None, key: str | None = None
+    writer: ProofWriter, written: list[int], numbers: Sequence[int], *, at: Any = None, key: str | None = None
 ) -> None:
     if (outcome := writer.append(numbers, at=at, key=key)) != "made":
         raise Broken(f"an append that nothing was in the way of was {outcome}")
@@ -133,11 +133,11 @@ def differs(written: Sequence[int], found: Sequence[int]) -> str:
     return "the events are not in their order"
 
 
-Read = Callable[[Proof, int, str], "tuple[list[tuple[str, int]], str]"]
+Read = Callable[[ProofRun, int, str], "tuple[list[tuple[str, int]], str]"]
 """What is new in a partition of the feed since a checkpoint: streams and numbers, and how far the partition goes."""
 
 
-def feed(proof: Proof, *, read: Read) -> str:
+def feed(proof: ProofRun, *, read: Read) -> str:
     """Follow the feed until it has all that was written."""
     if not any(proof.written.values()):
         raise Unproven("nothing was appended")
@@ -163,7 +163,7 @@ def feed(proof: Proof, *, read: Read) -> str:
     return f"{sum(map(len, found.values()))} events of {len(found)} streams, after {took:.1f} s"
 
 
-def feed_by_library(proof: Proof, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+def feed_by_library(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
     """With the caller's own credentials."""
     found, at, at_tail = list[tuple[str, int]](), parse_checkpoint(start), False
     while not at_tail:
@@ -175,7 +175,7 @@ def feed_by_library(proof: Proof, partition: int, start: str) -> tuple[list[tupl
     return found, str(at)
 
 
-def feed_over_http(proof: Proof, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
+def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tuple[str, int]], str]:
     """By the function `feed`."""
     found, at_tail = list[tuple[str, int]](), False
     named = (CATEGORY, f"{TAG_STREAMS}{CATEGORY}") if source_of(partition) == "pages" else (CATEGORY,)
@@ -191,7 +191,7 @@ def feed_over_http(proof: Proof, partition: int, start: str) -> tuple[list[tuple
     return found, start
 
 
-def uploads(proof: Proof) -> str:
+def uploads(proof: ProofRun) -> str:
     """Upload a body, try what must be refused, and append what was uploaded."""
     unsigned = proof.call("GET", "/health", signed=False)
     if unsigned.status not in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
@@ -219,7 +219,7 @@ def uploads(proof: Proof) -> str:
     return f"{UPLOAD:,} bytes; refused: other bytes, another condition, no signature, a second time, a missing body"
 
 
-def _signed(proof: Proof, body: bytes) -> tuple[str, Mapping[str, str], Mapping[str, Any]]:
+def _signed(proof: ProofRun, body: bytes) -> tuple[str, Mapping[str, str], Mapping[str, Any]]:
     asked = {"sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body)}
     answer = proof.call("POST", "/bodies", asked)
     if answer.status != HTTPStatus.CREATED:
@@ -227,7 +227,7 @@ def _signed(proof: Proof, body: bytes) -> tuple[str, Mapping[str, str], Mapping[
     return answer.json["url"], answer.json["headers"], answer.json["claim"]
 
 
-def _claims(proof: Proof, claim: Mapping[str, Any], body: bytes) -> Iterator[str]:
+def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[str]:
     """What is wrong with appends that claim a body: one that is there, and one that was never uploaded."""
     stream = proof.name("upload")
     path = f"/streams/{stream}"
@@ -246,7 +246,7 @@ def _claims(proof: Proof, claim: Mapping[str, Any], body: bytes) -> Iterator[str
         yield "what was uploaded is read back as something else"
 
 
-def catch_up(proof: Proof) -> str:
+def catch_up(proof: ProofRun) -> str:
     """Give the reaction `proof` work for twenty invocations in one append, so that each is woken by the one before."""
     functions = functions_of(proof.stacks, proof.client)
     timeouts = [float(each.deployed["Timeout"]) for each in functions if each.reaction == REACTION]
@@ -291,7 +291,7 @@ def catch_up(proof: Proof) -> str:
     return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
 
 
-def quarantine(proof: Proof) -> str:
+def quarantine(proof: ProofRun) -> str:
     """Write what looks like a head and is none, see it set aside, and take it out again."""
     table, bad = _streams(proof).table, proof.name("quarantine")
     key = {"p": text(bad), "i": number(0)}
@@ -314,13 +314,13 @@ def quarantine(proof: Proof) -> str:
     return f"{record.source} {record.index}: {record.cause}"
 
 
-def _streams(proof: Proof) -> Streams:
+def _streams(proof: ProofRun) -> Streams:
     if not proof.store.streams.table:
         raise Unproven("the stage has no table of streams")
     return proof.store.streams
 
 
-QUARANTINE: Final = Check(
+QUARANTINE: Final = Trial(
     name="quarantine",
     claim="a head that cannot be read is set aside with its cause, and listed",
     dollars=0.0005,

@@ -18,7 +18,7 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.versions import ANY, NO_STREAM
-from epochal.proving.proof import CATEGORY, Broken, Proof
+from epochal.proving.proof import CATEGORY, Broken, ProofRun
 from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
@@ -32,7 +32,7 @@ Outcome = Literal["made", "again", "refused"]
 """`again`: a repeat of its key, which wrote nothing."""
 
 
-class Writer(Protocol):
+class ProofWriter(Protocol):
     """A stream.
 
     Attributes:
@@ -56,7 +56,7 @@ class Writer(Protocol):
         """Remove it; what is left of it."""
 
 
-def writers_of(proof: Proof) -> Iterator[Writer]:
+def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
     """Of each layout that the stage has, through the library and over HTTP."""
     store = proof.store
     for name in (layout.name for layout in layouts_in(store.settings)):
@@ -178,7 +178,7 @@ class NamedOverHttp:
 
     label: str
     stream: str
-    proof: Proof
+    proof: ProofRun
     path: str
     more: Mapping[str, Any] = field(default_factory=dict)
     deletion: str | None = None
@@ -225,7 +225,7 @@ class TaggedOverHttp:
 
     label: str
     stream: str
-    proof: Proof
+    proof: ProofRun
     base: str
     _query: Mapping[str, Any] = field(init=False)
 
@@ -288,7 +288,7 @@ def _outcome(*, made: bool, replayed: bool) -> Outcome:
     return ("again" if replayed else "made") if made else "refused"
 
 
-def _posted(proof: Proof, path: str, body: Any, headers: Mapping[str, str]) -> Outcome:
+def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -> Outcome:
     answer = proof.call("POST", path, body, headers=headers)
     if answer.status in (HTTPStatus.CONFLICT, HTTPStatus.PRECONDITION_FAILED):
         return "refused"
