@@ -46,11 +46,13 @@ def test_a_bound_that_is_missed_is_told():
     assert not within(case, Cost(units=1, stored=275))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("events", "times"), [(1, 2.0), (10, 1.0)])
 def test_frames_take_little_more_cpu_than_the_tips_form_and_less_for_several_events(events, times):
     assert 1 / encoding(events).ratio("pages", "tips") < times
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("size", [300, 1000])
 def test_a_dictionary_takes_less_cpu_than_brotli_to_pack_and_not_twice_as_much_to_open(size):
     times = packing(size)
