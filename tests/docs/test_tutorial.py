@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.terminal import Terminal
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "tutorial.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "guide" / "tutorial.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```python\n# (in|to) (\S+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -77,9 +78,17 @@ def test_what_it_shows_of_the_project_is_in_the_project(shop: Path) -> None:
         assert code in (shop / file).read_text(), f"{file} has not\n{code}"
 
 
+def test_it_installs_what_its_commands_need_as_other_pages_and_the_project_do(shop: Path) -> None:
+    pages = ["README.md", "docs/guide/local.md", "docs/guide/tutorial.md"]
+    places = [*(ROOT / page for page in pages), shop / "requirements.txt"]
+    lists = {extras for place in places for extras in re.findall(r"\[(cdk,.*pytest)\]", place.read_text())}
+    assert lists == {"cdk,cli,console,lambda,local,pytest"}
+    assert "`epochal console`" in TEXT
+
+
 @pytest.mark.slow
 def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> None:
-    assert "5 passed" in last_line(shop)
+    assert "6 passed" in last_line(shop)
     added = [(file, code) for kind, file, code in BLOCKS if kind == "to"]
     assert [file for file, _ in added] == ["tests/test_orders.py", "service/orders.py", "service/board.py"]
     (first, test), *rest = added
@@ -89,4 +98,4 @@ def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> Non
     for file, code in rest:
         path = shop / file
         path.write_text(replaced(path.read_text(), code))
-    assert "6 passed" in last_line(shop)
+    assert "7 passed" in last_line(shop)

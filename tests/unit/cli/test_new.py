@@ -38,7 +38,7 @@ def _run(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.slow
 def test_its_tests_pass_as_they_are(project: Path) -> None:
-    assert "5 passed, 1 deselected" in _run(project, "pytest", "-p", "epochal.pytest_plugin", "-W", "error")
+    assert "6 passed, 1 deselected" in _run(project, "pytest", "-p", "epochal.pytest_plugin", "-W", "error")
 
 
 def test_it_is_formatted_and_has_nothing_that_a_linter_finds(project: Path) -> None:
