@@ -26,7 +26,7 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
-from epochal.plan.ops import Execute, Steps
+from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.aggregate_deciders import AggregateDeciders
 from epochal.store.aggregates import AggregateStore
 from epochal.store.cache import Cache
@@ -387,6 +387,22 @@ def test_of_all_that_is_decided_under_a_key_one_decision_is_stored_and_told_of(
 ) -> None:
     for seed in seeds:
         play(kind, seed)
+
+
+@pytest.mark.parametrize("before", [0, 1, 40])
+def test_an_append_whose_keys_show_before_its_events_is_waited_for(before: int) -> None:
+    world = tag_world.World()
+    for number in range(before):
+        body = f'"{random.Random(number).randbytes(200).hex()}"'
+        world.store(f"before {number}").append([TaggedEvent(type="E", data=body, tags=("a:1",))])
+    world.tables.late = lambda write: not isinstance(write, Put) or "s" not in write.item
+    new = [
+        TaggedEvent(type="E", data="1", tags=("a:1",)),
+        TaggedEvent(type="E", data="2", tags=("a:1", "b:1")),
+    ]
+    made = world.store("writer").append(new, idempotency_key="k")
+    assert world.tables.busy
+    assert [event.id for event in world.store("reader").appended("k")] == [event.id for event in made.events]
 
 
 # ------------------------------------------------------------------------------------------------------------- mutants

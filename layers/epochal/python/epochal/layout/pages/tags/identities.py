@@ -8,7 +8,7 @@ from dataclasses import replace
 from epochal.codec.bodies import Encoded
 from epochal.errors import CorruptData
 from epochal.layout.fences import IdTaken
-from epochal.layout.pages.items import read_page
+from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.batch import TaggedBatch
 from epochal.layout.pages.tags.entries import EventOfTag, body_of, entries_of, placed, recorded_all
@@ -63,11 +63,22 @@ def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Reco
     entries: list[EventOfTag] = []
     for item in items:
         event_id, stream, index = read_id_record(item)
-        reply = yield query(site.table, stream, 0, index, forward=False, limit=1)
-        pages = [read_page(each, site.table) for each in reply.items]
-        held = [entry for page in pages for entry in entries_of(page.span) if entry.index == index]
-        if not held or held[0].id != event_id:
+        entry, last = yield from _entry(site, stream, index)
+        if entry is None:
+            # The append may be under way still, though its record is there: it writes to this page, or to the next.
+            places = (0,) if last is None else (last.index, last.version)
+            yield from settled((site.table, page_key(stream, place)) for place in dict.fromkeys(places))
+            entry, _ = yield from _entry(site, stream, index)
+        if entry is None or entry.id != event_id:
             raise CorruptData(f"the event {event_id} is not where its record says")
-        entries.append(held[0])
+        entries.append(entry)
     events = yield from recorded_all(site, entries)
     return {event.id: placed(event, entry) for event, entry in zip(events, entries, strict=True)}
+
+
+def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag | None, Page | None]]:
+    """What a tag has at an index, and the last page that begins there or before."""
+    reply = yield query(site.table, stream, 0, index, forward=False, limit=1)
+    page = next((read_page(each, site.table) for each in reply.items), None)
+    held = () if page is None else entries_of(page.span)
+    return next((entry for entry in held if entry.index == index), None), page
