@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.dynamo.deployed import deployed
-from epochal.errors import Unavailable
+from epochal.errors import EpochalError, MissingTable, Refused, Unavailable
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
@@ -266,6 +266,55 @@ def test_a_deadline_ends_what_never_fails_but_never_finishes_either(clock: Clock
     with pytest.raises(Unavailable, match="time allowed"):
         whole.run(endless())
     assert whole.meter.requests == 11
+
+
+def test_a_deadline_that_passes_over_a_write_in_doubt_says_that_it_may_have_been_applied(
+    clock: Clock,
+) -> None:
+    def ended_after(op: Op) -> Unavailable:
+        answers = iter([Lost("timed out"), REFUSED])
+
+        def busy(_: Op) -> Reply:
+            clock.now += 6
+            answer = next(answers)
+            if isinstance(answer, RequestFailure):
+                raise answer
+            return answer
+
+        whole = Driver(execute=busy, meter=Meter(), clock=clock, sleep=lambda _: None, luck=lambda: 0.0)
+        with pytest.raises(Unavailable, match="time allowed") as gave_up:
+            replace(whole, deadline=clock.now + 11).run(ask(op, GET))
+        return gave_up.value
+
+    assert ended_after(PUT).maybe_applied
+    assert not ended_after(GET).maybe_applied
+
+
+@pytest.mark.parametrize("error", [Refused("GetItem", "the token is expired"), MissingTable("t")])
+def test_a_write_stays_in_doubt_while_what_would_settle_it_is_denied(
+    clock: Clock, error: EpochalError
+) -> None:
+    """The retry was refused, by the write itself or by another's: only a read tells by which."""
+
+    def raised_after(*before: Reply | RequestFailure) -> EpochalError:
+        answers = iter(before)
+
+        def execute(_: Op) -> Reply:
+            answer = next(answers, error)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        whole = Driver(execute=execute, meter=Meter(), clock=clock, sleep=clock.sleep)
+        with pytest.raises(EpochalError) as raised:
+            whole.run(ask(PUT, GET))
+        return raised.value
+
+    doubtful = raised_after(Lost("timed out"), REFUSED)
+    assert isinstance(doubtful, Unavailable)
+    assert doubtful.maybe_applied
+    assert doubtful.__cause__ is error
+    assert raised_after(NotApplied("throttled"), REFUSED) is error
 
 
 def test_a_deadline_is_one_for_all_that_is_run_within_it(clock: Clock) -> None:
