@@ -100,12 +100,23 @@ def test_a_refusal_after_a_retry_of_botos_own_is_ambiguous() -> None:
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "ExpiredTokenException", "ValidationException"])
-def test_what_is_said_after_a_retry_of_botos_own_leaves_open_what_came_of_the_write(code: str) -> None:
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS)
+def test_what_is_said_after_a_retry_of_botos_own_leaves_open_what_came_of_a_write(op: Op, code: str) -> None:
     """Said of the last try, while an earlier one may have been applied: the driver asks again, and knows of it."""
-    with pytest.raises(Lost):
-        reply_to(refused_by_aws(code, retries=1), PUT)
-    with pytest.raises((Refused, InvalidRequest)):
-        reply_to(refused_by_aws(code, retries=1), OPS["get"])
+    writes = isinstance(op, Put | Update | Delete | Transact)
+    with pytest.raises(Lost if writes else (Refused, InvalidRequest)):
+        reply_to(refused_by_aws(code, retries=1), op)
+
+
+def test_a_transaction_cancelled_as_malformed_after_a_retry_of_botos_own_may_have_been_applied_before() -> (
+    None
+):
+    malformed = {"Code": "ValidationError", "Message": "Invalid UpdateExpression"}
+    for reasons in ([PASSED, malformed], []):
+        with pytest.raises(Lost):
+            reply_to(cancelled(*reasons, retries=1), OPS["transact"])
+        with pytest.raises(InvalidRequest):
+            reply_to(cancelled(*reasons), OPS["transact"])
 
 
 def test_a_cancelled_transaction_tells_which_writes_were_refused_and_by_what() -> None:
