@@ -282,6 +282,24 @@ def test_metadata_are_extensions_and_what_cannot_be_one_is_kept_together() -> No
     assert json.loads(found["metadata"]) == {name: meta[name] for name in meta if name not in extensions}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("id", "source", "type", "subject", "time", "specversion", "datacontenttype", "data", "dataref"),
+        *("partitionkey", "correlationid", "causationid", "tags", "dataversion", "sealed", "metadata"),
+    ],
+)
+def test_metadata_never_stand_in_the_place_of_what_an_event_says_itself(name: str) -> None:
+    """`data` twice in a message is the metadata's to a parser that takes the last."""
+    meta = {name: "forged"}
+    plain, text = (sent(of_order(data=b"1", meta=each)).text for each in (b"", json.dumps(meta).encode()))
+    members = json.loads(text, object_pairs_hook=list)
+    assert dict(members).keys() == {*json.loads(plain), "metadata"}
+    assert len(dict(members)) == len(members)
+    assert json.loads(text) == {**json.loads(plain), "metadata": dict(members)["metadata"]}
+    assert json.loads(dict(members)["metadata"]) == meta
+
+
 def test_metadata_that_are_no_object_are_not_lost_and_a_tagged_events_user_is_an_extension() -> None:
     assert shown(of_order(meta=b'["a"]'))["metadata"] == '["a"]'
     assert base64.b64decode(shown(of_order(meta=b"\xff"))["metadatabase64"]) == b"\xff"
