@@ -170,18 +170,29 @@ def test_unfolds_are_written_at_the_version_that_they_were_made_from(copier: Str
     assert_same(copier, "Cart-1")
 
 
-@pytest.mark.parametrize("unfolds", [[], [Unfold(type="State", data=b"later")]])
+@pytest.mark.parametrize(
+    "unfolds",
+    [
+        [],
+        [Unfold(type="State", data=b"later", meta=b"m")],
+        [Unfold(type="State", data=b"first", meta=b"later")],
+        [Unfold(type="Other", data=b"first", meta=b"m")],
+    ],
+    ids=["none", "data", "metadata", "type"],
+)
 def test_unfolds_that_are_changed_or_removed_alone_follow(
     copier: StreamCopier, unfolds: list[Unfold]
 ) -> None:
     store = original(copier)
-    store.append("Cart-1", [Event(type="Opened")], unfolds=[Unfold(type="State", data=b"first")])
+    first = Unfold(type="State", data=b"first", meta=b"m")
+    store.append("Cart-1", [Event(type="Opened")], unfolds=[first])
     copier.copy("Cart-1")
     store.append("Cart-1", [], unfolds=unfolds)
     assert copier.copy("Cart-1").ending == "copied"
     state = copier.target.load("Cart-1")
     assert state is not None
-    assert [each.data for each in state.unfolds] == [each.data for each in unfolds]
+    there = [(each.type, each.data, each.meta) for each in state.unfolds]
+    assert there == [(each.type, each.data, each.meta) for each in unfolds]
     assert copier.copy("Cart-1").ending == "unchanged"
 
 
