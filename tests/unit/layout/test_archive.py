@@ -15,7 +15,7 @@ from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Recorded
-from epochal.plan.ops import Execute, Get
+from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.results import Direction
 from epochal.store.streams import Streams
@@ -136,6 +136,35 @@ def test_what_was_pruned_unarchived_cannot_be_archived_and_says_so(live: Streams
 
     with pytest.raises(InvalidInput, match="events 0 to 4 were pruned unarchived"):
         live.copy_to_archive(STREAM, 10)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("first", [0, 2, 9])
+def test_what_another_archives_and_prunes_meanwhile_is_not_said_to_be_lost(layout: str, first: int) -> None:
+    tables = MemoryTables({"live": TIPS, "archive": TIPS})
+
+    def laid_out(streams: Streams) -> Streams:
+        chosen = LAYOUTS[layout]
+        archive = streams.archive and replace(streams.archive, layout=chosen)
+        return replace(streams, layout=chosen, archive=archive)
+
+    other = laid_out(over(tables))
+    for _ in range(EVENTS):
+        other.append(STREAM, [Event(type="E", data=bytes(900))])
+    other.archive_and_prune(STREAM, first)
+    waiting = [EVENTS - 1]
+
+    def meanwhile(op: Op) -> Reply:
+        if isinstance(op, Get | Query) and op.table == "live" and waiting:
+            other.archive_and_prune(STREAM, waiting.pop())
+        return tables.execute(op)
+
+    pruned = laid_out(over(tables, meanwhile)).archive_and_prune(STREAM, EVENTS)
+
+    assert not waiting
+    assert pruned is not None
+    assert pruned.low_water == EVENTS
+    assert len(list(other.read(STREAM))) == EVENTS
 
 
 @pytest.mark.timeout(20)

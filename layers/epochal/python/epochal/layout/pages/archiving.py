@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.layout.expectations import version_of
 from epochal.layout.pages.frames import Frame
 from epochal.layout.pages.items import Page, read_page, write_page
 from epochal.layout.pages.reading import load_head, query
@@ -31,9 +32,11 @@ def archive(table: str, into: str, stream: str, before: int) -> Steps[int]:
         head = yield from load_head(table, stream)
         if head is None or reached >= min(before, head.version):
             return reached
-        page = yield from _holding(table, head, reached)
-        if page.span.base > reached:
-            raise InvalidInput("before", f"events {reached} to {page.span.base - 1} were pruned unarchived")
+        page = yield from _holding(table, stream, reached)
+        if page is None or page.span.base > reached:
+            if version_of((yield from load_head(into, stream))) > reached:
+                continue  # another has copied and pruned them meanwhile
+            raise _lost(stream, reached, page)
         if page.dictionaries:
             from epochal.layout.pages.dictionaries import bring  # noqa: PLC0415  most stores have none
 
@@ -42,12 +45,16 @@ def archive(table: str, into: str, stream: str, before: int) -> Steps[int]:
         yield _copy(into, page, target)
 
 
-def _holding(table: str, head: Page, index: int) -> Steps[Page]:
-    reply = yield query(table, head.stream, 0, index, forward=False, limit=1)
+def _holding(table: str, stream: str, index: int) -> Steps[Page | None]:
+    reply = yield query(table, stream, 0, index, forward=False, limit=1)
     pages = [read_page(item, table) for item in reply.items]
-    if not pages or pages[0].version <= index:
-        raise CorruptData(f"{head.stream}: event {index} is in no page, and was not pruned")
-    return pages[0]
+    return pages[0] if pages and pages[0].version > index else None
+
+
+def _lost(stream: str, index: int, page: Page | None) -> EpochalError:
+    if page is None:
+        return CorruptData(f"{stream}: event {index} is in no page, and was not pruned")
+    return InvalidInput("before", f"events {index} to {page.span.base - 1} were pruned unarchived")
 
 
 def _copy(into: str, page: Page, target: Page | None) -> Put:

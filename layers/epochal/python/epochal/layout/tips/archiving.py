@@ -6,7 +6,7 @@ Copying resumes where the archive's version says, whoever copied last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from epochal.errors import InvalidInput
@@ -16,7 +16,7 @@ from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import Known, WireBatch
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import StoredSpan, span_size
-from epochal.layout.tips.reading import Cursor, advance, begin, load_tip
+from epochal.layout.tips.reading import advance, begin, load_tip
 from epochal.layout.tips.writes import token_of
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Steps
@@ -45,18 +45,17 @@ def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str
         cursor = yield from begin(table, stream, reached)
         if cursor is None or reached >= min(before, cursor.head.version):
             return reached
-        if cursor.at > reached:
-            raise _unarchived(reached, cursor)
-        pages = yield from advance(table, cursor, shared=True)
-        if not pages.spans:
-            raise _unarchived(reached, pages.cursor)
+        spans: Sequence[StoredSpan] = ()
+        if cursor.at <= reached:
+            part = yield from advance(table, cursor, shared=True)
+            cursor, spans = part.cursor, part.spans
+        if not spans:
+            if version_of((yield from load_tip(into, stream))) > reached:
+                continue  # another has copied and pruned them meanwhile
+            raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
         at: Known = target
-        for span in pages.spans:
+        for span in spans:
             at = yield from _copy(into, stream, span.before(before), at, next(etags))
-
-
-def _unarchived(reached: int, cursor: Cursor) -> InvalidInput:
-    return InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
 
 
 def _copy(into: str, stream: str, span: StoredSpan, target: Known, etag: str) -> Steps[Known]:
