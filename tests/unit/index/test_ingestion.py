@@ -20,11 +20,13 @@ from epochal.index.ingestion import (
     Partition,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
-from epochal.index.names import epoch_stream, marks_name
+from epochal.index.names import epoch_stream, mark_name, marks_name
 from epochal.index.series import Ids
+from epochal.index.stored import calf_key
 from epochal.layout.tips.port import heal_tips
 from epochal.model.spans import ITEM_BYTES, Span
-from epochal.plan.ops import Get, Op, Put, Query, Update
+from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
+from epochal.plan.values import number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault, spans_of, streams_of
 
 
@@ -363,6 +365,39 @@ def test_a_stream_that_comes_back_after_two_rollovers_goes_on_from_its_mark() ->
     assert [type(op) for op in since(feeds, start)] == [Query]
     assert ingest(feeds, partition, spans_of(["A:1:bc"])) == Ingested(events=1)
     assert [item for item in feeds.feed() if item[0] == "A"] == [("A", 0, "a"), ("A", 1, "b"), ("A", 2, "c")]
+
+
+def test_what_was_read_of_marks_holds_for_one_epoch() -> None:
+    """A stream that had none is marked two epochs later, by this process or by another."""
+    feeds, one, other = Feeds(limits=EpochLimits(entries=1)), Partition(number=0), Partition(number=0)
+    for stream in ("A", "Mine", "Theirs"):
+        feeds.append(stream, *"abcdefghij")
+    for index in range(3):
+        ingest(feeds, one, spans_of([f"A:{index}:a"]))
+    ingest(feeds, one, spans_of(["Mine:0:a"]))
+    ingest(feeds, other, spans_of(["Theirs:0:a"]))
+    for index in (3, 4, 5):
+        ingest(feeds, other, spans_of([f"A:{index}:a"]))
+    for stream in ("Mine", "Theirs"):
+        assert ingest(feeds, one, spans_of([f"{stream}:1:b"])) == Ingested(events=1)
+    places = [(stream, index) for stream, index, _ in feeds.feed()]
+    assert len(places) == len(set(places))
+
+
+def test_marks_of_the_form_before_count_beside_leaves_that_an_indexer_begins() -> None:
+    feeds = Feeds(limits=EpochLimits(entries=1))
+    feeds.append("Old", *"ab")
+    for place in ("Old:0:a", "A:0:a", "A:1:b"):
+        ingest(feeds, Partition(number=0), spans_of([place]))
+    (leaf,) = filter(is_leaf, feeds.tables.items("index"))
+    feeds.tables.execute(Delete(table="index", key={name: leaf[name] for name in ("p", "i")}))
+    mark = {**calf_key(mark_name(0, "Old"), 0), "n": number(1)}
+    feeds.tables.execute(Put(table="index", item=mark))
+    for place in ("B:0:a", "A:2:c", "A:3:d"):
+        ingest(feeds, Partition(number=0), spans_of([place]))
+    assert feeds.marks()["0_B"] == 1
+    assert "0_Old" not in feeds.marks()
+    assert ingest(feeds, Partition(number=0), spans_of(["Old:1:b"])) == Ingested(events=1)
 
 
 def test_a_mark_is_never_lowered() -> None:
