@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -337,6 +337,12 @@ QUERIES: dict[str, dict[str, object]] = {
         "consistent": False,
         "after": key(),
     },
+    "after a key of an index of another type": {
+        "index": "grouped",
+        "partition": ("g", X),
+        "consistent": False,
+        "after": {**key(), "g": X, "h": text("h")},
+    },
     "after another partition of an index": {
         "index": "grouped",
         "partition": ("g", X),
@@ -350,6 +356,24 @@ QUERIES: dict[str, dict[str, object]] = {
 def test_a_query_that_can_have_no_answer_is_refused(stored: Stored, options: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest):
         stored.execute(Query(**{"table": stored.sorted, "partition": PART, **options}))
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_query_goes_on_after_the_bound_that_it_begins_at(stored: Stored, *, forward: bool) -> None:
+    keys = [key(each, "bounds") for each in (2, 3, 4)]
+    for each in keys:
+        stored.execute(Put(table=stored.sorted, item=each))
+    query = Query(
+        table=stored.sorted,
+        partition=("p", text("bounds")),
+        sort=("i", number(2), number(4)),
+        forward=forward,
+        limit=1,
+    )
+    found = [stored.execute(query)]
+    while found[-1].last is not None and len(found) < 3:
+        found.append(stored.execute(replace(query, after=found[-1].last)))
+    assert [item for page in found for item in page.items] == (keys if forward else keys[::-1])
 
 
 def test_bounds_of_a_table_without_a_sort_key_are_refused(stored: Stored) -> None:
