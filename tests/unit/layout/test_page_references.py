@@ -111,6 +111,37 @@ def test_a_prune_spares_them_until_others_count(world: World) -> None:
     assert (world.state, world.pages[0].unfolds) == ([b"small"], b"")
 
 
+@pytest.mark.parametrize("before", [0, 1, 9, 30, 50])
+@pytest.mark.parametrize("after", [0, 1, 12, 40])
+def test_what_a_prune_has_spared_on_whichever_page_goes_once_others_count(before: int, after: int) -> None:
+    """Whoever is forgotten is forgotten on all pages, also where the page was the last one, or pruned before."""
+    world = World()
+    world.grow(before)
+    world.grow(1, STATE)
+    world.grow(after)
+    world.streams.prune(STREAM, 100)
+    assert world.state == [STATE]
+
+    world.grow(1, b"small")
+    world.grow(30)
+    world.streams.prune(STREAM, 200)
+
+    assert world.state == [b"small"]
+    assert not any(page.unfolds for page in world.pages[:-1])
+
+
+@pytest.mark.parametrize("appends", [1, 12, 21, 22, 23, 30, 44, 60])
+def test_a_stream_that_was_pruned_to_its_end_grows_and_is_pruned_again(appends: int) -> None:
+    world = World()
+    world.grow(appends)
+    for version in range(appends, appends + 36, 12):
+        world.streams.prune(STREAM, version)
+        assert list(world.streams.read(STREAM)) == []
+        world.grow(12)
+        world.streams.prune(STREAM, version + 10)
+        assert [each.index for each in world.streams.read(STREAM)] == [version + 10, version + 11]
+
+
 @pytest.mark.parametrize("leave_open", [False, True])
 @pytest.mark.parametrize("replaced", [False, True])
 def test_what_a_prune_has_spared_goes_with_the_stream(world: World, replaced: bool, leave_open: bool) -> None:
