@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 import boto3
@@ -23,7 +24,7 @@ from epochal.plan.values import Item
 from epochal.reactions.group_member import Member
 from epochal.reactions.handling import Failure
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.wakeups import CAREFUL_FROM, MOST_HOPS, WakeUp, wake
+from epochal.reactions.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake
 from tests.unit.reactions.world import Told, World
 
 FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)
@@ -204,6 +205,26 @@ def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not()
     )
     assert woken.failed == ("stuck", "blocked")
     assert again == [1]
+
+
+def test_of_several_wake_ups_the_furthest_is_to_be_reached_and_the_longest_standing_counts() -> None:
+    """In whichever order the queue has them."""
+    again: list[tuple[Checkpoint, Standstill]] = []
+    ups = [
+        WakeUp(id="near", partition=0, position=Checkpoint(5), standing=Standstill(Checkpoint(5), 2)),
+        WakeUp(id="far", partition=0, position=Checkpoint(9), standing=Standstill(Checkpoint(5), 7)),
+        WakeUp(id="old", partition=0, position=Checkpoint(4), standing=Standstill(Checkpoint(3), 400)),
+    ]
+    for order in permutations(ups):
+        woken = wake(
+            order,
+            lambda: 90.0,
+            runs(p0=Ran(checkpoint=Checkpoint(5), at_tail=False, moved=True)),
+            lambda _, position, standing: again.append((position, standing)),
+        )
+        assert woken.failed == ()
+    assert set(again) == {(Checkpoint(9), Standstill(Checkpoint(5), 8))}
+    assert len(again) == 6
 
 
 class Attributes:
