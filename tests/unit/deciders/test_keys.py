@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge
+from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
+from epochal.errors import Refused as Denied
 from epochal.layout.pages.streams import Pages
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
@@ -411,3 +412,32 @@ def test_an_append_under_a_key_of_a_day_before_is_made_though_another_writer_is_
 
     assert (made.first, made.replayed) == (again.first, False) == (2, not again.replayed)
     assert [event.data for event in store.others.read(S)] == [b"{}", b"9", body]
+
+
+def test_an_error_while_a_repeat_is_told_what_was_decided_says_that_it_may_be_there(store: Store) -> None:
+    tallies = store.tallies()
+
+    def alone() -> Any:
+        return tallies.transact(S, add(1), idempotency_key="a")
+
+    def both() -> Any:
+        parties = (tallies.on(S), tallies.on("Tally-2"))
+        return transact_all(parties, lambda _, __: ([Added(1, 1)], [Added(2, 2)]), idempotency_key="b")
+
+    for decide in (alone, both) if isinstance(store.streams.layout, Pages) else (alone,):
+        decide()
+        store.requests()
+        decide()
+        left = [len(store.requests()) - 1]
+
+        def denied(_: Op, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Denied("Query", "the security token is expired")
+
+        store.before = denied
+        with pytest.raises(Unavailable) as told:
+            decide()
+        assert told.value.maybe_applied
+        assert isinstance(told.value.__cause__, Denied)
+        store.before = lambda _: None

@@ -215,7 +215,8 @@ class AggregateDeciders(Generic[C, S, E]):
                 base, confirmed = self._caught_up(aggregate, base, outcome), True
             else:
                 base, confirmed = self.load(aggregate), True
-        return self._earlier(aggregate, earlier, decide if answers else None)
+        telling = replace(self, store=replace(self.store, driver=self.store.driver.telling()))
+        return telling._earlier(aggregate, earlier, decide if answers else None)  # noqa: SLF001  its own
 
     def _earlier(
         self,

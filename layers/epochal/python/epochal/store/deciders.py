@@ -258,7 +258,8 @@ class Deciders(Generic[C, S, E]):
                     found = loader.resumed(
                         known_by, loaded, loader.again(stream, head, loaded, as_of, newest=newest)
                     )
-        before, transacted = self.earlier(stream, found, whole=answers)
+        telling = replace(self, streams=self.streams.on(self.streams.driver.telling()))
+        before, transacted = telling.earlier(stream, found, whole=answers)
         if not answers:
             return cast("R", None), transacted
         return decision_of(decide(before))[0], transacted

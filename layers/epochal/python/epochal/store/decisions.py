@@ -255,8 +255,8 @@ class Decisions:
         self, projections: Mapping[str, Projection[Any]], events: tuple[RecordedTaggedEvent, ...]
     ) -> Decided:
         """What an earlier call with the key was told."""
-        query = _query_of(projections)
-        seen = self.store.read(query)
+        query, store = _query_of(projections), replace(self.store, driver=self.store.driver.telling())
+        seen = store.read(query)
         before = [event for event in seen.events if event.key < events[0].key]
         position = before[-1].position if before else None
         model = Model(
@@ -268,7 +268,7 @@ class Decisions:
             events=events,
             model=model,
             position=seen.position,
-            versions=self.store.counts(own_tags(events)),
+            versions=store.counts(own_tags(events)),
             replayed=True,
         )
 

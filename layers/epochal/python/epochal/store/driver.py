@@ -155,6 +155,7 @@ class Driver:
         deadline: clock reading at which to give up whatever is left of `patience`; None for none.
         at_once: requests that may be under way at the same time, where steps ask for several.
         place: a number for where the interpreter's tables are; None gives each interpreter one of its own.
+        after_write: what runs here only tells of a write that was made before: an error says that it may have been.
     """
 
     execute: Execute
@@ -166,6 +167,7 @@ class Driver:
     deadline: float | None = None
     at_once: int = 1
     place: int | None = None
+    after_write: bool = False
 
     def __post_init__(self) -> None:
         if self.place is None:
@@ -180,7 +182,7 @@ class Driver:
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
-        doubt = _Doubt()
+        doubt = _Doubt(lost=self.after_write)
         try:
             step = next(steps)
             while True:
@@ -220,6 +222,10 @@ class Driver:
         """The same driver for one call, and a meter of that call; this driver's meter counts it, too."""
         meter = Meter(within=self.meter)
         return replace(self, meter=meter), meter
+
+    def telling(self) -> Driver:
+        """The same driver, for what is asked about a write that was made."""
+        return replace(self, after_write=True)
 
     def within(self, seconds: float) -> Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""

@@ -215,14 +215,14 @@ class _Joint:
 
     def _earlier(self, before: DecidedBefore) -> tuple[Transacted[Any, Any], ...]:
         """What an earlier call with the key was told."""
-        told = []
+        told, streams = [], self.streams.on(self.streams.driver.telling())
         for party in self.parties:
-            written = before.streams[party.stream]
+            deciders, written = replace(party.deciders, streams=streams), before.streams[party.stream]
             if written.version == 0:
-                begun = party.deciders.loader.folder.begin()
+                begun = deciders.loader.folder.begin()
                 told.append(Transacted[Any, Any](state=begun, events=(), token=None, replayed=True))
             else:
-                told.append(party.deciders.earlier(party.stream, written, whole=False)[1])
+                told.append(deciders.earlier(party.stream, written, whole=False)[1])
         return tuple(told)
 
     def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:

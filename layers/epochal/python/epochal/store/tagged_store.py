@@ -158,7 +158,8 @@ class TaggedStore(ABC):
             else:
                 outcome = store._append_once(checked, condition, idempotency_key)  # noqa: SLF001  its own
             if isinstance(outcome, TaggedAppended) and outcome.replayed:
-                outcome = replace(outcome, versions=store.counts(own_tags(outcome.events)))
+                told = replace(store, driver=store.driver.telling())
+                outcome = replace(outcome, versions=told.counts(own_tags(outcome.events)))
             elif isinstance(outcome, TaggedAppended):
                 outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
             outcome = replace(outcome, events=store.whole(outcome.events))
@@ -323,7 +324,8 @@ class TaggedStore(ABC):
                 outcome = self.driver.run(self._append(events, None))
             if isinstance(outcome, TaggedConflict) or not outcome.replayed:
                 return outcome
-            if len(self.appended(key)) == len(events):
+            told = replace(self, driver=self.driver.telling())
+            if len(told.appended(key)) == len(events):
                 return outcome
         except IdTaken as taken:
             raise IdTaken("idempotency_key", _USED) from taken
