@@ -14,15 +14,26 @@ from epochal.errors import Refused as Denied
 from epochal.layout.pages.streams import Pages
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
-from epochal.model.events import Event
+from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
-from epochal.plan.ops import Op, Put, Transact, Update
+from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.cache import Cache
 from epochal.store.deciders import Transacted
 from epochal.store.joint_decisions import AllTransacted, transact_all
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
-from tests.unit.deciders.tally import STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add
+from epochal.store.strategies import custom
+from tests.unit.deciders.tally import (
+    STRATEGIES,
+    Added,
+    Refused,
+    Store,
+    Tally,
+    TallyEvent,
+    add,
+    is_snapshot,
+    to_snapshot,
+)
 
 S = "Tally-1"
 KEYED = ("unoptimized", "latest known event", "snapshot", "multi-snapshot")
@@ -201,6 +212,22 @@ def test_a_key_of_an_append_is_refused_to_a_decision_and_the_other_way_round(sto
     assert written(store) == 2
 
 
+def test_a_key_of_unfolds_alone_is_refused_to_a_decision(store: Store) -> None:
+    tallies = store.tallies()
+    tallies.transact(S, add(1))
+    store.others.append(S, [], unfolds=[Unfold(type="State", data=b"{}")], idempotency_key="a")
+    with pytest.raises(InvalidInput, match="was used before for other contents"):
+        tallies.transact(S, add(1), idempotency_key="a")
+    assert written(store) == 1
+
+
+def test_a_decision_that_stores_unfolds_alone_takes_no_key(store: Store) -> None:
+    tallies = store.tallies(custom(is_snapshot, lambda _, state: ((), (to_snapshot(state),))))
+    with pytest.raises(InvalidInput, match="idempotency_key"):
+        tallies.transact(S, add(1), idempotency_key="a")
+    assert store.others.load(S) is None
+
+
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - set(KEYED)))
 def test_a_state_that_no_events_make_takes_no_key(store: Store, strategy: str) -> None:
     tallies = store.tallies(STRATEGIES[strategy])
@@ -241,17 +268,41 @@ def test_a_key_costs_one_write_unit_and_one_request() -> None:
     assert (again.read, again.write, again.requests) == (6.0, 1.0, 6)
 
 
-def test_a_decision_on_a_stream_that_was_emptied_and_left_open_lowers_the_bound(store: Store) -> None:
-    """The state in hand is of a later version than the stream's: no try may be below what the record says."""
+def behind(store: Store) -> Any:
+    """Deciders that hold a state of a later version than the stream's: its table was brought back to a moment before.
+
+    No try may be below what the key's record says.
+    """
     cache = Cache()
-    here, elsewhere = store.tallies(cache=cache), store.elsewhere()
+    held = store.tallies(cache=cache)
     for _ in range(3):
-        here.transact(S, add(1))
-    stale = replace(here)
-    with pytest.raises(Refused):
-        stale.transact(S, add(-100), load=AllowStale(), idempotency_key="a")
-    made = elsewhere.transact(S, add(1), idempotency_key="a")
-    assert told(stale.transact(S, add(1), load=AllowStale(), idempotency_key="a")) == told(made)
+        held.transact(S, add(1))
+    for item in store.tables.items(store.kind):
+        store.tables.execute(Delete(table=store.kind, key={"p": item["p"], "i": item["i"]}))
+    store.elsewhere().transact(S, add(1))
+    return held
+
+
+def test_a_decision_on_a_state_that_was_ahead_of_the_stream_is_found_by_its_repeat(store: Store) -> None:
+    made = behind(store).transact(S, add(1), load=AllowStale(), idempotency_key="a")
+    again = store.elsewhere().transact(S, add(1), idempotency_key="a")
+    assert (made.version, told(again), again.replayed) == (2, told(made), True)
+    assert written(store) == 2
+
+
+def test_what_was_decided_elsewhere_is_found_though_the_state_in_hand_was_ahead_of_the_stream(
+    store: Store,
+) -> None:
+    made: list[Any] = []
+
+    def overtaken(state: Tally) -> Sequence[TallyEvent]:
+        if not made:
+            made.append(store.elsewhere().transact(S, add(5), idempotency_key="a"))
+        return add(1)(state)
+
+    mine = behind(store).transact(S, overtaken, load=AllowStale(), idempotency_key="a")
+    assert (told(mine), mine.replayed) == (told(made[0]), True)
+    assert written(store) == 2
 
 
 # ------------------------------------------------------------------------------------------------- on several streams
