@@ -64,6 +64,31 @@ def test_a_word_that_ten_holders_have_may_be_in_it_and_one_that_nine_have_never_
     assert (b"sailcloth" in content(*told, *often)) == (streams >= SAID_BY)
 
 
+@pytest.mark.parametrize("streams", [100, 400])
+def test_of_many_streams_one_in_twenty_says_a_word_that_is_in_it(streams: int) -> None:
+    """What ten of a thousand customers say tells of them, and crowds out what saves more."""
+    told = [
+        (f"Order-{k}", order(k, wrapping="sailcloth" if k < 15 else "plain paper")) for k in range(streams)
+    ]
+    often = [(f"Order-{k % 15}", order(k, wrapping="sailcloth")) for k in range(streams, 2 * streams)]
+    assert (b"sailcloth" in content(*told, *often)) == (streams <= 15 * 20)
+
+
+NAMED = {
+    "nowhere": [],
+    "in a stream's name": [("Order-sailcloth-99", order(99))],
+    "in a map": [
+        (f"Order-{k}", order(k, hats={"sailcloth" if k < 2 else "abcdef"[k % 6 :] * 3: 1})) for k in range(60)
+    ],
+}
+
+
+@pytest.mark.parametrize("where", NAMED)
+def test_a_word_that_is_a_name_in_one_place_is_in_it_from_no_other(where: str) -> None:
+    told = [(f"Order-{k}", order(k, wrapping=("sailcloth", "plain paper")[k % 2])) for k in range(60)]
+    assert (b"sailcloth" in content(*told, *NAMED[where])) == (where == "nowhere")
+
+
 def test_what_one_stream_says_a_thousand_times_is_not_in_it() -> None:
     mine = [("Order-7", order(7, wrapping="sailcloth", bell=4915112345678)) for _ in range(200)]
     found = content(*ORDERS, *mine)
