@@ -114,6 +114,9 @@ def test_the_store_over_http_tells_where_an_aircraft_stands(own: LocalDeployment
 def test_an_entry_taken_out_of_the_index_fails_the_demo(
     own: LocalDeployment, store: Store, sending: Sending
 ) -> None:
+    reactions = Reactions(own)
+    while any(reactions.behind().values()):  # else they would miss it, too
+        time.sleep(0.2)
     original, lost = _take_a_span_out(own)
     try:
         verdict = verify(store, sending.ledger, seen=lambda _: None)

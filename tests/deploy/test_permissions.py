@@ -26,8 +26,10 @@ from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"
 KEPT: Final = (*store_tables(), READ_MODELS)
-FUNCTIONS: Final = tuple(name for name in EXPECTED if name != "reaction")
-"""Reactions are whoever's declares them: `tests/deploy/test_reactions` declares some, and tries their roles."""
+REACTING: Final = ("reaction", "waker")
+"""What is there for who declares reactions: `tests/deploy/test_reactions` declares some, and tries their roles."""
+
+FUNCTIONS: Final = tuple(name for name in EXPECTED if name not in REACTING)
 REFUSED: Final = {"AccessDenied", "AccessDeniedException", "AuthorizationError", "403"}
 
 Act = Callable[[Any, TableSpec, str], object]
@@ -137,8 +139,8 @@ def role_of(deployment: LocalDeployment, name: str) -> Role:
 def test_every_function_that_is_deployed_is_in_the_matrix(deployment: LocalDeployment) -> None:
     listed = deployment.endpoint.client("lambda").list_functions()["Functions"]
     names = {each["FunctionName"].removeprefix(PREFIX) for each in listed}
-    # Reactions are users' functions; other tests deploy some here, and `tests/unit/stacks` holds their role.
-    assert {name for name in names if not name.startswith("reaction-")} == set(FUNCTIONS)
+    # Other tests may have deployed reactions here, and what wakes them.
+    assert {name for name in names if not name.startswith(REACTING)} == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

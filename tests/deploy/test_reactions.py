@@ -30,7 +30,7 @@ from epochal.local.logs import logs_of
 from epochal.local.places import Places
 from epochal.local.processes import Server
 from tests.deploy.test_http_api import Caller
-from tests.deploy.test_permissions import allowed_on_tables, expected_on_tables, role_of
+from tests.deploy.test_permissions import PREFIX, allowed_on_tables, expected_on_tables, role_of
 
 TABLE = "board"
 SECONDS = 120.0
@@ -258,6 +258,17 @@ def test_the_role_of_a_reaction_allows_what_the_matrix_says_and_read_models_wher
     assert allowed_on_tables(role_of(board.deployment, f"reaction-{name}")) == expected
 
 
+def test_the_role_of_what_wakes_reactions_allows_what_the_matrix_says(board: Board) -> None:
+    listed = board.deployment.endpoint.client("lambda").list_functions()["Functions"]
+    names = [each["FunctionName"] for each in listed if "EpochalWaker" in each["FunctionName"]]
+    assert names
+    for name in names:
+        assert allowed_on_tables(role_of(board.deployment, name.removeprefix(PREFIX))) == expected_on_tables(
+            "waker"
+        )
+
+
+@pytest.mark.proof
 def test_from_append_to_reaction_it_takes_less_than_a_second(
     board: Board, stream: str, record_testsuite_property: Callable[[str, object], None]
 ) -> None:

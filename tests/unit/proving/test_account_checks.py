@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ class Account:
     after: int = 0
     error: str = ""
     asked: int = 0
+    meta: Any = SimpleNamespace(endpoint_url="https://service.us-east-1.amazonaws.com")
 
     def client(self, _: str) -> Any:
         return self
@@ -281,6 +283,11 @@ def test_an_alarm_that_goes_out_meanwhile_is_no_finding() -> None:
 
     made.sleep = goes_out
     assert checks.alarms(made).startswith("3 alarms are OK")
+
+
+def test_alarms_of_a_stand_in_are_not_proven_whatever_it_makes_of_them() -> None:
+    with pytest.raises(Unproven, match="a stand-in"):
+        checks.alarms(proof(Account(meta=SimpleNamespace(endpoint_url="http://127.0.0.1:4566"))))
 
 
 def test_alarms_that_nothing_evaluates_are_not_proven() -> None:

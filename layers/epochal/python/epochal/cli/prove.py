@@ -19,14 +19,11 @@ from epochal.http.operations import OPERATIONS
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import ProofReport, ProofRun, Result, Trial
 from epochal.proving.proof import prove as tried
-from epochal.proving.stacks import DeployedStack, stacks_of
+from epochal.proving.stacks import AWS, DeployedStack, stacks_of
 from epochal.proving.store import QUARANTINE, store_checks
 
 GATEWAY = "ApiUrl"
 """The output that tells where the gateway is. Without one there may be `AppendUrl` and its like."""
-
-_AWS = "amazonaws."
-"""In the address of each of its services."""
 
 
 class NotKept(EpochalError):
@@ -128,7 +125,7 @@ def _chosen(checks: Sequence[Trial], only: Sequence[str], skip: Sequence[str]) -
 def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: str) -> SignedHttp | None:
     meta = store.client("cloudformation").meta
     # What the stacks of a stand-in tell would be asked of AWS, with whatever credentials there are.
-    telling = stacks if _AWS in meta.endpoint_url else ()
+    telling = stacks if AWS in meta.endpoint_url else ()
     outputs = {name: url for stack in telling for name, url in stack.outputs.items() if name.endswith("Url")}
     gateway = api or outputs.get(GATEWAY, "")
     if not gateway and "AppendUrl" not in outputs:

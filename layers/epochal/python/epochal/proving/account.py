@@ -10,7 +10,7 @@ from epochal.dynamo.cloudwatch import Metric, measuring
 from epochal.errors import Unavailable
 from epochal.layout.registry import layouts_in
 from epochal.proving.proof import Broken, ProofRun, Trial, Unproven
-from epochal.proving.stacks import DeployedFunction, asking, functions_of, resolved
+from epochal.proving.stacks import AWS, DeployedFunction, asking, functions_of, resolved
 from epochal.settings import setting_of_variable
 
 METRICS_SECONDS: Final = 180.0
@@ -192,6 +192,8 @@ def alarms(proof: ProofRun) -> str:
     if not names:
         raise Unproven("the stacks have no alarms")
     cloudwatch = proof.client("cloudwatch")
+    if AWS not in cloudwatch.meta.endpoint_url:
+        raise Unproven("a stand-in evaluates some alarms, and those otherwise than CloudWatch does")
     measure, ran = measuring(cloudwatch), (*WOKEN, *SERVING) if proof.http else WOKEN
     found = _described(cloudwatch, names)
     if all(each["StateValue"] == UNKNOWN for each in found) and not any(_always(each, ran) for each in found):

@@ -17,6 +17,9 @@ from epochal.dynamo.cloudwatch import CLOUDWATCH
 from epochal.dynamo.invoking import LAMBDA
 from epochal.settings import variable
 
+AWS: Final = "amazonaws."
+"""In the address of each of its services."""
+
 STORE: Final = "-store"
 REACTION: Final = variable("reaction")
 
