@@ -47,7 +47,9 @@ class Account:
     after: int = 0
     error: str = ""
     asked: int = 0
-    meta: Any = SimpleNamespace(endpoint_url="https://service.us-east-1.amazonaws.com")
+    meta: Any = field(
+        default_factory=lambda: SimpleNamespace(endpoint_url="https://x.us-east-1.amazonaws.com")
+    )
 
     def client(self, _: str) -> Any:
         return self
