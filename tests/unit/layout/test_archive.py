@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
+from random import Random
 
 import pytest
 
@@ -83,6 +84,33 @@ def test_a_read_goes_through_to_the_archive_where_the_table_was_pruned(
             assert (
                 list(live.page(STREAM, start=start, limit=limit, direction=direction).events) == ahead[:limit]
             )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("requests", range(4))
+def test_what_is_pruned_while_a_stream_is_read_is_read_from_the_archive(
+    tables: MemoryTables, layout: AnyStreamLayout, direction: Direction, requests: int
+) -> None:
+    """Only the page itself tells that it has been pruned in part since its stream's head was read."""
+    archive = replace(over(tables), table="archive", layout=layout, archive=None)
+    other = replace(archive, table="live", archive=archive)
+    luck = Random(1)
+    for _ in range(90):
+        other.append(STREAM, [Event(type="E", data=luck.randbytes(300))])
+    before = list(other.read(STREAM, direction=direction))
+    assert len(before) == 90
+    for pruned in range(2, 90, 4):
+        left = iter([False] * requests + [True])
+
+        def meanwhile(op: Op, pruned: int = pruned, left: Iterator[bool] = left) -> Reply:
+            if next(left, False):
+                other.archive_and_prune(STREAM, pruned)
+            return tables.execute(op)
+
+        driver = replace(other.driver, execute=meanwhile)
+        reading = replace(other, driver=driver, archive=replace(archive, driver=driver))
+        assert list(reading.read(STREAM, direction=direction)) == before
 
 
 def test_pages_join_across_the_boundary(live: Streams) -> None:
