@@ -134,6 +134,14 @@ def total() -> Projection[int]:
     return projection(tags=["a:1"], on={"Added": add}, initial=0)
 
 
+def test_a_decision_on_events_whose_ids_are_taken_says_so(at: Store) -> None:
+    taken = replace(event("Added", "a:1", data="1"), id="3f0c8a52-7a3c-4b39-9d4a-1f1d7c0f4a51")
+    at.store.append([taken])
+    with pytest.raises(InvalidInput, match=f"the id {taken.id} exists with other contents"):
+        Decisions(store=at.store).decide({"total": total()}, lambda _: [replace(taken, data="2")])
+    assert at.there() == ["Added 1"]
+
+
 def drawn(numbers: Iterator[int], *tags: str) -> Callable[[Mapping[str, Any]], Sequence[TaggedEvent]]:
     """A decision that is another one each time it is made, and more events the larger its model is."""
 
