@@ -75,6 +75,13 @@ def test_a_mark_is_raised_and_never_lowered() -> None:
         assert read(feeds, ["A-1", "B-1"]) == {"A-1": expected, "B-1": 3}
 
 
+@pytest.mark.parametrize("given", [(9, 5), (5, 9)])
+def test_of_two_marks_of_a_stream_the_higher_is_written(given: tuple[int, int]) -> None:
+    feeds = Feeds()
+    write(feeds, [("A-1", following) for following in given])
+    assert read(feeds, ["A-1"]) == {"A-1": 9}
+
+
 def test_no_streams_ask_for_nothing() -> None:
     feeds = Feeds()
     write(feeds, [])
