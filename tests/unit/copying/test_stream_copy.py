@@ -408,6 +408,23 @@ def test_a_dry_run_finds_what_differs_as_the_run_does(copier: StreamCopier, more
     assert (planned.ending, planned.why) == (copier.copy("Cart-1").ending, copier.copy("Cart-1").why)
 
 
+@pytest.mark.parametrize("there", [0, 5])
+@pytest.mark.parametrize("pruned", [0, 3, 4])
+def test_a_dry_run_counts_what_would_be_copied(copier: StreamCopier, there: int, pruned: int) -> None:
+    if there:
+        append(original(copier), "Cart-1", there)
+        copier.copy("Cart-1")
+    append(original(copier), "Cart-1", 8 - there)
+    original(copier).prune("Cart-1", pruned)
+
+    planned = copier.planned("Cart-1")
+
+    assert (planned.ending, planned.copied) == ("copied", 8 - (there or pruned))
+    copier.copy("Cart-1")
+    assert len(list(copier.target.read("Cart-1"))) == there + planned.copied
+    assert copier.planned("Cart-1").copied == 0
+
+
 def test_a_dry_run_tells_of_unfolds_that_the_copy_lacks(copier: StreamCopier) -> None:
     append(original(copier), "Cart-1", 1)
     copier.copy("Cart-1")
