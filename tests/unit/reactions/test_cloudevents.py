@@ -400,6 +400,7 @@ def test_a_mapping_says_what_is_shown_of_an_event_and_which_are_sent(monkeypatch
     [
         ({"type": ""}, "type"),
         ({"time": "yesterday"}, "time"),
+        ({"time": "2026-11-22T10:00:00Z or so"}, "time"),
         ({"extensions": {"Tenant": "a"}}, "extensions.Tenant"),
         ({"extensions": {"source": "a"}}, "extensions.source"),
         ({"extensions": {"price": 1.5}}, "extensions.price"),
