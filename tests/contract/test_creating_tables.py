@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 from epochal import Event, TaggedEvent, aggregate_id, open_aggregates, open_streams, open_tagged_events
 from epochal.cli.main import epochal
 from epochal.dynamo.stores import Place
+from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import Endpoint
 from epochal.model.aggregates import AggregateEvent
 from epochal.plan.tables import TableSpec
@@ -45,6 +47,15 @@ def test_each_kind_has_the_keys_the_stream_the_indexes_and_the_expiry_of_a_stack
     assert table["DeletionProtectionEnabled"]
     again = run(ddbl, f"--{spec.kind}-table", name, "tables", "create")
     assert (again.exit_code, again.output) == (0, f"{name}  is there already\n")
+
+
+def test_what_whoever_created_a_table_did_not_get_to_is_done_by_the_next_run(ddbl: Endpoint) -> None:
+    spec, client = SPECS["streams"], ddbl.client("dynamodb")
+    assert spec.ttl is not None
+    create_table(client, "half-made", replace(spec, ttl=None))
+    assert run(ddbl, "--streams-table", "half-made", "tables", "create").exit_code == 0
+    expiry = client.describe_time_to_live(TableName="half-made")["TimeToLiveDescription"]
+    assert expiry["AttributeName"] == spec.ttl
 
 
 def test_a_program_can_use_what_was_made(ddbl: Endpoint) -> None:

@@ -13,7 +13,7 @@ from epochal.cli import output
 from epochal.cli.target import TABLES, Choice
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.tables import Provisioned, create_table, differs
+from epochal.dynamo.tables import Provisioned, complete, create_table, differs
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.plan.tables import TableSpec
 from epochal.store.table_kinds import SPECS
@@ -85,5 +85,7 @@ def _made(
             raise InvalidInput(
                 f"{name}", f"is there already, with other {what} than a table of {spec.kind}"
             ) from error
+        with translated("UpdateTimeToLive"):
+            complete(client, there, spec, recover=recover)
         return "is there already"
     return "created"

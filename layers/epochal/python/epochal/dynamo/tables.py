@@ -57,13 +57,20 @@ def create_table(
     if spec.stream or regions:
         view = "NEW_IMAGE" if spec.stream else "KEYS_ONLY"
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": view}
-    made = client.create_table(**request)["TableDescription"]
-    if made["TableStatus"] != "ACTIVE":  # a stand-in's is at once
+    complete(client, client.create_table(**request)["TableDescription"], spec, recover=recover)
+
+
+def complete(client: DynamoDBClient, described: Any, spec: TableSpec, *, recover: bool = False) -> None:
+    """Wait until a table can be used, and turn on what is not made with it: its creator may have got no further."""
+    name = described["TableName"]
+    if described["TableStatus"] != "ACTIVE":  # a stand-in's is at once
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     if spec.ttl is not None:
-        client.update_time_to_live(
-            TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": spec.ttl}
-        )
+        expiry = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
+        if expiry.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING"):
+            client.update_time_to_live(
+                TableName=name, TimeToLiveSpecification={"Enabled": True, "AttributeName": spec.ttl}
+            )
     if recover:
         client.update_continuous_backups(
             TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}

@@ -28,15 +28,20 @@ WORD: Final = 1
 BLANK: Final = 2
 
 _PERSONAL: Final = """
-    account actor address adr agent assignee author avatar bearer bic billing birth birthday birthdate born
-    buyer by caller card cashier cell client clerk colleague contact courier creator creditor customer debtor
-    dob doctor driver editor email employee fax firstname forename friend fullname gender guest handle holder
-    iban initials ip lastname login mail member mobile name nick nickname nurse operator owner parent passenger
-    passport patient payee payer person phone pilot plate player postal postcode processor recipient reporter
-    reviewer salutation sender seller signature signed sold ssn staff street student subject supervisor surname
-    tax teacher tel telephone tenant traveler traveller user userid username vat vendor visitor worker zip
-    zipcode anschrift adresse bearbeiter benutzer fahrer kunde kundin kunden nachname strasse straße telefon
-    vorname apellido calle cliente correo nombre nom prenom prénom rue cognome indirizzo nome
+    account actor address adr agent applicant approver assigned assignee attendee attendees author avatar
+    bearer beneficiary bic billing birth birthday birthdate born buyer by caller candidate card cashier
+    cell child claimant client clerk coach colleague contact counsel courier creator creditor customer
+    debtor defendant director dob doctor driver editor email employee employer executive father fax
+    firstname forename friend fullname gender guardian guest guests handle holder husband iban initials
+    inspector ip judge lastname lawyer login mail manager member members mentor mobile mother name names
+    nick nickname nurse officer operator owner parent participant participants partner passenger
+    passengers passport patient payee payer person phone pilot plaintiff plate player postal postcode
+    processor recipient referrer reporter representative requester requestor resident reviewer salutation
+    secretary sender seller signature signed sold spouse ssn staff street student subject submitter
+    subscriber supervisor surname tax teacher technician tel telephone tenant traveler traveller user
+    userid username vat vendor visitor wife witness witnesses worker zip zipcode anschrift adresse
+    bearbeiter benutzer fahrer kunde kundin kunden nachname strasse straße telefon vorname apellido calle
+    cliente correo nombre nom prenom prénom rue cognome indirizzo nome
 """
 PERSONAL: Final = frozenset(_PERSONAL.split())
 """Words of which one in a member's name, or in that of what holds it, makes its values blank."""
