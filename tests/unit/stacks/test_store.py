@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -72,6 +73,28 @@ def test_secondary_indexes_project_keys_or_everything() -> None:
     assert found["all"]["Projection"] == {"ProjectionType": "ALL"}
     assert [key["AttributeName"] for key in found["all"]["KeySchema"]] == ["aid", "nr"]
     assert found["keys"]["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+
+
+def test_a_table_that_is_taken_over_is_known_by_its_own_arn_whichever_was_given() -> None:
+    """What is granted on a stream's ARN is granted on no table."""
+    stack, arn = Stack(), STREAM.partition("/stream/")[0]
+    read = keyed_table(stack, "Tips", spec=TIPS, stage=STAGES["dev"], key=None, existing=STREAM)
+    bare = keyed_table(stack, "Models", spec=READ_MODELS, stage=STAGES["dev"], key=None, existing=arn)
+    assert [(each.table_name, each.table_arn) for each in (read, bare)] == [("kept", arn)] * 2
+    assert (read.table_stream_arn, bare.table_stream_arn) == (STREAM, None)
+
+
+@pytest.mark.parametrize("days", [0, 1, 35])
+def test_a_table_can_be_restored_for_as_many_days_as_its_stage_says_or_not_at_all(days: int) -> None:
+    stack = Stack()
+    keyed_table(stack, "Tips", spec=TIPS, stage=replace(STAGES["dev"], recovery_days=days), key=None)
+    (table,) = Template.from_stack(stack).find_resources(TABLE).values()
+    (replica,) = table["Properties"]["Replicas"]
+    recovery = replica["PointInTimeRecoverySpecification"]
+    assert (recovery["PointInTimeRecoveryEnabled"], recovery.get("RecoveryPeriodInDays", 0)) == (
+        days > 0,
+        days,
+    )
 
 
 @pytest.mark.parametrize("stage", ["dev", "staging", "prod"])
