@@ -305,6 +305,8 @@ def test_metadata_that_are_no_object_are_not_lost_and_a_tagged_events_user_is_an
     assert base64.b64decode(shown(of_order(meta=b"\xff"))["metadatabase64"]) == b"\xff"
     assert shown(of_order(id="e-1", tags=("a:1",), user="ada"))["user"] == "ada"
     assert not {"user", "metadata"} & shown(of_order()).keys()
+    both = shown(of_order(id="e-1", tags=("a:1",), user="ada", meta=b'{"user":"eve"}'))
+    assert (both["user"], both["metadata"]) == ("ada", '{"user":"eve"}')
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -121,12 +121,13 @@ def cloud_event(event: FeedEvent, codec: EventCodec[Any] | None = None) -> Cloud
             return None
         data = content_of(codec.encode(today).data)
     data, version = _versioned(data)
+    place = _place(event)
     return CloudEvent(
         type=event.type,
         data=data,
         subject=event.stream,
         time=event.timestamp if _TIME.fullmatch(event.timestamp) else "",
-        extensions=_place(event) | told | version | _metadata(content_of(event.meta)),
+        extensions=place | told | version | _metadata(content_of(event.meta), place),
     )
 
 
@@ -197,8 +198,8 @@ def _versioned(data: bytes) -> tuple[bytes, dict[str, Extension]]:
     return json.dumps_again(value), {"dataversion": f"{version}"}
 
 
-def _metadata(meta: bytes) -> dict[str, Extension]:
-    """Metadata as extensions, and what cannot be one, together, as text."""
+def _metadata(meta: bytes, place: Collection[str]) -> dict[str, Extension]:
+    """Metadata as extensions, and what cannot be one or is called like one of `place`, together, as text."""
     if not meta:
         return {}
     try:
@@ -207,7 +208,7 @@ def _metadata(meta: bytes) -> dict[str, Extension]:
         return {f"{_LEFT}base64": base64.b64encode(meta).decode()}
     if not isinstance(told, dict):
         return {_LEFT: json.dumps_again(told).decode()}
-    taken = {*_SET, *_DATA, *_OURS, _LEFT}
+    taken = {*_SET, *_DATA, *_OURS, *place, _LEFT}
     found = {name: each for name, each in told.items() if name not in taken and _is_extension(name, each)}
     left = {name: each for name, each in told.items() if name not in found}
     return {**found, **({_LEFT: json.dumps_again(left).decode()} if left else {})}
