@@ -86,6 +86,6 @@ def _made(
                 f"{name}", f"is there already, with other {what} than a table of {spec.kind}"
             ) from error
         with translated("UpdateTimeToLive"):
-            complete(client, there, spec, recover=recover)
+            complete(client, name, there, spec, recover=recover)
         return "is there already"
     return "created"

@@ -57,12 +57,13 @@ def create_table(
     if spec.stream or regions:
         view = "NEW_IMAGE" if spec.stream else "KEYS_ONLY"
         request["StreamSpecification"] = {"StreamEnabled": True, "StreamViewType": view}
-    complete(client, client.create_table(**request)["TableDescription"], spec, recover=recover)
+    complete(client, name, client.create_table(**request)["TableDescription"], spec, recover=recover)
 
 
-def complete(client: DynamoDBClient, described: Any, spec: TableSpec, *, recover: bool = False) -> None:
+def complete(
+    client: DynamoDBClient, name: str, described: Any, spec: TableSpec, *, recover: bool = False
+) -> None:
     """Wait until a table can be used, and turn on what is not made with it: its creator may have got no further."""
-    name = described["TableName"]
     if described["TableStatus"] != "ACTIVE":  # a stand-in's is at once
         client.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 60})
     if spec.ttl is not None:
