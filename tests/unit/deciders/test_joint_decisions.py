@@ -206,8 +206,8 @@ def test_a_stream_that_is_read_and_has_moved_alone_is_read_on_from_its_full_page
     assert queried.count(A) == 1
 
 
-def test_a_decision_that_stores_nothing_is_told_of_one_moment_only(store: Store) -> None:
-    """Between the read of one stream and that of the other, all that was in one has gone to the other."""
+def all_moves_between_the_reads(store: Store) -> None:
+    """Between the read of one stream and that of the other, all that was in one goes to the other."""
     filled(store, A, 5)
     moved = iter([True])
 
@@ -216,6 +216,10 @@ def test_a_decision_that_stores_nothing_is_told_of_one_moment_only(store: Store)
             transact_all(both(store.elsewhere()), move(5))
 
     store.before = before
+
+
+def test_a_decision_that_stores_nothing_is_told_of_one_moment_only(store: Store) -> None:
+    all_moves_between_the_reads(store)
     seen: list[int] = []
 
     def audit(one: Tally, other: Tally) -> Both:
@@ -245,15 +249,7 @@ def test_an_error_of_the_domain_is_one_of_states_that_were_at_one_moment(store: 
 
 @pytest.mark.parametrize("where", ["decide", "evolve"])
 def test_what_fails_on_a_state_that_never_was_is_decided_again(store: Store, where: str) -> None:
-    """Between the read of one stream and that of the other, all that was in one has gone to the other."""
-    filled(store, A, 5)
-    moved = iter([True])
-
-    def before(op: Op) -> None:
-        if isinstance(op, Query) and op.partition[1]["S"] == B and next(moved, False):
-            transact_all(both(store.elsewhere()), move(5))
-
-    store.before = before
+    all_moves_between_the_reads(store)
     seen: list[int] = []
 
     def sound(one: Tally, other: Tally) -> Both:
