@@ -1,4 +1,5 @@
-"""What tests took, from the JUnit file of a run: seconds by kind against their budgets, and the dearest files.
+"""What tests took, from the JUnit file of a run: seconds by kind against their budgets, the dearest files, and what
+failed: said last, since the end of a long output is what is kept of it.
 
     python -m tests.budgets build/tests.xml
 
@@ -20,6 +21,9 @@ from tests.support.kinds import KINDS, TESTS, Kind, kind_of
 
 SHOWN: Final = 15
 """Files that are shown."""
+
+REASON: Final = 1000
+"""Characters of an error that are shown."""
 
 
 def seconds_by_file(report: Path) -> Counter[Path]:
@@ -49,6 +53,15 @@ def told(taken: Mapping[Path, float]) -> Iterator[str]:
         yield f"{seconds:>8.1f}  {path.relative_to(TESTS.parent)}"
 
 
+def failures(report: Path) -> Iterator[str]:
+    """The tests of a report that failed, each with the first lines of its error."""
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314  the file is pytest's own
+        for failure in (*case.iterfind("failure"), *case.iterfind("error")):
+            reason = failure.attrib.get("message", "")[:REASON].replace("\n", "\n    ")
+            file = _file(case.attrib["classname"]).relative_to(TESTS.parent)
+            yield f"FAILED {file}::{case.attrib['name']}\n    {reason}"
+
+
 def _of_kind(taken: Mapping[Path, float], name: str) -> float:
     return sum(seconds for path, seconds in taken.items() if kind_of(path).name == name)
 
@@ -60,8 +73,9 @@ def _in_folder(taken: Mapping[Path, float], kind: Kind, folder: str) -> float:
 
 def main(arguments: Sequence[str]) -> None:
     """Tell of a run, and write it beside the report."""
-    text = "\n".join(told(seconds_by_file(Path(arguments[0])))) + "\n"
-    Path(arguments[0]).with_name("budgets.txt").write_text(text)
+    report = Path(arguments[0])
+    text = "\n".join((*told(seconds_by_file(report)), *failures(report))) + "\n"
+    report.with_name("budgets.txt").write_text(text)
     sys.stdout.write(f"\n{text}")
 
 

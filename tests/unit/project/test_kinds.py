@@ -15,7 +15,7 @@ from tests.support.sharing import group_of, turn
 CASES = """<testsuites><testsuite>
 <testcase classname="tests.unit.http.test_append" name="test_a" time="100.5"/>
 <testcase classname="tests.unit.http.test_append" name="test_b[1.5]" time="1.0"/>
-<testcase classname="tests.contract.test_reads" name="test_c" time="{seconds}"/>
+<testcase classname="tests.contract.test_reads" name="test_c" time="{seconds}">{result}</testcase>
 </testsuite></testsuites>"""
 
 
@@ -97,7 +97,15 @@ def test_a_kind_over_its_budget_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert "OVER ITS BUDGET, 2.0 times" in capsys.readouterr().out
 
 
-def tell(folder: Path, *, seconds: float) -> None:
+def test_what_failed_is_said_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tell(tmp_path, seconds=2, result='<failure message="assert 1 == 2">trace</failure>')
+
+    *_, failed, reason = capsys.readouterr().out.splitlines()
+    assert failed.startswith("FAILED tests/")
+    assert reason.strip() == "assert 1 == 2"
+
+
+def tell(folder: Path, *, seconds: float, result: str = "") -> None:
     report = folder / "tests.xml"
-    report.write_text(CASES.format(seconds=seconds))
+    report.write_text(CASES.format(seconds=seconds, result=result))
     budgets.main([str(report)])
