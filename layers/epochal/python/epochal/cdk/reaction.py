@@ -46,7 +46,7 @@ from epochal.layout.tables import READ_MODELS
 
 TIMEOUT: Final = Duration.minutes(1)
 """A long catch-up is many runs, so that longer ones gain nothing. What a wake-up costs that fails, the next attempt's
-delay, is six times this (below): minutes, not half an hour (decision 92)."""
+delay, is six times this (below): minutes, not half an hour."""
 
 BATCH_SIZE: Final = 10
 """Wake-ups of one invocation, which divides its time among their partitions. The most that a FIFO queue gives."""

@@ -11,7 +11,7 @@
                 no data is kept, whatever the stage says, and no table has a replica: it is one region
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
                 functions log the words of handlers' errors, and names of streams: nobody but the developer reads it
-                no WatchStack: metric-math alarms are not emulated (decision 23)
+                no WatchStack: metric-math alarms are not emulated
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ OUTPUT_END_LINES = 40
 SETTINGS = {
     "CDK_DISABLE_CLI_TELEMETRY": "1",
     "CDK_DISABLE_VERSION_CHECK": "1",
-    "CDK_VALIDATION": "false",  # decision 298
+    "CDK_VALIDATION": "false",  # ten seconds of CPU; this AWS shows what is wrong with a template at once
     "EPOCHAL_TARGET": "embedded",  # for constructs, which read no context
     "JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION": "20",
     "NODE_NO_WARNINGS": "1",  # of Node releases near their end; they work

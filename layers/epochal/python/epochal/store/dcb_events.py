@@ -58,7 +58,8 @@ class DcbEvents(TaggedStore):
     Attributes, besides those of any store of them:
         site: the tables, how keys are made, and whether type heads are on.
         consistent: whether single events, and listings by tag, are read strongly consistent; else they cost half, and
-            may miss what was written a moment ago. Queries, and positions, always are (decision 72).
+            may miss what was written a moment ago. Queries, and positions, always are: entries that
+            lag behind fresh heads look like corruption.
         reads_at_once: requests that a listing by tag, or one of all events over several partitions, has under way.
     """
 

@@ -1,7 +1,7 @@
 """The auditor: on a schedule it compares a bit of every table of heads with the index, and mends the index.
 
 Each invocation scans on from where the last one stopped, at a price that does not grow with the store
-(decision 103). What it finds missing is indexed by then: the alarm asks why nobody had told. It also asks whether the
+(decision 100). What it finds missing is indexed by then: the alarm asks why nobody had told. It also asks whether the
 mappings are enabled that bring streams to the indexer and the notifier: one that is not has no metrics to alarm on.
 """
 

@@ -2,7 +2,7 @@
 5.10).
 
 One function, because its code is one; an event source mapping for each layout, because each stream has records of its
-own to wait for and to give up on (decision 61). A mapping decides what a failure costs. The rules of all of them,
+own to wait for and to give up on. A mapping decides what a failure costs. The rules of all of them,
 with the numbers below:
 
     only heads wake the function        what else changes is filtered out before it is paid for (`heads.py`)

@@ -18,7 +18,7 @@ WHERE: Condition = equals("i", number(TIP))
 
 MOVED: Condition = Not(equals("a", number(0)))
 """What a Tip meets that an append wrote: writes of unfolds, prunes and tombstones set `a` to 0. A Tip without a number
-there was written by nobody who keeps the format, and counts (decision 119).
+there was written by nobody who keeps the format, and counts: what a filter drops is gone without a trace.
 """
 
 
