@@ -68,6 +68,12 @@ def test_a_page_is_read_in_its_time(page: Path) -> None:
     assert minutes <= (4 if about == "README" else LOOKED_UP.get(about, MINUTES))
 
 
+def test_the_changelog_says_what_an_unreleased_version_has_and_not_how_it_came_about() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    unreleased = re.search(r"^## [\d.]+ \(unreleased\)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert unreleased is None or sum(map(words, sentences(unreleased[1]))) <= MINUTES / 2 * A_MINUTE
+
+
 def test_the_index_for_machines_tells_of_each_page_what_it_says_first() -> None:
     told = re.findall(r"^- \[(.+?)\]\(.+?\): (.+)$", machine_index.index(), re.MULTILINE)
     assert [name for name, _ in told] == [name for _, pages in machine_index.sections() for name, _ in pages]
