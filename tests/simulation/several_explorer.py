@@ -24,7 +24,6 @@ from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
 from epochal.layout.pages.several import append_all
-from epochal.layout.pages.several_once import append_all_once
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written
 from epochal.model.times import Ticks, format_ticks
@@ -154,7 +153,7 @@ def _append(move: Move, expected: tuple[ExpectedVersion, ...]) -> Steps[Results[
         return ((yield from append(TABLE, *appends[0])),)
     if move.key:
         record = KeyRecord.of_all(move.streams, move.key, 0)
-        return (yield from append_all_once(TABLE, appends, record))
+        return (yield from append_all(TABLE, appends, record))
     return (yield from append_all(TABLE, appends))
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from epochal.errors import Contended
-from epochal.layout.pages import several, writes
+from epochal.layout.pages import commit, writes
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.plan.conditions import Absent, AnyOf, Present
-from epochal.plan.ops import Execute, Steps
+from epochal.plan.ops import Check, Execute, Steps
 from epochal.store.cache import Cache
 from epochal.store.joint_decisions import transact_all
 from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale
@@ -174,21 +174,19 @@ def what_was_read_apart_is_told_as_it_is(patch: Patch) -> None:
 
 @mutant("which never was|which nobody who saw both")
 def a_full_page_is_no_fence(patch: Patch) -> None:
-    kept = several.fence
+    kept = commit.fence
     patch.setattr(writes, "is_full", lambda *_, **__: True)
 
-    def open_only(table: str, read: Any) -> Steps[Any]:
-        found = yield from kept(table, read)
-        if hasattr(found, "check"):
-            return replace(found, check=replace(found.check, condition=ALWAYS))
-        return found
+    def open_only(*about: Any) -> Steps[Any]:
+        found = yield from kept(*about)
+        return replace(found, condition=ALWAYS) if isinstance(found, Check) else found
 
-    patch.setattr(several, "fence", open_only)
+    patch.setattr(commit, "fence", open_only)
 
 
 @mutant("are gone, and")
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(several, "_tells", lambda *_: False)
+    patch.setattr(commit, "_tells", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

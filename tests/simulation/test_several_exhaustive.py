@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import attempt, batch, several, several_once, shares
+from epochal.layout.pages import attempt, batch, commit, several
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.find import Earlier
-from epochal.layout.pages.items import read_page
-from epochal.layout.streams import Rejected
-from epochal.plan.ops import Refusal, Steps
+from epochal.layout.pages.several import SeveralKey
+from epochal.plan.ops import Steps
 from tests.simulation import several_explorer
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
@@ -152,23 +151,23 @@ def streams_are_written_one_after_the_other(patch: Patch) -> None:
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(several, "_tells", lambda *_: False)
+    patch.setattr(commit, "_tells", lambda *_: False)
 
 
 def whatever_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
-    patch.setattr(several, "_tells", lambda _, page: page is not None)
+    patch.setattr(commit, "_tells", lambda *about: about[-1] is not None)
 
 
 def pruned_events_count_as_never_written(patch: Patch) -> None:
-    patch.setattr(several, "absent_from", lambda *_: Earlier.ABSENT)
+    patch.setattr(commit, "absent_from", lambda *_: Earlier.ABSENT)
 
 
 def what_pages_tell_is_not_asked_for(patch: Patch) -> None:
-    patch.setattr(several, "_tells", lambda *_: None)
+    patch.setattr(commit, "_tells", lambda *_: None)
 
 
 def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
-    patch.setattr(shares, "accepts", lambda *_: True)
+    patch.setattr(several, "accepts", lambda *_: True)
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -184,38 +183,32 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
 
 
 def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
-
-    def rejected(_table: str, ready: Sequence[Any], refusal: Refusal) -> Steps[Any]:
-        yield from ()
-        heads = (None if item is None else read_page(item) for item in refusal.items[: len(ready)])
-        return [Rejected(head=head) for head in heads]
-
-    patch.setattr(several, "moved", rejected)
+    patch.setattr(several, "accepts", lambda *_: False)
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = several_once.made_record
+    kept = several.made_record
 
     def free(*given: Any) -> Any:
         return replace(kept(*given), condition=None)
 
-    patch.setattr(several_once, "made_record", free)
+    patch.setattr(several, "made_record", free)
 
 
 def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several_once, "recall", unasked)
+    patch.setattr(several, "recall", unasked)
 
 
 def a_repeat_is_told_of_what_it_would_have_written(patch: Patch) -> None:
-    kept = several_once._already  # noqa: SLF001  the rule that is left out
+    kept = SeveralKey.told
 
-    def its_own(table: str, batches: Any, found: Any, sent: set[bytes]) -> Steps[Any]:
-        return (yield from kept(table, batches, replace(found, made=max((*sent, found.made))), sent))
+    def its_own(key: SeveralKey, table: str, found: Any) -> Steps[Any]:
+        return (yield from kept(key, table, replace(found, made=max((*key.sent, found.made)))))
 
-    patch.setattr(several_once, "_already", its_own)
+    patch.setattr(SeveralKey, "told", its_own)
 
 
 @pytest.mark.parametrize(

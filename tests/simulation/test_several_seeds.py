@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.pages import several
+from epochal.layout.pages import commit
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.streams import Written
 from epochal.plan.failures import NotApplied
@@ -131,11 +131,11 @@ def an_append_that_is_under_way_is_told_of(patch: Patch) -> None:
     def unasked(_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(several, "settled", unasked)
+    patch.setattr(commit, "settled", unasked)
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(several, "_tells", lambda *_: False)
+    patch.setattr(commit, "_tells", lambda *_: False)
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.layout.fences import Fence
-from epochal.layout.pages import attempt, writes
+from epochal.layout.pages import attempt, commit, writes
 from epochal.layout.pages import batch as page_batch
-from epochal.layout.pages.items import page_key
+from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.tags import append, batch, entries, reading
-from epochal.layout.pages.tags.site import TagStreams, stream_of
+from epochal.layout.pages.tags.site import TagStreams
+from epochal.layout.streams import Known
 from epochal.model.dcb import Position, TaggedEvent
 from epochal.model.tagged_results import TaggedConflict
 from epochal.model.times import Ticks
@@ -224,48 +225,37 @@ def test_nothing_that_can_happen_breaks_a_condition_or_makes_an_append_twice(
 # ------------------------------------------------------------------------------------------------------------- mutants
 
 
-def always(site: TagStreams, tag: str) -> Check:
-    return Check(table=site.table, key=page_key(stream_of(tag), 0), condition=Absent("nothing"))
+def unfenced(patch: Patch, where: Callable[[Known[Page]], bool]) -> None:
+    """Nothing is asked of fences that are known so."""
+    sound = commit.fence
+
+    def fence(table: str, stream: str, known: Known[Page]) -> Steps[Any]:
+        if where(known):
+            return Check(table=table, key=page_key(stream, 0), condition=Absent("nothing"))
+        return (yield from sound(table, stream, known))
+
+    patch.setattr(commit, "fence", fence)
+
+
+def full(known: Known[Page]) -> bool | None:
+    place = None if known is None else writes.place_of(known)
+    return None if place is None else place.full
 
 
 def fences_are_not_checked(patch: Patch) -> None:
-    def unfenced(site: TagStreams, tag: str, _head: Any) -> Steps[Check]:
-        yield from ()
-        return always(site, tag)
-
-    patch.setattr(append, "_fence", unfenced)
+    unfenced(patch, lambda _: True)
 
 
 def a_fence_that_is_full_is_not_checked(patch: Patch) -> None:
-    sound = append._fence
-
-    def unfenced(site: TagStreams, tag: str, head: Any) -> Steps[Any]:
-        found = yield from sound(site, tag, head)
-        place = append._place(head.page)
-        return always(site, tag) if place is not None and place.full else found
-
-    patch.setattr(append, "_fence", unfenced)
+    unfenced(patch, lambda known: full(known) is True)
 
 
 def a_fence_that_is_open_is_not_checked(patch: Patch) -> None:
-    sound = append._fence
-
-    def unfenced(site: TagStreams, tag: str, head: Any) -> Steps[Any]:
-        found = yield from sound(site, tag, head)
-        place = append._place(head.page)
-        return found if place is None or place.full else always(site, tag)
-
-    patch.setattr(append, "_fence", unfenced)
+    unfenced(patch, lambda known: full(known) is False)
 
 
 def a_tag_without_events_is_no_fence(patch: Patch) -> None:
-    sound = append._fence
-
-    def unfenced(site: TagStreams, tag: str, head: Any) -> Steps[Any]:
-        found = yield from sound(site, tag, head)
-        return always(site, tag) if head.page is None else found
-
-    patch.setattr(append, "_fence", unfenced)
+    unfenced(patch, lambda known: known is None)
 
 
 def a_fence_moved_is_followed_without_looking_for_matches(patch: Patch) -> None:
@@ -278,32 +268,32 @@ def a_fence_moved_is_followed_without_looking_for_matches(patch: Patch) -> None:
 
 
 def an_append_that_was_made_is_not_looked_for(patch: Patch) -> None:
-    patch.setattr(append, "_holds", lambda *_: False)
+    patch.setattr(commit, "_tells", lambda *_: False)
 
 
 def whatever_is_in_the_way_is_taken_for_ours(patch: Patch) -> None:
-    patch.setattr(append, "_holds", lambda _site, item, _stamp: item is not None)
+    patch.setattr(commit, "_tells", lambda *about: about[-1] is not None)
 
 
 def what_a_refusal_leaves_out_is_not_asked_for(patch: Patch) -> None:
-    sound = append._was_made
+    sound = commit._was_made
 
-    def as_told(site: TagStreams, plan: Any, reply: Refusal) -> Steps[bool]:
-        return (yield from sound(site, plan, replace(reply, ambiguous=False)))
+    def as_told(wanted: Any, plan: Any, reply: Refusal) -> Steps[bool | None]:
+        return (yield from sound(wanted, plan, replace(reply, ambiguous=False)))
 
-    patch.setattr(append, "_was_made", as_told)
+    patch.setattr(commit, "_was_made", as_told)
 
 
 def tags_are_written_one_by_one(patch: Patch) -> None:
-    patch.setattr(append, "_sent", lambda plan: plan.all[0])
+    patch.setattr(commit, "_sent", lambda plan: plan.all[0])
 
 
 def the_position_of_an_append_is_before_it(patch: Patch) -> None:
-    patch.setattr(append, "_moved", lambda position, *_: position)
+    patch.setattr(append._Append, "_moved", lambda self, *_: self.position)
 
 
 def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
-    patch.setattr(append, "time_of", lambda _: Ticks(1))
+    patch.setattr(commit, "time_of", lambda _: Ticks(1))
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -364,7 +354,7 @@ def a_position_is_of_heads_that_were_read_last(patch: Patch) -> None:
 
 
 def ids_leave_no_record(patch: Patch) -> None:
-    patch.setattr(append, "_records", lambda *_: [])
+    patch.setattr(append._Append, "records", lambda *_: [])
 
 
 def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:

@@ -22,8 +22,8 @@ from epochal import (
 )
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.pages import attempt, writes
+from epochal.layout.pages.commit import unmoved
 from epochal.layout.pages.etags import state_of
-from epochal.layout.pages.fences import confirm
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.streams import Pages
 from epochal.model.outcomes import Capacity
@@ -282,10 +282,10 @@ def test_a_page_without_events_is_not_left_for_what_it_does_not_take(streams: St
 def test_a_token_from_outside_confirms_no_place_where_no_page_ends(streams: Streams) -> None:
     token = filled(streams, A)
     outside = parse_token(token.text())
-    assert streams.driver.run(confirm(streams.table, [(A, token), (B, None)])) == (None, None)
-    assert streams.driver.run(confirm(streams.table, [(A, outside), (B, None)])) == (None, None)
-    (refused, _) = streams.driver.run(confirm(streams.table, [(A, replace(outside, version=99)), (B, None)]))
-    assert refused is not None
+    assert streams.driver.run(unmoved(streams.table, {A: token, B: None})) == {}
+    assert streams.driver.run(unmoved(streams.table, {A: outside, B: None})) == {}
+    refused = streams.driver.run(unmoved(streams.table, {A: replace(outside, version=99), B: None}))
+    assert refused.keys() == {A}
 
 
 def test_unfolds_that_are_kept_move_with_the_stream(streams: Streams) -> None:

@@ -105,13 +105,12 @@ def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planne
     closed = yield from _closed(table, batch, known)
     if isinstance(closed, Blocked):
         return closed
-    kept = b""
-    if batch.unfolds is None and token_of(closed).unfolds:
-        page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
-        if page is None or page.version != known.version:
-            return Blocked(page=page)
-        kept = kept_by_next(page)
-    return begin(table, batch, closed, kept)
+    if batch.unfolds is not None or not token_of(closed).unfolds:
+        return begin(table, batch, closed, b"")
+    page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
+    if page is None or page.version != known.version:
+        return Blocked(page=page)
+    return replace(begin(table, batch, closed, kept_by_next(page)), after=page)
 
 
 def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:

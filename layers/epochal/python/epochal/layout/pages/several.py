@@ -1,55 +1,87 @@
-"""Appends to several streams at once: the writes of all of them are one transaction.
+"""Appends to several named streams at once, and decisions on what was read of others: one commit (`commit`).
 
-    each stream     as in an append to it alone: its last page is extended, or another is begun, once it is closed
-    what was read   and is not written: a fence, which holds as long as nobody has written to that stream
-    all of them     one transaction, all or nothing
+Under an idempotency key a record is written with it, which says what each stream got. So the record is there if and
+only if the append was made: no search is needed, nor is anything undetermined, whatever is pruned since. Where a stream
+is not as expected, the record is asked for before that is told.
 
-    refused         the pages that stood in the way come back
-      ├ one of them holds our stamp                    all was appended: a response was lost
-      ├ a response was lost, and no page can tell      undetermined
-      └ none of these                                  conflicts; or, where each is still as expected, again on these
-
-All is written or nothing, so what one page tells is true of all. Stamps increase along a stream, so a page whose latest
-stamp is below ours has never had ours. A write that nothing stood in the way of is sent again as it is.
+    made      for each stream in the order of names: first index, events (numbers), the etag that was left (16 bytes)
+    events    only of a decision: an append tells how many by its contents
+    etag      0 where there is no stream: a decision has streams that it has only read
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
-from epochal.layout.expectations import version_of
-from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.fences import StreamFence, StreamRead, confirm, fence
-from epochal.layout.pages.find import Earlier, absent_from
-from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import Page
-from epochal.layout.pages.several_once import SeveralKey
-from epochal.layout.pages.shares import (
-    Ready,
-    State,
-    StreamShare,
-    begun,
-    made_ready,
-    moved,
-    page_of,
-    without_extending,
+from epochal.layout.expectations import UNREAD, accepts, told, version_of
+from epochal.layout.key_records import (
+    KeyRecord,
+    Remembered,
+    check_contents,
+    made_record,
+    read_record,
+    recall,
 )
-from epochal.layout.streams import DecidedBefore, Known, Rejected, Results, Unknown, Written
-from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
-from epochal.plan.batches import settled
-from epochal.plan.ops import Done, Overflow, Refusal, Steps, Together, Transact, TransactGet, TransactionWrite
+from epochal.layout.pages.batch import Packed
+from epochal.layout.pages.commit import (
+    Commit,
+    Heads,
+    Made,
+    Writes,
+    commit,
+    is_as_known,
+    page_of,
+    unmoved,
+)
+from epochal.layout.pages.etags import state_of
+from epochal.layout.pages.items import Page, page_key
+from epochal.layout.pages.reading import query
+from epochal.layout.pages.values import ByteReader, Writer
+from epochal.layout.pages.writes import Planned
+from epochal.layout.streams import DecidedBefore, Known, Rejected, Results, Unknown, Written, decision_id
+from epochal.model.times import Ticks, unix_seconds
+from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, Token
+from epochal.plan.batches import side_by_side
+from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
+
+_ETAG_BYTES: Final = 16
+_NO_ETAG: Final = "00" * _ETAG_BYTES
+"""Where there is no stream; no page has it, since its time is above 0."""
+
+StreamRead = tuple[str, Known[Page]]
+"""A stream, and what is known of its last page."""
+
+_End: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
+"""The streams that are not as expected; or what an earlier call has left."""
 
 
-def append_all(table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]) -> Steps[Results[Page]]:
+def append_all(
+    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], record: KeyRecord | None = None
+) -> Steps[Results[Page]]:
     """Append to every stream, or to none. The batches are of one append: their stamps differ by time alone.
+
+    Args:
+        record: of the key that the batches are known by.
 
     Raises:
         TooLarge: the events of a stream do not fit an item, or all of them a transaction.
-        InvalidInput: a stream is full.
+        InvalidInput: a stream is full; the key was used for other contents.
     """
-    states = yield from begun(table, appends)
-    results = yield from _append(table, states)
-    return () if isinstance(results, DecidedBefore) else results
+    key = None if record is None else SeveralKey.of_append([batch for batch, _ in appends], record)
+    several = _Several.of(table, appends, key=key)
+    known = {stream: told(expected) for stream, expected in several.expected.items()}
+    unread = [stream for stream, each in known.items() if each is UNREAD]
+    replies = yield from side_by_side(
+        query(table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in unread
+    )
+    read = {
+        stream: page_of(reply.items[0], table) if reply.items else None
+        for stream, reply in zip(unread, replies, strict=True)
+    }
+    given = {stream: each for stream, each in known.items() if each is not UNREAD}
+    return several.results((yield from commit(several.commit, given, read)))
 
 
 def append_all_on(
@@ -64,89 +96,199 @@ def append_all_on(
     a stream that was only read is in nobody's way. Under a key they may be those of an earlier call.
     """
     if not appends:
-        return (yield from confirm(table, reads))
-    states: list[State] = [
-        StreamShare(batch=batch, expected=_exactly(known), known=known) for batch, known in appends
-    ]
-    for read in reads:
-        states.append((yield from fence(table, read)))  # noqa: PERF401  a generator cannot be listed
-    return (yield from _append(table, states, key, reads))
+        moved = yield from unmoved(table, dict(reads))
+        return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
+    several = _Several.of(table, [(batch, _exactly(known)) for batch, known in appends], dict(reads), key)
+    known = {**{batch.stream: each for batch, each in appends}, **several.reads}
+    came = yield from commit(several.commit, known, {})
+    return came if isinstance(came, DecidedBefore) else several.results(came)
 
 
-def _append(
-    table: str, states: Sequence[State], key: SeveralKey | None = None, reads: Sequence[StreamRead] = ()
-) -> Steps[Results[Page] | DecidedBefore]:
-    while not any(isinstance(state, Rejected) for state in states):
-        states = yield from made_ready(table, states)
-        ready = [state for state in states if isinstance(state, Ready | StreamFence)]
-        if len(ready) < len(states):
-            break
-        note = () if key is None else (key.note(table, ready, reads),)
-        reply: Done | Overflow | Refusal = yield Transact(writes=(*map(_write_of, ready), *note))
-        match reply:
-            case Done():
-                return tuple(map(_written, ready))
-            case Overflow():
-                states = without_extending(ready)
-            case Refusal() if key is not None:
-                # What the record says is all there is to know: it is there if and only if the append is.
-                before = yield from key.told(table, reply.items[-1])
-                if before is not None:
-                    return before
-                states = yield from moved(table, ready, reply)
-            case Refusal():
-                made = yield from _was_made(table, ready, reply)
-                if made:
-                    return tuple(map(_written, ready))
-                if made is None:
-                    return tuple(map(_unknown, ready))
-                states = yield from moved(table, ready, reply)
-    before = None if key is None else (yield from key.before(table))
-    return before or tuple(state if isinstance(state, Rejected) else None for state in states)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveralKey:
+    """The key of an append to several streams, or of a decision on them.
+
+    Attributes:
+        streams: in the order of names.
+        append_id: what is appended; of a decision, whose it is: what it decides may be anything.
+        counts: events of each stream, of an append.
+        sent: what records have said that were written under it by this call.
+    """
+
+    streams: tuple[str, ...]
+    record: KeyRecord
+    append_id: bytes
+    counts: Mapping[str, int] | None = None
+    sent: set[bytes] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, streams: Sequence[str], key: str, now: Ticks) -> SeveralKey:
+        """That of a caller's `key` for a decision."""
+        record = KeyRecord.of_all(streams, key, unix_seconds(now))
+        append_id = decision_id(record.name.encode()[-8:], 0)
+        return cls(streams=tuple(sorted(streams)), record=record, append_id=append_id)
+
+    @classmethod
+    def of_append(cls, batches: Sequence[Packed], record: KeyRecord) -> SeveralKey:
+        """That of batches that are known by a recorded key."""
+        counts = {batch.stream: batch.count for batch in batches}
+        return cls(
+            streams=tuple(sorted(counts)), record=record, append_id=batches[0].append_id, counts=counts
+        )
+
+    def note(self, table: str, left: Mapping[str, Written]) -> Put:
+        """The record that goes out with writes that leave this."""
+        out = Writer()
+        for stream in self.streams:
+            out.number(left[stream].first)
+            if self.counts is None:
+                out.number(left[stream].version - left[stream].first)
+            out.add(bytes.fromhex(left[stream].token.etag or _NO_ETAG))
+        self.sent.add(out.written())
+        return made_record(table, self.record, self.append_id, out.written())
+
+    def before(self, table: str) -> Steps[DecidedBefore | None]:
+        """What the record says, if it is there."""
+        found = yield from recall(table, self.record)
+        return None if found is None else (yield from self.told(table, found))
+
+    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
+        """What the record says. Whoever is told shall find it in every stream, so all are waited for.
+
+        A token is of the page that the append left, whoever has written to it since.
+        """
+        check_contents(found, self.append_id)
+        source, firsts, tokens = ByteReader(found.made), dict[str, int](), dict[str, Token]()
+        for stream in self.streams:
+            firsts[stream] = source.number()
+            count = source.number() if self.counts is None else self.counts[stream]
+            etag = source.take(_ETAG_BYTES).hex()
+            version = firsts[stream] + count
+            tokens[stream] = Token(version=version, etag=None if etag == _NO_ETAG else etag)
+        replayed = self.counts is None or found.made not in self.sent
+        return DecidedBefore(
+            streams={
+                stream: Written(first=firsts[stream], version=token.version, token=token, replayed=replayed)
+                for stream, token in (yield from _waited_for(table, tokens)).items()
+            }
+        )
 
 
-def _write_of(ready: Ready | StreamFence) -> TransactionWrite:
-    return ready.check if isinstance(ready, StreamFence) else ready.planned.write
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Several:
+    """What is appended to streams as they are expected, where others are as they were read."""
 
+    table: str
+    batches: Mapping[str, Packed]
+    expected: Mapping[str, ExpectedVersion]
+    reads: Mapping[str, Known[Page]]
+    key: SeveralKey | None
 
-def _written(ready: Ready | StreamFence) -> Written | None:
-    return None if isinstance(ready, StreamFence) else ready.written
+    @classmethod
+    def of(
+        cls,
+        table: str,
+        appends: Sequence[tuple[Packed, ExpectedVersion]],
+        reads: Mapping[str, Known[Page]] | None = None,
+        key: SeveralKey | None = None,
+    ) -> _Several:
+        """Of appends, no two to one stream."""
+        return cls(
+            table=table,
+            batches={batch.stream: batch for batch, _ in appends},
+            expected={batch.stream: expected for batch, expected in appends},
+            reads=reads or {},
+            key=key,
+        )
 
+    @property
+    def commit(self) -> Commit[_End]:
+        """As a commit."""
+        return Commit(
+            table=self.table,
+            writes=tuple(self.batches),
+            batch=self.batch,
+            fences=tuple(self.reads),
+            matters=self.matters,
+            records=self.records,
+            before=self.before,
+            keyed=self.key is not None,
+        )
 
-def _unknown(ready: Ready | StreamFence) -> Unknown | None:
-    return None if isinstance(ready, StreamFence) else Unknown(first=version_of(ready.share.known))
+    def batch(self, stream: str, _: Writes) -> Packed:
+        """What a stream gets."""
+        return self.batches[stream]
+
+    def matters(self, moved: Heads) -> Steps[_End | None]:
+        """The streams that are not as expected; unless it was by an earlier call."""
+        rejected = {
+            stream: Rejected(head=head) for stream, head in moved.items() if not self._accepts(stream, head)
+        }
+        if rejected and self.key is not None:
+            return (yield from self.key.before(self.table)) or rejected
+        yield from ()
+        return rejected or None
+
+    def records(self, writes: Writes) -> Sequence[Put]:
+        """That of the key."""
+        if self.key is None:
+            return ()
+        read = {stream: _as_read(known) for stream, known in self.reads.items()}
+        return (
+            self.key.note(self.table, read | {stream: _written(each) for stream, each in writes.items()}),
+        )
+
+    def before(self, _: Writes, refusal: Refusal) -> Steps[_End | None]:
+        """What the key's record says, if it stood in the way."""
+        if self.key is None or (item := refusal.items[-1]) is None:
+            return None
+        return (yield from self.key.told(self.table, read_record(item)))
+
+    def results(self, came: Made | _End) -> Results[Page]:
+        """In the order of the appends, then of the reads."""
+        match came:
+            case Made():
+                writes = came.writes.values()
+                results = (_written(each) if came.certain else Unknown(first=each.first) for each in writes)
+                return (*results, *(None for _ in self.reads))
+            case DecidedBefore():
+                return tuple(came.streams[stream] for stream in self.batches)
+            case _:
+                return tuple(came.get(stream) for stream in (*self.batches, *self.reads))
+
+    def _accepts(self, stream: str, head: Page | None) -> bool:
+        if stream in self.reads:
+            return is_as_known(self.reads[stream], head)
+        return accepts(self.expected[stream], head)
 
 
 def _exactly(known: Known[Page]) -> ExpectedVersion:
     return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
 
 
-def _was_made(table: str, ready: Sequence[Ready | StreamFence], refusal: Refusal) -> Steps[bool | None]:
-    """Whether an earlier try of the refused transaction was applied; None where no page can tell.
-
-    A refusal may leave out pages that another transaction was at, and what a fence met tells nothing; pages are asked
-    for where the others do not tell.
-    """
-    came = zip(ready, refusal.items, refusal.failed, strict=True)
-    writes = [(each, item, failed) for each, item, failed in came if isinstance(each, Ready)]
-    tells = {_tells(each, page_of(item, table)) for each, item, failed in writes if failed}
-    others = [each for each, _, failed in writes if not failed]
-    if refusal.ambiguous and tells <= {None} and others:
-        found: Together = yield TransactGet(keys=tuple((table, each.key) for each in others))
-        tells |= {_tells(each, page_of(item, table)) for each, item in zip(others, found.items, strict=True)}
-    if True in tells:
-        # DynamoDB may still be at it: whoever is told that it was made shall find it in every stream.
-        yield from settled((table, each.key) for each, _, _ in writes)
-        return True
-    return None if refusal.ambiguous and tells <= {None} else False
+def _written(planned: Planned) -> Written:
+    token = planned.token
+    return Written(first=planned.first, version=token.version, token=token)
 
 
-def _tells(ready: Ready, page: Page | None) -> bool | None:
-    """Whether the write was made, by the page that it is to: None where events are pruned, or unfolds replaced."""
-    stamp, batch = ready.planned.stamp, ready.share.batch
-    if page is None or page.time < time_of(stamp):
-        return False
-    if page.stamp == stamp or any(frame.stamp == stamp for frame in page.frames):
-        return True
-    kept = batch.count and absent_from(page, version_of(ready.share.known)) is Earlier.ABSENT
-    return False if kept else None
+def _as_read(known: Known[Page]) -> Written:
+    version = version_of(known)
+    token = Token(version=version, etag=None if known is None else known.etag)
+    return Written(first=version, version=version, token=token)
+
+
+def _waited_for(table: str, left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
+    """The tokens that were left, once whoever is told of them finds them there."""
+    places = {
+        stream: state.index
+        for stream, token in left.items()
+        if (state := state_of(token.etag or "")) is not None
+    }
+    keys = tuple((table, page_key(stream, index)) for stream, index in places.items())
+    pages: Together = yield TransactGet(keys=keys)
+    found = dict(left)
+    for stream, item in zip(places, pages.items, strict=True):
+        page = page_of(item, table)
+        if page is not None and page.etag == left[stream].etag:
+            found[stream] = page.token()
+    return found

@@ -95,14 +95,14 @@ class Pages:
     def append_all_once(
         self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str
     ) -> Steps[Results[Page]]:
-        """See `several_once`."""
+        """See `several`."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
-        from epochal.layout.pages import several_once  # noqa: PLC0415  likewise
+        from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
         seconds = unix_seconds(appends[0][0].now)
         record = KeyRecord.of_all((batch.stream for batch, _ in appends), key, seconds)
         batches = yield from self._all_packed(table, appends)
-        return (yield from several_once.append_all_once(table, batches, record))
+        return (yield from several.append_all(table, batches, record))
 
     def append_all_on(
         self,
@@ -112,22 +112,22 @@ class Pages:
         key: str | None = None,
     ) -> Steps[Results[Page] | DecidedBefore]:
         """Likewise."""
-        from epochal.layout.pages import several, several_once  # noqa: PLC0415  likewise
+        from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
         batches = yield from self._all_packed(table, appends)
         once = None
         if key is not None and batches:
             names = [*(batch.stream for batch, _ in batches), *(stream for stream, _ in reads)]
-            once = several_once.SeveralKey.of(names, key, batches[0][0].now)
+            once = several.SeveralKey.of(names, key, batches[0][0].now)
         return (yield from several.append_all_on(table, batches, reads, once))
 
     def decided_all(
         self, table: str, streams: Sequence[str], key: str, now: Ticks
     ) -> Steps[DecidedBefore | None]:
-        """See `several_once`."""
-        from epochal.layout.pages import several_once  # noqa: PLC0415  likewise
+        """See `several`."""
+        from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        return several_once.SeveralKey.of(streams, key, now).before(table)
+        return several.SeveralKey.of(streams, key, now).before(table)
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

@@ -24,18 +24,37 @@ from epochal.model.versions import Token
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Extend, Put, Set, Update
 from epochal.plan.sizes import attribute_size, value_size
-from epochal.plan.values import binary, number, sequence
+from epochal.plan.values import Key, binary, number, sequence
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """A write, and what it leaves: the stamp that it is known by, and the token."""
+    """A write of a stream's last page, and what it leaves.
+
+    Attributes:
+        stamp: that it is known by.
+        after: what it goes on from: the page or token known, or what has closed that page.
+        count: events that it adds.
+    """
 
     write: Put | Update
     stamp: bytes
     token: Token
+    after: Known[Page]
+    count: int
+
+    @property
+    def first(self) -> int:
+        """Index of the first event that it adds."""
+        return self.token.version - self.count
+
+    @property
+    def key(self) -> Key:
+        """Of the page that is written."""
+        write = self.write
+        return {name: (write.item if isinstance(write, Put) else write.key)[name] for name in ("p", "i")}
 
 
 def token_of(known: Page | Token) -> Token:
@@ -114,7 +133,7 @@ def begin(table: str, batch: Packed, known: Page | Token | None, unfolds: bytes)
     before = None if known is None else token_of(known)
     page = replace(page, full=_is_full(index, page.token(), before, _joined(page.frames)))
     put = Put(table=table, item=write_page(page), condition=Absent("i"))
-    return Planned(write=put, stamp=stamp, token=page.token())
+    return Planned(write=put, stamp=stamp, token=page.token(), after=known, count=batch.count)
 
 
 def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
@@ -146,9 +165,8 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
         removes=(*(("w",) if frames else ()), *(("u",) if batch.unfolds is not None and not unfolds else ())),
         condition=unchanged(state, before.version),
     )
-    return Planned(
-        write=update, stamp=stamp, token=replace(token, etag=left.etag(), of=origin(table, batch.stream))
-    )
+    token = replace(token, etag=left.etag(), of=origin(table, batch.stream))
+    return Planned(write=update, stamp=stamp, token=token, after=known, count=batch.count)
 
 
 def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> Planned:
@@ -162,7 +180,7 @@ def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> P
         condition=unchanged(state, known.version),
     )
     token = replace(token_of(known), etag=left.etag(), of=origin(table, batch.stream))
-    return Planned(write=update, stamp=stamp, token=token)
+    return Planned(write=update, stamp=stamp, token=token, after=known, count=0)
 
 
 def left_by(page: Page, version: int, stamp: bytes) -> Token:
