@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from epochal.console.guard import Guard
-from epochal.console.server import server
-from epochal.console.services import Services
+from epochal.console.page import Services
+from epochal.console.server import Guard, server
 from tests.browser.conftest import Look
 from tests.browser.world import Airport
 

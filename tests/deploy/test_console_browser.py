@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from epochal.console.guard import Guard
-from epochal.console.server import server
+from epochal.console.server import Guard, server
 from epochal.local.deploy import LocalDeployment
 from examples.flights.dataset import days, zones
 from examples.flights.happenings import by_day, in_order

@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from epochal.console.app import application
-from epochal.console.guard import Guard
-from epochal.console.services import Services
+from epochal.console.page import Services
+from epochal.console.server import Guard, application
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.invoking import invoker

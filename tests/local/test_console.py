@@ -16,8 +16,7 @@ from flask import Flask
 from werkzeug.serving import BaseWSGIServer
 
 from epochal import Event
-from epochal.console.app import application
-from epochal.console.server import server
+from epochal.console.server import application, server
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.invoking import reactions_of

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import NO_STREAM, AggregateEvent, Event, TaggedEvent, aggregate_id, reaction
-from epochal.console.app import application
+from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.plan.ops import Op, Reply
 from epochal.plan.units import Units

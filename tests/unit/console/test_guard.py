@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from flask.testing import FlaskClient
 
-from epochal.console.app import application
-from epochal.console.guard import Guard, address
+from epochal.console.server import Guard, address, application
 from epochal.deployment import Deployment
 
 BASE = "http://127.0.0.1:7000"

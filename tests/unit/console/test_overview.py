@@ -11,8 +11,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
-from epochal.console.app import application
-from epochal.console.services import KEPT, Services
+from epochal.console.page import KEPT, Services
+from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.dynamo.invoking import reactions_of
 from epochal.errors import Refused

@@ -11,7 +11,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, Query, QueryItem, TaggedEvent, Unfold, reaction
-from epochal.console.show import body
+from epochal.console.page import body
 from epochal.feed.causes import DEEPEST
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed

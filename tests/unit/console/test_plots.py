@@ -10,10 +10,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
-from epochal.console.app import application
-from epochal.console.lags import LOOKS, Lags
-from epochal.console.plots import over_time, plot
-from epochal.console.services import Services
+from epochal.console.page import LOOKS, Lags, Services, over_time, plot
+from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.dynamo.cloudwatch import Metric
 from epochal.reactions.reaction import Delivery

@@ -11,9 +11,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, Unfold, reaction
-from epochal.console import search
-from epochal.console.app import application
-from epochal.console.services import Services
+from epochal.console import streams
+from epochal.console.page import Services
+from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.feed.results import FeedEvent
@@ -51,7 +51,7 @@ def small_pages(opened: Deployment) -> tuple[Deployment, list[Scan]]:
 def test_old_streams_are_found_by_their_beginnings_some_of_the_table_at_each_press(
     feed: MemoryFeed, small_pages: tuple[Deployment, list[Scan]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "REQUESTS", 3)
+    monkeypatch.setattr(streams, "REQUESTS", 3)
     deployment, scans = small_pages
     for number_ in range(10):
         feed.streams.append(f"Cart-{number_}", [Event(type="Noted")])

@@ -11,10 +11,9 @@ import pytest
 from flask.testing import FlaskClient
 
 from epochal import Event, reaction
-from epochal.console import parked
-from epochal.console.app import application, pages
-from epochal.console.guard import Guard
-from epochal.console.services import Services
+from epochal.console import reactions
+from epochal.console.page import Services
+from epochal.console.server import Guard, application, pages
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
@@ -228,15 +227,15 @@ def test_no_other_page_takes_a_write(opened: Deployment) -> None:
 def test_of_two_presses_at_once_the_second_gives_up_no_other_event(
     feed: MemoryFeed, opened: Deployment, failing: Reaction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, found = _client(opened), parked._found  # noqa: SLF001  between it and the write the first press is done
+    client, found = _client(opened), reactions._found  # noqa: SLF001  between it and the write the first press is done
     fields = _fields(client) | {"act": "skip"}
 
-    def first(deployment: Deployment, asked: parked.Asked) -> object:
+    def first(deployment: Deployment, asked: reactions.Asked) -> object:
         seen = found(deployment, asked)
         feed.parking(failing).skip(asked.partition, asked.stream)
         return seen
 
-    monkeypatch.setattr(parked, "_found", first)
+    monkeypatch.setattr(reactions, "_found", first)
     answer = client.post("/parked", data=fields, base_url=ORIGIN, headers={"Origin": ORIGIN})
     assert (answer.status_code, "waits at 1 by now, not at 0" in answer.text) == (400, True)
     assert _parked(feed, failing) == {"Cart-1": 1}

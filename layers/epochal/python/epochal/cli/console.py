@@ -30,9 +30,8 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
     address that is printed, with the key in it, sees what they see.
     """
     try:
-        from epochal.console.guard import Guard, address  # noqa: PLC0415  an extra, that no other command needs
-        from epochal.console.server import server  # noqa: PLC0415
-        from epochal.console.services import Services  # noqa: PLC0415
+        from epochal.console.page import Services  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.console.server import Guard, address, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
     from epochal.dynamo.cloudwatch import measuring  # noqa: PLC0415

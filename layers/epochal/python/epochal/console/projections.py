@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from epochal.codec import json
-from epochal.console.search import read_key, written_key
+from epochal.console.streams import read_key, written_key
 from epochal.deployment import Deployment
 from epochal.layout.registry import layouts_in, partition_of
 from epochal.plan.ops import Scan

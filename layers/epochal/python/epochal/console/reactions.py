@@ -1,19 +1,152 @@
-"""Reactions: how far their groups are behind, and what they have parked."""
+"""Reactions: how far their groups are behind, and what they have parked, which is replayed or discarded from here."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 from epochal.care.activity import arrivals
 from epochal.care.status import GroupStanding, PartitionStanding, groups_of, standings
-from epochal.console.parked import parking_of
-from epochal.console.plots import Plot, clock, plot
-from epochal.console.services import Services
+from epochal.console.page import Plot, Services, clock, plot, whole
 from epochal.deployment import Deployment
-from epochal.errors import BeyondTheEnd
-from epochal.reactions.parking import ParkedStream
+from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
+from epochal.index.groups import GroupState
+from epochal.reactions.group_member import Member
+from epochal.reactions.parking import ParkedStream, Parking
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reactor import Reactor
+
+# Writes: what a reaction has parked is handled after all, or given up; each is asked for twice.
+
+SECONDS: Final = 30.0
+"""A replay here ends after so long; what it has not got to stays parked, and is asked for again."""
+
+ACTS: Final = ("replay", "skip", "discard")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be done: `act` on a stream that `group` has parked, whose first unhandled event is at `index`."""
+
+    act: str
+    group: str
+    partition: int
+    stream: str
+    index: int
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, str]) -> Asked:
+        """Read it; raises `InvalidInput`."""
+        act = arguments.get("act", "")
+        if act not in ACTS:
+            raise InvalidInput("act", f"must be one of {', '.join(ACTS)}")
+        return cls(
+            act=act,
+            group=arguments.get("group", ""),
+            partition=whole(arguments, "partition", -1, 2**31),
+            stream=arguments.get("stream", ""),
+            index=whole(arguments, "index", -1, 2**53),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What came of it: `next` is the first index that is not handled, `cause` what a replay failed at again."""
+
+    next: int
+    unparked: bool
+    cause: str = ""
+
+
+def ask(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """What would be done, by whom, and what it did not get past."""
+    asked = Asked.of(arguments)
+    return {"asked": asked, "cause": _found(deployment, asked).cause, "by": handler_of(services, asked.group)}
+
+
+def settle(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Do it.
+
+    Raises:
+        InvalidInput: the stream is not parked there any more, or nobody can replay it.
+        Refused: the credentials may not.
+    """
+    asked = Asked.of(arguments)
+    _found(deployment, asked)
+    if asked.act == "replay":
+        return {"asked": asked, "settled": _replay(services, deployment, asked)}
+    parking = parking_of(deployment, asked.group)
+    if asked.act == "skip":
+        settled = Settled(next=parking.skip(asked.partition, asked.stream, asked.index), unparked=False)
+    else:
+        done = parking.discard(asked.partition, asked.stream)
+        settled = Settled(next=done.next, unparked=done.unparked)
+    return {"asked": asked, "settled": settled}
+
+
+def parking_of(deployment: Deployment, group: str, reaction: Reaction | None = None) -> Parking:
+    """What a group has parked; without its reaction nothing can be replayed."""
+    member = Member(reaction=reaction or Reaction(name=group, handler=_never), reader=deployment.feed)
+    return Parking(reactor=Reactor(member=member))
+
+
+def handler_of(services: Services, group: str) -> str:
+    """Who handles a replay: a function's name, `here`, or nobody."""
+    if group in services.reactions:
+        return "here"
+    return f"{services.prefix}-reaction-{group}" if services.invoke is not None else ""
+
+
+def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
+    """The stream as it is parked now: a page may be old."""
+    member = parking_of(deployment, asked.group).reactor.member
+    state = member.load(asked.partition).state or GroupState()
+    index = state.parked.get(asked.stream)
+    if index is None:
+        raise InvalidInput("stream", f"{asked.stream!r} is not parked by {asked.group!r}")
+    if index != asked.index:
+        raise InvalidInput("index", f"the stream waits at {index} by now, not at {asked.index}: look again")
+    causes = member.causes(asked.partition, GroupState(parked={asked.stream: index}))
+    return ParkedStream(
+        partition=asked.partition, stream=asked.stream, index=index, cause=causes.get(asked.stream)
+    )
+
+
+def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled:
+    reaction = services.reactions.get(asked.group)
+    if reaction is not None:
+        parking = parking_of(deployment, asked.group, reaction)
+        done = parking.replay(asked.partition, asked.stream, seconds=SECONDS)
+        return Settled(
+            next=done.next, unparked=done.unparked, cause="" if done.failure is None else done.failure.cause
+        )
+    if services.invoke is None:
+        raise InvalidInput("act", f"must be another: nobody here can handle events for {asked.group!r}")
+    payload = {"command": "replay", "partition": asked.partition, "stream": asked.stream}
+    return _answered(services.invoke(handler_of(services, asked.group), payload))
+
+
+def _answered(told: Mapping[str, Any]) -> Settled:
+    """The answer of a function, whose errors are answers too (`hosting.commands`)."""
+    match told.get("error"), str(told.get("detail", "")):
+        case None, _:
+            failure = told.get("failure") or {}
+            return Settled(next=told["next"], unparked=told["unparked"], cause=failure.get("cause", ""))
+        case "Refused", detail:
+            raise Refused("the function's replay", detail)
+        case "Unavailable", detail:
+            raise Unavailable(detail)
+        case error, detail:
+            raise InvalidRequest("replay", str(error), detail)
+
+
+def _never(_: Delivery) -> None:
+    raise RuntimeError("the console handles nothing of its own")
+
+
+# Reactions: how far their groups are behind, and what they have parked.
 
 
 def show(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:

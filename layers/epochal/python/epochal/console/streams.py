@@ -1,19 +1,29 @@
-"""Streams: those that were appended to lately, and the history of one, a window at a time."""
+"""Looking at events: streams and the history of one, conversations, searches for names, and queries of tags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import binascii
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from epochal.console.show import whole
+from epochal.care.search import PAGE_BYTES, PAGE_UNITS, named
+from epochal.codec import json
+from epochal.console.page import Services, whole
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.categories import categories_of
+from epochal.feed.causes import CausedEvent, conversation, tree
 from epochal.feed.latest import latest
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.names import TAG_STREAMS
 from epochal.model.storage import StoredItem
+from epochal.plan.values import Key
 from epochal.store.results import StreamState
+
+# Streams: those that were appended to lately, and the history of one, a window at a time.
 
 RECENT: Final = 500
 """Items of each partition that the list is made of."""
@@ -89,3 +99,139 @@ def _state(deployment: Deployment, partition: int, stream: str) -> StreamState |
     store = {"streams": "streams", "tips": "tips"}.get(layout_of(partition).table.removesuffix("_table"))
     found: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
     return found
+
+
+# One conversation, as a tree of causes.
+
+SEARCHED: Final = 100
+"""Items of each partition, unless the address asks for more."""
+
+MOST: Final = 10_000
+
+AROUND: Final = 25
+"""Events of a stream on either side of one that is named: an append has several as a rule."""
+
+CAUSES: Final = 20
+"""That are followed back from an event."""
+
+_PLACE: Final = re.compile(r"(?P<stream>.+)@(?P<index>[0-9]{1,15})")
+
+
+def show_conversation(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """The conversation that `id` names: by its correlation id, or by one of its events. `at` is an event of it, as
+    `Stream@index`: it, its neighbours and its causes are read where they are, however long ago they came.
+    """
+    wanted, count = arguments.get("id", "").strip(), whole(arguments, "items", SEARCHED, MOST)
+    at = arguments.get("at", "").strip() or wanted
+    near = list(_near(deployment, at)) if wanted else []
+    roots = tree(conversation(deployment.feed, wanted, count, near)) if wanted else []
+    return {"id": wanted, "at": at, "items": count, "roots": roots, "more": min(10 * count, MOST)}
+
+
+def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
+    """An event with its neighbours, and so each cause of it that is named by its place."""
+    followed = set[str]()
+    while (place := _PLACE.fullmatch(name)) and name not in followed and len(followed) <= CAUSES:
+        followed.add(name)
+        cause, index = "", int(place["index"])
+        for _, partition in places(deployment, place["stream"]):
+            end = deployment.feed.end_of(partition, place["stream"], 0)
+            first, last = max(0, index - AROUND), min(end, index + AROUND)
+            for event in (
+                deployment.feed.events(partition, place["stream"], first, last) if first < last else ()
+            ):
+                yield CausedEvent(partition, event)
+                if event.index == index:
+                    cause = event.causation_id or ""
+        name = cause
+
+
+# Old streams by how their names begin: the table itself is read, some of it at each press, at a price that is told.
+
+REQUESTS: Final = 8
+"""Of a press."""
+
+RULE: Final = "must be a place that a search came to"
+
+
+def show_found(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """What a search would take; with `layout`, a part of it: from the beginning, or from the place `after` on."""
+    prefix, layout = arguments.get("search", ""), arguments.get("layout", "")
+    sources = {each.name: each for each in deployment.sources}
+    if layout and layout not in sources:
+        raise InvalidInput("layout", f"must be one of {', '.join(sources)}")
+    sizes = services.bytes_of_tables()
+    values = {
+        "search": prefix,
+        "layout": layout,
+        "tables": [(each.name, sizes.get(each.table)) for each in sources.values()],
+        "units": REQUESTS * PAGE_UNITS,
+        "megabytes": REQUESTS,
+        "whole": _whole,
+        "found": None,
+        "besides": "the sizes of tables" if sizes else "",
+    }
+    if not layout:
+        return values
+    source = sources[layout]
+    after = read_key(arguments["after"]) if "after" in arguments else None
+    found = named(deployment.driver, source, prefix, after=after, requests=REQUESTS)
+    streams = [(each, source.partition_of(each)) for each in sorted(found.streams)]
+    following = None if found.after is None else written_key(found.after)
+    return {**values, "found": streams, "after": following, "begun": after is None}
+
+
+def _whole(size: int) -> int:
+    """Read units of a table of so many bytes."""
+    return -(-size * PAGE_UNITS // PAGE_BYTES)
+
+
+def written_key(key: Key) -> str:
+    """A key for an address."""
+    return urlsafe_b64encode(json.dumps(key)).decode()
+
+
+def read_key(text: str) -> Key:
+    """A key from an address. Whether the table has such keys, DynamoDB tells."""
+    try:
+        key = json.loads(urlsafe_b64decode(text))
+    except (ValueError, binascii.Error) as error:
+        raise InvalidInput("after", RULE) from error
+    if not isinstance(key, dict) or not all(map(_is_value, key.values())):
+        raise InvalidInput("after", RULE)
+    return key
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, dict) and [type(each) for each in value.values()] == [str]
+
+
+# A query of tagged events: those that match, newest first, and what a decision on it would be held to.
+
+MATCHES: Final = 50
+
+STORES: Final = ("streams", "sekiban")
+"""Whose tables they are in: those of streams, or Sekiban's."""
+
+
+def show_query(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """The last events of all of `tags` and of any of `types`, lists with commas, in the tables that `store` names."""
+    tags, types = (_listed(arguments.get(name, "")) for name in ("tags", "types"))
+    name = arguments.get("store") or STORES[0]
+    if name not in STORES:
+        raise InvalidInput("store", f"must be one of {', '.join(STORES)}")
+    values = {
+        "tags": ", ".join(sorted(tags)),
+        "types": ", ".join(sorted(types)),
+        "stores": STORES,
+        "store": name,
+    }
+    if not tags and not types:
+        return {**values, "seen": None}
+    store = deployment.tagged if name == STORES[0] else deployment.dcb
+    query = Query(items=(QueryItem(types=types, tags=tags),))
+    return {**values, "seen": store.read(query, limit=MATCHES, direction="backward")}
+
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (each.strip() for each in text.split(","))))
