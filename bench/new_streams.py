@@ -20,8 +20,7 @@ from itertools import islice
 
 from bench.report import Report
 from epochal.care.catch_up import Mender
-from epochal.care.external_sort import Spool
-from epochal.care.rebuild import SPANS, Rebuilder
+from epochal.care.rebuild import SPANS, Rebuilder, Spool
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Partition
 from epochal.indexer.indexer import Indexer, Record

@@ -23,7 +23,7 @@ from bench.calving import STREAM, play
 from bench.corpus import UNFOLD_BYTES, Kind, Workload, body
 from bench.report import Report, progress
 from bench.rounds import Compared, by_turns
-from epochal.care.dictionaries import train
+from epochal.care.auditor import train
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode
 from epochal.codec.dictionaries import Dictionary
 from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of

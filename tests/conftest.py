@@ -27,7 +27,7 @@ from epochal.dynamo import clients
 from epochal.local import deploy, dynamodb_local, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
-from epochal.local.places import Places
+from epochal.local.programs import Places
 from tests.support import contract_run
 from tests.support.examples import CHECK, TEST
 from tests.support.ids import refuse_ids_that_differ

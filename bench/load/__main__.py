@@ -24,7 +24,7 @@ from epochal.errors import EpochalError
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
-from epochal.local.places import here
+from epochal.local.programs import here
 
 SHOWN = 20
 """Differences that are printed; the rest is counted."""

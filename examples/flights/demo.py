@@ -24,7 +24,7 @@ from epochal.codec import json
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
-from epochal.local.places import Places, here
+from epochal.local.programs import Places, here
 from examples.flights import dataset, staying
 from examples.flights.dataset import Day
 from examples.flights.display import Display

@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 from typing import Final
 
-from epochal.local import keeping, ministack, processes
+from epochal.local import ministack, processes
 from epochal.local.errors import PortTaken
-from epochal.local.places import Places
 from epochal.local.processes import Server
+from epochal.local.programs import Places
 
 CONSOLE_SECONDS: Final = 30.0
 """Until it says where it is; it takes two."""
@@ -26,7 +26,7 @@ class AlreadyRuns(Exception):
 
 def up(places: Places) -> Server:
     """An embedded AWS that outlives this process, and that `epochal` commands of this checkout are about."""
-    if ministack.status(places) is not None or keeping.found(places) is not None:
+    if ministack.status(places) is not None or ministack.found(places) is not None:
         raise AlreadyRuns(
             "an embedded AWS runs here or was kept, and KEEP=1 needs an empty one: `epochal local up && epochal local "
             "down` ends it with all that it holds"

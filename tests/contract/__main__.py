@@ -21,7 +21,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.local import dynamodb_local, processes
-from epochal.local.places import here
+from epochal.local.programs import here
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

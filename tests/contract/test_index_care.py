@@ -7,16 +7,13 @@ from typing import Any
 
 import pytest
 
-from epochal.care.auditor import Auditor
+from epochal.care.auditor import Auditor, read_cursor
 from epochal.care.catch_up import Mender
-from epochal.care.external_sort import Spool
-from epochal.care.rebuild import Rebuilder
-from epochal.care.repair import Repairer
+from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import standings
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
-from epochal.index.cursors import read_cursor
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
 from epochal.index.names import marks_name

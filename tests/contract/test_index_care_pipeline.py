@@ -18,8 +18,7 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt
-from epochal.care.repair import Repairer
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.index.epochs import EpochLimits
 from epochal.index.findings import Kind
 from epochal.index.series import register

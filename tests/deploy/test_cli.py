@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from epochal.local.deploy import LocalDeployment
-from epochal.local.places import Places
 from epochal.local.processes import free_port
+from epochal.local.programs import Places
 from tests.deploy.commands import epochal
 
 pytestmark = pytest.mark.deploy

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from epochal.cli.local import local
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
-from epochal.local.places import Places
+from epochal.local.programs import Places
 from epochal.model.events import Event
 
 pytestmark = [pytest.mark.deploy, pytest.mark.proof, pytest.mark.timeout(600)]

@@ -13,8 +13,8 @@ import pytest
 
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
-from epochal.local.places import Places
 from epochal.local.processes import Server
+from epochal.local.programs import Places
 from tests.deploy.commands import epochal
 
 REACTION = "epochal-dev-reaction-proof"

@@ -25,9 +25,9 @@ from epochal.layout.registry import base_of, partition_of
 from epochal.layout.tables import READ_MODELS
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
-from epochal.local.logs import logs_of
-from epochal.local.places import Places
 from epochal.local.processes import Server
+from epochal.local.programs import Places
+from epochal.local.watching import logs_of
 from tests.deploy.test_http_api import Caller
 from tests.deploy.test_permissions import PREFIX, allowed_on_tables, expected_on_tables, role_of
 

@@ -23,8 +23,7 @@ import pytest
 
 from epochal import AggregateEvent, Event, TaggedEvent, Unfold, aggregate_id
 from epochal.care.catch_up import Mender
-from epochal.care.repair import Repairer
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.dynamo.stores import (
     Place,
     open_aggregates,
@@ -40,8 +39,8 @@ from epochal.layout.tables import INDEX, store_tables
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint
-from epochal.local.places import Places
 from epochal.local.processes import Server
+from epochal.local.programs import Places
 from epochal.plan.values import Item
 from epochal.settings import Settings
 from tests.deploy.test_http_api import Caller

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from epochal.local.endpoint import Endpoint
-from epochal.local.logs import logs_of
+from epochal.local.watching import logs_of
 
 pytestmark = pytest.mark.embedded
 

@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from epochal.cli import local
-from epochal.local import deploy, keeping, ministack, processes
-from epochal.local.assembly import Environment
+from epochal.local import deploy, ministack, processes
+from epochal.local.cdk import Environment
 from epochal.local.errors import CommandFailed, KeptUnreadable, ServerFailed
-from epochal.local.places import Places
+from epochal.local.programs import Places
 
 pytestmark = pytest.mark.embedded
 
@@ -85,10 +85,10 @@ def test_what_was_taken_up_and_crashed_is_neither_brought_back_nor_repaired(mach
     machine.deployments_fail = True
     machine.up()
     processes.stop(ministack.require(machine.places), seconds=0)
-    assert keeping.found(machine.places) is None
+    assert ministack.found(machine.places) is None
     server = ministack.up(machine.places, port=processes.free_port())
     assert ministack.endpoint(server).client("s3").list_buckets()["Buckets"] == []
-    assert not keeping.repair_is_due(machine.places)
+    assert not ministack.repair_is_due(machine.places)
 
 
 @pytest.mark.proof
@@ -99,10 +99,10 @@ def test_a_start_that_is_broken_off_leaves_nothing_running_and_what_was_kept_as_
     def broken_off(*_: object) -> None:
         raise fault
 
-    kept = keeping.found(machine.places)
+    kept = ministack.found(machine.places)
     assert kept is not None
     with monkeypatch.context() as patch:
-        patch.setattr(keeping, "take_up", broken_off)
+        patch.setattr(ministack, "take_up", broken_off)
         with pytest.raises(type(fault)):
             ministack.up(machine.places)
     assert not processes.answers(f"http://{processes.HOST}:{kept.port}")
@@ -113,7 +113,7 @@ def test_a_start_that_is_broken_off_leaves_nothing_running_and_what_was_kept_as_
 
 
 def test_services_that_came_back_with_less_than_was_kept_are_not_taken_up(machine: Machine) -> None:
-    kept, server = keeping.found(machine.places), ministack.up(machine.places)
+    kept, server = ministack.found(machine.places), ministack.up(machine.places)
     assert kept is not None
     (here,) = kept.counts
     elsewhere = replace(here, environment=Environment("123456789012", "eu-central-1"))
@@ -121,7 +121,7 @@ def test_services_that_came_back_with_less_than_was_kept_are_not_taken_up(machin
         more = replace(here, counts={**here.counts, service: count + 1})
         for counts in ((more,), (here, more), (here, replace(elsewhere, counts=more.counts))):
             with pytest.raises(KeptUnreadable, match="rm -r"):
-                keeping.take_up(
+                ministack.take_up(
                     machine.places, replace(kept, counts=counts), partial(ministack.endpoint, server)
                 )
 
@@ -132,7 +132,7 @@ def test_what_is_kept_can_still_be_stopped_after_it_could_not_be_looked_at(
 ) -> None:
     ministack.up(machine.places)
     with monkeypatch.context() as patch:
-        patch.setattr(keeping, "stop", lambda *_: json.loads(""))
+        patch.setattr(ministack, "stop", lambda *_: json.loads(""))
         with pytest.raises(json.JSONDecodeError):
             ministack.down(machine.places, keep=True)
     assert ministack.down(machine.places, keep=True)

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from epochal.local import deploy, ministack, processes
 from epochal.local.errors import NotRunning
-from epochal.local.places import Places
+from epochal.local.programs import Places
 
 pytestmark = pytest.mark.embedded
 
@@ -30,7 +30,7 @@ def test_what_one_command_started_another_finds_and_stops(own: Places) -> None:
     port = processes.free_port()
     script = (
         "import sys; from pathlib import Path; from epochal.local import ministack; "
-        "from epochal.local.places import Places; "
+        "from epochal.local.programs import Places; "
         "ministack.up(Places(Path(sys.argv[1])), port=int(sys.argv[2]))"
     )
     subprocess.run([sys.executable, "-c", script, str(own.root), str(port)], check=True)

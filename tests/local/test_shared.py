@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from epochal.local import deploy, ministack, processes
-from epochal.local.places import Places
-from epochal.local.shared import shared
+from epochal.local.deploy import shared
+from epochal.local.programs import Places
 
 pytestmark = pytest.mark.embedded
 

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
-from epochal.care.repair import Repairer
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.errors import Unavailable
 from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.journal import AggregateHistory

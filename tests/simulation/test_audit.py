@@ -17,8 +17,7 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder
-from epochal.care.repair import Repairer
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.feed_walk import Walk, step

@@ -30,7 +30,7 @@ from epochal import (
     aggregate_id,
     metadata,
 )
-from epochal.care.dictionaries import train
+from epochal.care.auditor import train
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS

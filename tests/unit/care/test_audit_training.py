@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.care.auditor import Audit, Auditor
-from epochal.care.training import CATEGORIES, ENOUGH, KEPT, Sample
+from epochal.care.auditor import CATEGORIES, ENOUGH, KEPT, Audit, Auditor, Sample
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.layout.pages.port import pages_source

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.care.external_sort import Spool
-from epochal.care.rebuild import Rebuilder, Rebuilt
-from epochal.care.repair import Repairer
+from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
+from epochal.care.verify import Repairer
 from epochal.dynamo.exports import export_at
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader

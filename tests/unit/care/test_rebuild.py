@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from epochal.care.catch_up import Mender
-from epochal.care.external_sort import Spool
-from epochal.care.rebuild import Rebuilder, Rebuilt
+from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
 from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.epochs import EpochLimits

@@ -9,8 +9,7 @@ import pytest
 from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, reaction
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder
-from epochal.care.repair import Repairer
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.errors import CorruptData
 from epochal.layout.dcb.port import dcb_source
 from epochal.layout.journal.port import journal_source

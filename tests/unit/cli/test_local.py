@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from epochal.cli import local
-from epochal.local import deploy, keeping, ministack, outputs, watching
+from epochal.local import cdk, deploy, ministack, watching
 from epochal.local.errors import CommandFailed, NotRunning
-from epochal.local.logs import LogLine
 from epochal.local.processes import Server
+from epochal.local.watching import LogLine
 
 SERVER = Server(name="it", pid=1, born="", port=4566, directory=Path("nowhere"))
 
@@ -42,7 +42,7 @@ def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(ministack, "up", lambda *_, **__: SERVER)
     monkeypatch.setattr(deploy, "deploy", note)
-    monkeypatch.setattr(keeping, "repair_is_due", lambda _: False)
+    monkeypatch.setattr(ministack, "repair_is_due", lambda _: False)
     monkeypatch.setattr(local, "_print", lambda *_, **__: None)
     monkeypatch.setattr(watching, "changes", changes)
     return noted
@@ -97,7 +97,7 @@ def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         raise NotRunning("it is not running")
 
     monkeypatch.setattr(ministack, "require", require)
-    monkeypatch.setattr(outputs, "remembered", lambda _: None)
+    monkeypatch.setattr(cdk, "remembered", lambda _: None)
     monkeypatch.setattr(local, "logs_of", lambda *_: followed)
     monkeypatch.setattr(local, "POLL_SECONDS", 0)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.care.dictionaries import in_category
+from epochal.care.auditor import in_category
 from epochal.errors import TooLarge
 from epochal.feed.results import FeedItem
 from epochal.layout.pages.port import pages_source

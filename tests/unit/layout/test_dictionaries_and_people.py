@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from epochal.care.dictionaries import train
+from epochal.care.auditor import train
 from epochal.codec.dictionaries import Dictionary, learn
 from epochal.layout.pages.items import STREAMS, is_dictionary
 from epochal.layout.pages.port import pages_source

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochal.care.catch_up import Mender
-from epochal.care.external_sort import Spool
-from epochal.care.head_scan import scan
-from epochal.care.rebuild import Rebuilder
+from epochal.care.catch_up import Mender, scan
+from epochal.care.rebuild import Rebuilder, Spool
 from epochal.codec.dictionaries import finished, id_of, is_known, learn
 from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData

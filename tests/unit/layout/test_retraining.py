@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.care.dictionaries import train
+from epochal.care.auditor import train
 from epochal.errors import InvalidInput
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.port import pages_source

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.local.assembly import HERE, Environment, Stack, assembly_in
+from epochal.local.cdk import HERE, Environment, Stack, assembly_in, environments_of
 from epochal.local.errors import AccountRefused
-from epochal.local.outputs import environments_of
 
 UNKNOWN = "aws://unknown-account/unknown-region"
 

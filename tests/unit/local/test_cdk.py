@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from epochal.local import cdk
-from epochal.local.assembly import Assembly, assembly_in
+from epochal.local.cdk import Assembly, assembly_in
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import CommandFailed, LookupNeeded
-from epochal.local.places import Places, user_cache
+from epochal.local.programs import Places, user_cache
 
 ROOT = Path(__file__).resolve().parents[3]
 ENDPOINT = Endpoint(url="http://127.0.0.1:4566")

@@ -12,7 +12,7 @@ import pytest
 
 from epochal.local import dynamodb_local
 from epochal.local.errors import CommandFailed, DownloadCorrupt, ProgramMissing
-from epochal.local.places import Places
+from epochal.local.programs import Places
 
 FILES = {
     "package/package.json": b"{}",

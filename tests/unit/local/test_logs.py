@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.local.logs import LATE_MS, LogLine, Logs, logs_of
+from epochal.local.watching import LATE_MS, LogLine, Logs, logs_of
 
 
 class NotThere(Exception): ...

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from epochal.local.assembly import Environment
+from epochal.local.cdk import Environment, Outputs
 from epochal.local.deploy import LocalDeployment, LocalStore, stores_in
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import OutputMissing, StoreUnclear
-from epochal.local.outputs import Outputs
 
 ENDPOINT = Endpoint(url="http://127.0.0.1:4566")
 STORE = {"StreamsTable": "s", "IndexTable": "i", "BucketName": "b"}

@@ -69,8 +69,8 @@ def epochal_local(
 
     Processes that share the tests share it, so tests keep apart by the names of their streams.
     """
-    from epochal.local.places import here
-    from epochal.local.shared import shared
+    from epochal.local.deploy import shared
+    from epochal.local.programs import here
 
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:

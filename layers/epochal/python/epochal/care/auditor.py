@@ -10,18 +10,20 @@ It sees what is missing at the ends of streams. `verify` tells whether the chain
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head
-from epochal.care.head_scan import scan
-from epochal.care.training import Sample
-from epochal.errors import CorruptData
-from epochal.index.cursors import AuditCursor, read_cursor, write_cursor
+from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head, scan
+from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.index.stored import calf_key
 from epochal.layout.port import Source
-from epochal.model.times import from_unix_nanoseconds
+from epochal.model.names import TAG_STREAMS, category_of
+from epochal.model.times import Ticks, from_unix_nanoseconds
 from epochal.model.training import Trained
+from epochal.plan.ops import Found, Get, Put, Steps
+from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
+from epochal.store.driver import Driver
 
 PAGES: Final = 100
 """Pages of an invocation, 1 MB each: 12,800 read units, less than half a cent."""
@@ -136,21 +138,21 @@ class Auditor:
         fresh = (self.mender.again(source, each.head.key) for each in self._behind(source, late, audit))
         # A stream may have been pruned since, and so have come up.
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
-        for number, heads in by_partition(source, [each.head for each in behind]).items():
-            done = self.mender.mend(source, number, heads)
+        for partition, heads in by_partition(source, [each.head for each in behind]).items():
+            done = self.mender.mend(source, partition, heads)
             audit.missing += len(heads)
             audit.healed += done.events
             for stream, unhealed in done.unhealed.items():
-                audit.troubles.append(f"{source.name} {number} {stream}: {unhealed.cause}")
+                audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
 
     def _behind(self, source: Source, heads: list[ScannedHead], audit: Audit) -> list[Behind]:
         """Heads that the index lacks something of, where it can be read."""
         found: list[Behind] = []
-        for number, mine in by_partition(source, heads).items():
+        for partition, mine in by_partition(source, heads).items():
             try:
-                found += self.mender.behind(source, number, mine)
+                found += self.mender.behind(source, partition, mine)
             except CorruptData as error:
-                audit.troubles.append(f"{source.name} {number}: {error}")
+                audit.troubles.append(f"{source.name} {partition}: {error}")
         return found
 
     def _cursor(self, source: Source) -> AuditCursor:
@@ -163,3 +165,143 @@ class Auditor:
             audit.ended.append(scanning.source.name)
             cursor = AuditCursor(ended=self.mender.ids().timestamp)
         self.mender.driver.run(write_cursor(self.mender.index_table, scanning.source.base, cursor))
+
+
+# Where the auditor stands in each source's table, so that it goes on there the next time. FORMATS §4.
+#
+# A pass is one scan of a table from its beginning to its end. A cursor only saves work: lost or set back, some heads
+# are looked at again.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditCursor:
+    """A pass under way.
+
+    Attributes:
+        after: the last key that was scanned; None before the first.
+        began: when the pass did.
+        heads: looked at in it.
+        ended: when the pass before it did; empty while there was none.
+    """
+
+    after: Key | None = None
+    began: str = ""
+    heads: int = 0
+    ended: str = ""
+
+
+def cursor_name(base: int) -> str:
+    """Partition key of the cursor of the source whose first partition is `base`."""
+    return f"$Audit-{base}"
+
+
+def read_cursor(table: str, base: int) -> Steps[AuditCursor]:
+    """Where the auditor of a source stands."""
+    reply: Found = yield Get(table=table, key=calf_key(cursor_name(base), 0))
+    item = reply.item
+    if item is None:
+        return AuditCursor()
+    return AuditCursor(
+        after=item["k"]["M"] if "k" in item else None,
+        began=read_text(item, "t") or "",
+        heads=read_number(item, "n") or 0,
+        ended=read_text(item, "x") or "",
+    )
+
+
+def write_cursor(table: str, base: int, cursor: AuditCursor) -> Steps[None]:
+    """Keep where the auditor of a source stands; the last write wins between two auditors."""
+    item = {**calf_key(cursor_name(base), 0), "n": number(cursor.heads)}
+    for name, value in (("t", cursor.began), ("x", cursor.ended)):
+        if value:
+            item[name] = text(value)
+    if cursor.after is not None:
+        item["k"] = mapping(cursor.after)
+    yield Put(table=table, item=item)
+
+
+# Training dictionaries for categories of streams, on what a scan of their table finds of them.
+
+HEADS: Final = 400
+"""Heads of a category that are looked at: one is a few events, and some hundred events are enough."""
+
+SAMPLED_PAGES: Final = 100
+"""Pages of a scan at most, 1 MB each; a category that is rarer is trained on what is found by then."""
+
+
+def train(driver: Driver, source: Source, category: str) -> Trained:
+    """Train a dictionary for a category, and put it in use where it pays.
+
+    Raises:
+        InvalidInput: the source's events are not packed under dictionaries.
+    """
+    if source.train is None:
+        raise InvalidInput("source", f"{source.name} has no dictionaries")
+    return driver.run(source.train(category, list(_sample(driver, source, category))))
+
+
+def in_category(source: Source, images: Iterable[Item]) -> Iterator[tuple[str, Item]]:
+    """Heads that can be read, each with its category. Events of tags are not packed under dictionaries."""
+    for image in images:
+        head = read_head(source, image)
+        if isinstance(head, ScannedHead) and not head.end.stream.startswith(TAG_STREAMS):
+            yield category_of(head.end.stream), image
+
+
+def _sample(driver: Driver, source: Source, category: str) -> Iterator[Item]:
+    found = 0
+    pages = driver.pages(scan(source, consistent=False))
+    for _, page in zip(range(SAMPLED_PAGES), pages, strict=False):
+        for name, image in in_category(source, page.items):
+            if name == category:
+                yield image
+                found += 1
+        if found >= HEADS:
+            return
+
+
+# Training dictionaries on what an audit meets anyway: at most one category at a time, and each once a week.
+
+ENOUGH: Final = 100
+"""Heads of a category, met in one audit, from which on it is worth a try."""
+
+KEPT: Final = 200
+"""Of those, images that are held: a few hundred events are as good as all."""
+
+CATEGORIES: Final = 20
+"""Held at once, so that a table of many does not fill the memory: some 4 MB."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """Heads of a source's categories, as an audit meets them."""
+
+    source: Source
+    met: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, list[Item]] = field(default_factory=dict)
+
+    def take(self, images: Iterable[Item]) -> None:
+        """Take in a page of a scan."""
+        if self.source.train is None:
+            return
+        for category, image in in_category(self.source, images):
+            if category not in self.kept and len(self.kept) == CATEGORIES:
+                continue
+            kept = self.kept.setdefault(category, [])
+            self.met[category] = self.met.get(category, 0) + 1
+            if len(kept) < KEPT:
+                kept.append(image)
+
+    def train(self, driver: Driver, now: Ticks, troubles: list[str]) -> Trained | None:
+        """Train for the largest category whose turn it is; None where there is none."""
+        train, due = self.source.train, self.source.due
+        for category in sorted(self.met, key=lambda each: (-self.met[each], each)):
+            if train is None or due is None or self.met[category] < ENOUGH:
+                return None
+            try:
+                if driver.run(due(category, now)):
+                    return driver.run(train(category, self.kept[category]))
+            except EpochalError as error:
+                troubles.append(f"{self.source.name}: no dictionary for {category}: {error}")
+                return None
+        return None

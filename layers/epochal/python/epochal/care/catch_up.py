@@ -1,27 +1,52 @@
-"""Brings an index up to the heads, by the indexer's own rule and path.
-
-    behind    heads whose streams the index has less of, strongly consistent and read after the heads
-    mend      what a late stream record would have told, ingested as that: what others index meanwhile is dropped
-
-It trusts the index to say how far it has come. It is safe beside any number of indexers, since it writes only what
-they would write.
-"""
+"""Brings an index up to the heads, by the indexer's own rule; reads heads and names from the tables themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.indexed import reached
-from epochal.index.ingestion import Ingested
+from epochal.index.epoch_loading import load_newest, refresh
+from epochal.index.epochs import unknown_streams
+from epochal.index.ingestion import Ingested, Partition, next_of
+from epochal.index.marks import read_marks
 from epochal.indexer.index_writer import IndexWriter
 from epochal.layout.port import Change, Source, Touched, end_since
 from epochal.layout.registry import head_key
 from epochal.model.ends import End
 from epochal.model.names import is_fed
-from epochal.plan.ops import Get
+from epochal.plan.ops import Get, Items, Scan, Steps
 from epochal.plan.values import Item, Key
+from epochal.store.driver import Driver
+
+# How far the index has each of some streams, by the indexer's own rule: active, else previous, else mark, else 0.
+#
+# It takes the memory of two epochs, however many streams there are and however old the index is. It trusts the marks:
+# only the whole chain tells whether they are right (`index.chain_check`).
+
+
+def reached(table: str, partition: Partition, streams: Sequence[str]) -> Steps[dict[str, int]]:
+    """The next index to be indexed of each stream, not older than this call. `partition` keeps what was read."""
+    if partition.loaded is None:
+        partition.hold((yield from load_newest(table, partition.number)))
+    else:
+        partition.hold((yield from refresh(table, partition.number, partition.loaded)))
+    loaded = partition.state
+    changes = [Touched(stream=stream) for stream in streams]
+    unknown = unknown_streams(changes, loaded.active, loaded.previous)
+    marks = yield from read_marks(table, partition.number, partition.leaves, unknown)
+    return {stream: next_of(stream, loaded, marks) for stream in streams}
+
+
+# Brings an index up to the heads, by the indexer's own rule and path.
+#
+#     behind    heads whose streams the index has less of, strongly consistent and read after the heads
+#     mend      what a late stream record would have told, ingested as that: what others index meanwhile is dropped
+#
+# It trusts the index to say how far it has come. It is safe beside any number of indexers, since it writes only what
+# they would write.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,3 +153,74 @@ def by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list
     for head in heads:
         found.setdefault(source.partition_of(head.end.stream), []).append(head)
     return found
+
+
+# Every head of a source, by a scan of its table; several segments may be under way at once.
+#
+# What is between the heads is read and paid for too, but does not travel. A page that comes is worked on while the
+# next one of its segment is on its way, so as many pages are held as there are segments.
+
+
+def scan(
+    source: Source, segment: tuple[int, int] = (0, 1), *, after: Key | None = None, consistent: bool = True
+) -> Scan:
+    """A page of a segment."""
+    return Scan(table=source.table, segment=segment, where=source.where, after=after, consistent=consistent)
+
+
+def heads(driver: Driver, source: Source, segments: int = 1) -> Iterator[tuple[Item, ...]]:
+    """Pages of the heads that were there when this began, and maybe of some that came since."""
+    # A single segment in this thread alone, so that whoever owns the driver owns the order of its requests.
+    pages = driver.pages(scan(source)) if segments == 1 else _side_by_side(driver, source, segments)
+    for page in pages:
+        yield page.items
+
+
+def _side_by_side(driver: Driver, source: Source, segments: int) -> Iterator[Items]:
+    with ThreadPoolExecutor(segments) as pool:
+
+        def ask(segment: tuple[int, int], after: Key | None) -> Future[Items]:
+            return pool.submit(driver.ask, scan(source, segment, after=after))
+
+        asked = {ask((number, segments), None): (number, segments) for number in range(segments)}
+        try:
+            while asked:
+                done, _ = wait(asked, return_when=FIRST_COMPLETED)
+                for future in done:
+                    segment, page = asked.pop(future), future.result()
+                    if page.last is not None:
+                        asked[ask(segment, page.last)] = segment
+                    yield page
+        finally:
+            for future in asked:
+                future.cancel()
+
+
+# Names of streams in the tables themselves, by scans of as much as is asked for: no index is ordered by name.
+
+PAGE_BYTES: Final = 1024 * 1024
+PAGE_UNITS: Final = 128
+"""Read units of one request, at most: 1 MB, read without consistency."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPage:
+    """What a search has come upon: streams in no order, and the key to go on from; None at the end of the table."""
+
+    streams: tuple[str, ...]
+    after: Key | None
+
+
+def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, requests: int) -> SearchPage:
+    """Streams of a source whose names begin with `prefix`, among those that so many requests read."""
+    streams: dict[str, None] = {}
+    for _ in range(requests):
+        page = driver.ask(scan(source, after=after, consistent=False))
+        for image in page.items:
+            head = read_head(source, image)
+            if isinstance(head, ScannedHead) and head.end.stream.startswith(prefix):
+                streams.setdefault(head.end.stream)
+        after = page.last
+        if after is None:
+            break
+    return SearchPage(streams=tuple(streams), after=after)

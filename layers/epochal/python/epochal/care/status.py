@@ -14,13 +14,14 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.index.chain import epoch_tip
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED
-from epochal.index.feed_walk import newest
+from epochal.index.entries import CLOSED, read_spans
+from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.series import read_series
-from epochal.index.stored import TIP, event_bytes
+from epochal.index.stored import TIP, event_bytes, read_data
 from epochal.layout.registry import source_of
+from epochal.model.spans import Span
 from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
 from epochal.plan.effects import holds
 from epochal.plan.ops import Scan, Steps
@@ -170,3 +171,40 @@ def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> 
             return None
         count += held - passed
     return count
+
+
+# When something came, and how much: the entries of an index, each with the time that it was written.
+
+PAGE: Final = 200
+"""Entries asked for at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """An entry: the events that it tells of, and when it was written, in seconds since 1970."""
+
+    seconds: float
+    spans: tuple[Span, ...]
+
+    @property
+    def events(self) -> int:
+        """How many there are."""
+        return sum(len(span.types) for span in self.spans)
+
+
+def arrivals(driver: Driver, table: str, partition: int, start: Checkpoint) -> Iterator[Arrival]:
+    """The entries from a checkpoint to the tail, read as they are consumed.
+
+    Raises:
+        BeyondTheEnd: it is of another index.
+        CorruptData: an entry cannot be read.
+    """
+    walk, at_tail = Walk(partition=partition, at=start), False
+    while not at_tail:
+        page = driver.run(step(table, walk, PAGE))
+        yield from map(_arrival, page.placed)
+        walk, at_tail = page.walk, page.at_tail
+
+
+def _arrival(placed: PlacedEntry) -> Arrival:
+    return Arrival(seconds=placed.seconds, spans=read_spans(placed.kind, read_data(placed.event)))

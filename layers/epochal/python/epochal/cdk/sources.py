@@ -21,7 +21,7 @@ from epochal.cdk.parts.bytecode import prepared
 from epochal.cdk.parts.functions import Code
 from epochal.cdk.parts.vendor import Platform, bundled, vendored
 from epochal.cdk.targets import Target, architecture, wheels
-from epochal.local.places import user_cache
+from epochal.local.programs import user_cache
 from epochal.settings import LAMBDA_PYTHON
 
 PINS: Final = ("requirements", "boto3")

@@ -11,9 +11,8 @@ import click
 
 from epochal.care.catch_up import Mender
 from epochal.care.quarantined import PoisonRecords
-from epochal.care.repair import Repaired, Repairer
 from epochal.care.status import groups_of, standings
-from epochal.care.verify import STREAMS, Verifier, has_heads
+from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import index_views, output
 from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.inputs import Seconds

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from epochal.care.catch_up import Mender
-from epochal.care.external_sort import Spool
-from epochal.care.rebuild import Rebuilder
+from epochal.care.rebuild import Rebuilder, Spool
 from epochal.cli import output
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.index import refuse_unrecorded, sources_of

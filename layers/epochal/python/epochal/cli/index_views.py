@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from epochal.care.quarantined import PoisonRecord
-from epochal.care.repair import Repaired
 from epochal.care.status import PartitionStanding
+from epochal.care.verify import Repaired
 from epochal.index.findings import Finding, Kind
 
 SENTENCES: Final = MappingProxyType[Kind, str](

@@ -12,19 +12,18 @@ from typing import Any, Final
 import click
 
 from epochal.care.catch_up import Mender
-from epochal.care.repair import Repairer
-from epochal.care.verify import Verifier
+from epochal.care.verify import Repairer, Verifier
 from epochal.cli import index_views, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import open_local, tables_of
 from epochal.errors import EpochalError
 from epochal.layout.registry import declared
-from epochal.local import deploy, keeping, ministack, outputs, watching
+from epochal.local import cdk, deploy, ministack, watching
 from epochal.local.deploy import LocalDeployment, LocalStore
 from epochal.local.endpoint import SECRET
-from epochal.local.logs import POLL_SECONDS, LogLine, logs_of
-from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
+from epochal.local.programs import Places, here
+from epochal.local.watching import POLL_SECONDS, LogLine, logs_of
 
 HIDDEN: Final = ("AWS_PROFILE", "AWS_SESSION_TOKEN")
 """What a shell may have of a real account, and would be sent beside made-up keys, or instead of them."""
@@ -67,9 +66,9 @@ def up(
     with output.progress("starting") as tell:
         server = ministack.up(places, port=port, authorise=authorise, tell=tell)
         deployment = deploy.deploy(places, server, app=app, context=context, tell=tell)
-        if keeping.repair_is_due(places):
+        if ministack.repair_is_due(places):
             _repair(deployment, tell)
-            keeping.repaired(places)
+            ministack.repaired(places)
     _print(server, deployment, as_json=as_json)
     if changed is not None:
         _deploy_changes(
@@ -114,8 +113,8 @@ def logs(name: str, follow: bool, last: int, as_json: bool) -> None:
     """
     places = here()
     server = ministack.require(places)
-    deployed = outputs.remembered(server) or outputs.RememberedDeployment()
-    environments = outputs.environments_of(deployed)
+    deployed = cdk.remembered(server) or cdk.RememberedDeployment()
+    environments = cdk.environments_of(deployed)
     found = logs_of([ministack.endpoint(server, each) for each in environments], name)
     latest = [each for each in found.more() if each.lines()]
     _print_logs(latest[max(0, len(latest) - last) :], as_json=as_json)
@@ -158,7 +157,7 @@ def down(keep: bool, as_json: bool) -> None:
         if keep and (deployment := deploy.current_if_any(places)):
             _repair(deployment, tell)
         ran = ministack.down(places, keep=keep)
-    kept = keeping.found(places) is not None
+    kept = ministack.found(places) is not None
     line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if kept else ''}"
     output.document({"stopped": ran, "kept": kept}, [line], as_json=as_json)
 

@@ -29,7 +29,7 @@ from epochal.layout.registry import declared, layout_named, layouts, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
 from epochal.local.errors import LocalError
-from epochal.local.places import here
+from epochal.local.programs import here
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct

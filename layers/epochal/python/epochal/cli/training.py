@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from epochal.care.dictionaries import train as train_dictionary
+from epochal.care.auditor import train as train_dictionary
 from epochal.cli import output
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput

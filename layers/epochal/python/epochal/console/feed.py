@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from epochal.care.activity import arrivals
+from epochal.care.status import arrivals
 from epochal.console.page import Plot, Services, body, clock, over_time, whole
 from epochal.deployment import Deployment
 from epochal.dynamo.cloudwatch import Metric

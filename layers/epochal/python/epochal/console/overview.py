@@ -6,17 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from epochal.care.activity import Arrival, arrivals
-from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_head
-from epochal.care.head_scan import scan
+from epochal.care.auditor import AuditCursor, read_cursor
+from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_head, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
-from epochal.care.status import PartitionStanding, standings
+from epochal.care.status import Arrival, PartitionStanding, arrivals, standings
 from epochal.console.page import Services
 from epochal.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.latest import before
-from epochal.index.cursors import AuditCursor, read_cursor
 from epochal.index.names import poison_stream
 from epochal.index.series import read_series
 from epochal.index.stored import load_tip

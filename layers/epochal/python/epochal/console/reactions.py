@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from epochal.care.activity import arrivals
-from epochal.care.status import GroupStanding, PartitionStanding, groups_of, standings
+from epochal.care.status import GroupStanding, PartitionStanding, arrivals, groups_of, standings
 from epochal.console.page import Plot, Services, clock, plot, whole
 from epochal.deployment import Deployment
 from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable

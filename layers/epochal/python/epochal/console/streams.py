@@ -8,7 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from epochal.care.search import PAGE_BYTES, PAGE_UNITS, named
+from epochal.care.catch_up import PAGE_BYTES, PAGE_UNITS, named
 from epochal.codec import json
 from epochal.console.page import Services, whole
 from epochal.deployment import Deployment

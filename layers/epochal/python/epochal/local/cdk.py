@@ -1,30 +1,172 @@
-"""The real CDK command line, run against a stand-in, its output turned into lines a person reads.
-
-It is the project's own, one on the path that is new enough, or else one that is fetched. First it synthesises, and
-what came of that tells which accounts and regions stacks go to. None is bootstrapped: of all that a bootstrap makes, a
-deployment finds the bucket for assets and the parameter that says how new it is; CDK does without roles that cannot be
-assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
-"""
+"""Synthesised applications, the CDK command line that deploys them to a stand-in, and what was deployed."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any, Final
 
-from epochal.local import npm, programs
-from epochal.local.assembly import Assembly, Stack, assembly_in, refuse_lookups
-from epochal.local.endpoint import REGION, Endpoint
-from epochal.local.errors import CommandFailed
-from epochal.local.npm import Package
-from epochal.local.places import Places, user_cache
-from epochal.local.processes import Tell
+from epochal.local import programs
+from epochal.local.endpoint import ACCOUNT, REGION, Endpoint
+from epochal.local.errors import AccountRefused, CommandFailed, LookupNeeded
+from epochal.local.processes import Server, Tell
+from epochal.local.programs import Package, Places, user_cache
+
+# What an application was synthesised to: its stacks, the account and region of each, and what they look for there.
+#
+# A stack that names none goes where whoever deploys is at home: the one account and the one region that others name,
+# or those of the embedded AWS.
+
+UNKNOWN: Final = ("unknown-account", "unknown-region")
+"""What CDK says of a stack that names none."""
+
+_ENVIRONMENT: Final = re.compile(r"aws://([^/]+)/(.+)")
+_ACCOUNT: Final = re.compile(r"\d{12}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Environment:
+    """An account and a region."""
+
+    account: str
+    region: str
+
+
+HERE: Final = Environment(ACCOUNT, REGION)
+"""Those of the embedded AWS, where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """A stack that was synthesised.
+
+    Attributes:
+        id: as the application knows it: `Prod/Shop`.
+        name: as CloudFormation knows it, of which each environment may have one.
+        buckets: where its assets go.
+        parameter: which tells how new the bootstrap is; empty where it does not ask.
+    """
+
+    id: str
+    name: str
+    environment: Environment
+    buckets: frozenset[str]
+    parameter: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What is in the folder of an assembly.
+
+    Attributes:
+        folder: which one.
+        staged: its stacks are in stages of the application's, all of them.
+    """
+
+    folder: Path
+    home: Environment
+    stacks: tuple[Stack, ...]
+    staged: bool = False
+
+
+def assembly_in(folder: Path) -> Assembly:
+    """The assembly that an application was synthesised to; raises `AccountRefused` where an account is none."""
+    found = list(_stacks(folder))
+    home = _home([_named(artifact) for _, artifact in found])
+    top = [artifact for at, artifact in found if at == folder]
+    stacks = tuple(_stack(at, artifact, home) for at, artifact in found if not top or at == folder)
+    return Assembly(folder=folder, home=home, stacks=stacks, staged=not top)
+
+
+def refuse_lookups(folder: Path) -> None:
+    """Raise `LookupNeeded` where an application wants to know of an account what nothing here can tell."""
+    if not (folder / "manifest.json").is_file():
+        return
+    for missing in _manifest(folder).get("missing", ()):
+        asked = missing["props"].get("account"), missing["props"].get("region")
+        stacks = [_id(each) for _, each in _stacks(folder) if _named(each) == asked]
+        raise LookupNeeded(stacks, missing["key"])
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_text("utf-8"))
+    return manifest
+
+
+def _stacks(folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Stacks with the folders that they are in: a stage of the application's has one of its own."""
+    for id_, artifact in _manifest(folder).get("artifacts", {}).items():
+        if artifact["type"] == "aws:cloudformation:stack":
+            yield folder, {"displayName": id_, **artifact, "id": id_}
+        if artifact["type"] == "cdk:cloud-assembly":
+            yield from _stacks(folder / artifact["properties"]["directoryName"])
+
+
+def _id(artifact: Mapping[str, Any]) -> str:
+    """`displayName` has the name in parentheses, where it is another."""
+    return str(artifact["displayName"]).partition(" (")[0]
+
+
+def _named(artifact: Mapping[str, Any]) -> tuple[str, ...]:
+    found = _ENVIRONMENT.fullmatch(artifact["environment"])
+    return found.groups() if found else UNKNOWN
+
+
+def _home(named: list[tuple[str, ...]]) -> Environment:
+    accounts, regions = ({each[at] for each in named} - {UNKNOWN[at]} for at in (0, 1))
+    return Environment(
+        accounts.pop() if len(accounts) == 1 else HERE.account,
+        regions.pop() if len(regions) == 1 else HERE.region,
+    )
+
+
+def _stack(folder: Path, artifact: Mapping[str, Any], home: Environment) -> Stack:
+    account, region = (
+        there if name == unknown else name
+        for name, unknown, there in zip(_named(artifact), UNKNOWN, (home.account, home.region), strict=True)
+    )
+    if not _ACCOUNT.fullmatch(account):
+        raise AccountRefused(_id(artifact), account)
+    environment, properties = Environment(account, region), artifact["properties"]
+    return Stack(
+        id=_id(artifact),
+        name=properties.get("stackName", artifact["id"]),
+        environment=environment,
+        buckets=frozenset(_buckets(folder, artifact, environment)),
+        parameter=properties.get("bootstrapStackVersionSsmParameter", ""),
+    )
+
+
+def _buckets(folder: Path, artifact: Mapping[str, Any], environment: Environment) -> Iterator[str]:
+    artifacts = _manifest(folder)["artifacts"]
+    for id_ in artifact.get("dependencies", ()):
+        if artifacts[id_]["type"] == "cdk:asset-manifest":
+            manifest = json.loads((folder / artifacts[id_]["properties"]["file"]).read_text("utf-8"))
+            for asset in manifest.get("files", {}).values():
+                for destination in asset["destinations"].values():
+                    yield (
+                        destination["bucketName"]
+                        .replace("${AWS::AccountId}", environment.account)
+                        .replace("${AWS::Region}", environment.region)
+                        .replace("${AWS::Partition}", "aws")
+                    )
+
+
+# The real CDK command line, run against a stand-in, its output turned into lines a person reads.
+#
+# It is the project's own, one on the path that is new enough, or else one that is fetched. First it synthesises, and
+# what came of that tells which accounts and regions stacks go to. None is bootstrapped: of all that a bootstrap
+# makes, a deployment finds the bucket for assets and the parameter that says how new it is; CDK does without roles
+# that cannot be assumed. That takes no time; a bootstrap takes ten seconds, as much as the deployment.
 
 PACKAGE = Package(
     title="the CDK command line, 8 MB",
@@ -137,7 +279,7 @@ def command_line(places: Places, *, tell: Tell | None = None) -> list[str]:
     on_path = shutil.which("cdk")
     if on_path is not None and _fits(on_path):
         return [on_path]
-    return [node, str(npm.fetch(PACKAGE, user_cache(), tell=tell) / "bin" / "cdk")]
+    return [node, str(programs.fetch(PACKAGE, user_cache(), tell=tell) / "bin" / "cdk")]
 
 
 def _fits(cdk: str) -> bool:
@@ -187,3 +329,53 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | No
                     tell(told)
     if process.returncode != 0:
         raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip())
+
+
+# What was deployed to the embedded AWS: its stacks with their outputs, kept beside the server that they belong to.
+#
+# When the server stops, both are gone.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Of one stack: what it is called, and where it is."""
+
+    stack: str
+    environment: Environment = HERE
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedDeployment:
+    """What was deployed; `home` is where commands are, if no store says otherwise."""
+
+    home: Environment = HERE
+    stacks: tuple[Outputs, ...] = ()
+
+
+def environments_of(deployed: Assembly | RememberedDeployment) -> tuple[Environment, ...]:
+    """Where stacks are or go, each once, and home."""
+    return tuple(sorted({deployed.home, *(each.environment for each in deployed.stacks)}))
+
+
+def remember(server: Server, deployed: RememberedDeployment) -> None:
+    """Written beside and moved into place, so that no command reads half of it."""
+    new = _note(server).with_suffix(".new")
+    new.write_text(json.dumps(asdict(deployed)))
+    new.replace(_note(server))
+
+
+def remembered(server: Server) -> RememberedDeployment | None:
+    """What was deployed to `server`; None where nothing was."""
+    try:
+        told = json.loads(_note(server).read_text())
+    except FileNotFoundError:
+        return None
+    stacks = (
+        Outputs(**each | {"environment": Environment(**each["environment"])}) for each in told["stacks"]
+    )
+    return RememberedDeployment(home=Environment(**told["home"]), stacks=tuple(stacks))
+
+
+def _note(server: Server) -> Path:
+    return server.directory / "deployed.json"

