@@ -48,6 +48,7 @@ class Made:
             Runtime=f"python3.{sys.version_info.minor}",
             Role=role,
             Handler=handler,
+            Timeout=60,  # of three seconds, a busy machine takes more to import the SDK
             Code={"ZipFile": zipped(work=code)},
             Layers=layers,
         )

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -166,10 +167,14 @@ def test_a_server_that_stays_silent_is_stopped_and_reported(directory: Path) -> 
     assert not processes.alive(server)
 
 
-def test_waiting_says_how_long_it_has_been(directory: Path) -> None:
-    told: list[str] = []
+def test_waiting_says_how_long_it_has_been(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of its own: on a busy machine a second may pass between two looks."""
     server = processes.start("a mute", ["sleep", "1000"], port=processes.free_port(), directory=directory)
-    with pytest.raises(ServerFailed):
+    told: list[str] = []
+    passed = count(0.0, 0.25)
+    with monkeypatch.context() as patched, pytest.raises(ServerFailed):
+        patched.setattr(time, "monotonic", lambda: next(passed))
+        patched.setattr(time, "sleep", lambda _: None)
         processes.wait_until_ready(server, lambda: False, seconds=2.2, tell=told.append)
     assert told == ["a mute is starting, 1 s", "a mute is starting, 2 s"]
 
