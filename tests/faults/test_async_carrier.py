@@ -13,10 +13,14 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 
 from epochal import Event
+from epochal.aio import bridge
 from epochal.aio.carrier import AsyncCarrier
 from epochal.aio.place import AsyncPlace
 from epochal.aio.streams import AsyncStreams
+from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, Misconfigured, Unavailable
+from epochal.plan.failures import Lost
+from epochal.plan.ops import Put
 from epochal.store.driver import Patience
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -135,6 +139,26 @@ def test_credentials_that_expire_are_renewed_before_the_next_request() -> None:
     used = [re.findall(r"Credential=(KEY\d)/", each)[0] for each in signed]
     assert used == [f"KEY{number}" for number in range(2, 2 + len(used))]
     assert len(used) >= 2
+
+
+def test_a_page_of_something_in_between_tells_nothing_of_a_write() -> None:
+    async def log_in(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n\r\n<html>")
+        await writer.drain()
+        writer.close()
+
+    async def live() -> None:
+        server = await asyncio.start_server(log_in, "127.0.0.1", 0)
+        async with server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            async with AsyncPlace(endpoint=url, region="eu-central-1") as place:
+                carrier = place._carrier  # noqa: SLF001  stores read first
+                assert isinstance(carrier, AsyncCarrier)
+                with pytest.raises(Lost):
+                    await bridge.run(performed(carrier), Put(table="streams", item={"p": {"S": "Door-1"}}))
+
+    asyncio.run(live())
 
 
 def test_a_place_that_is_left_under_an_append_says_that_it_may_have_been_made() -> None:

@@ -62,9 +62,21 @@ def body(content: bytes) -> StreamingBody:
 
 
 def test_a_body_is_put_under_its_key(s3: Stubber) -> None:
-    s3.add_response("put_object", {}, {**WHERE, "Body": CONTENT, "ContentType": "application/octet-stream"})
+    asked = {**WHERE, "Body": CONTENT, "ContentType": "application/octet-stream"}
+    s3.add_response("put_object", {"ETag": "e"}, asked)
     bodies(s3).put(CLAIM, CONTENT)
     s3.assert_no_pending_responses()
+
+
+def test_what_something_in_between_says_of_a_body_is_not_that_it_is_stored(s3: Stubber) -> None:
+    s3.add_response("put_object", {})
+    with pytest.raises(Unavailable, match="not S3's"):
+        bodies(s3).put(CLAIM, CONTENT)
+    s3.add_client_error("head_object", "404", http_status_code=404)
+    s3.add_response("head_object", {"ContentLength": len(CONTENT)}, UPLOADED)
+    s3.add_response("copy_object", {})
+    with pytest.raises(Unavailable, match="not S3's"):
+        bodies(s3).keep(CLAIM)
 
 
 def test_a_body_is_what_was_claimed(s3: Stubber) -> None:
@@ -105,7 +117,7 @@ def test_an_object_that_is_missing_is_denied_to_who_may_not_list(s3: Stubber, co
 def test_an_upload_is_copied_to_where_bodies_lie_with_nothing_but_its_content(s3: Stubber) -> None:
     s3.add_client_error("head_object", "404", http_status_code=404)
     s3.add_response("head_object", {"ContentLength": len(CONTENT)}, UPLOADED)
-    s3.add_response("copy_object", {}, COPYING)
+    s3.add_response("copy_object", {"CopyObjectResult": {"ETag": "e"}}, COPYING)
     assert bodies(s3).keep(CLAIM)
     s3.assert_no_pending_responses()
 

@@ -38,11 +38,17 @@ def objects(s3: Stubber) -> S3Objects:
 
 def test_a_state_is_sent_as_the_file_it_is_not_as_bytes(s3: Stubber) -> None:
     content = io.BytesIO(b"state")
-    s3.add_response("put_object", {}, {**WHERE, "Body": content})
+    s3.add_response("put_object", {"ETag": "e"}, {**WHERE, "Body": content})
 
     objects(s3).put(KEY, content)
 
     s3.assert_no_pending_responses()
+
+
+def test_what_something_in_between_says_of_a_state_is_not_that_it_is_stored(s3: Stubber) -> None:
+    s3.add_response("put_object", {})
+    with pytest.raises(Unavailable, match="not S3's"):
+        objects(s3).put(KEY, io.BytesIO(b"state"))
 
 
 def test_a_state_comes_in_chunks(s3: Stubber) -> None:

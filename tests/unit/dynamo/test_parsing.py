@@ -12,7 +12,6 @@ import pytest
 from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ClientError
-from botocore.parsers import ResponseParserError
 
 from epochal.dynamo.carriers.boto3_client import parse_reads
 
@@ -103,11 +102,12 @@ def test_it_is_not_botocore_that_parses(read: str) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"null", b"<html>"], ids=repr)
-def test_what_is_no_answer_is_left_to_botocore(read: str, body: bytes) -> None:
+def test_what_is_no_answer_is_one_without_contents(read: str, body: bytes) -> None:
+    """botocore itself fails over JSON that is no object."""
     arguments, _ = ANSWERS[read]
-    theirs, ours = answering(200, body), answering(200, body)
-    parse_reads(ours)
-    assert outcome(ours, read, arguments) == outcome(theirs, read, arguments)
+    client = answering(200, body)
+    parse_reads(client)
+    assert getattr(client, read)(**arguments).keys() == {"ResponseMetadata"}
 
 
 def test_an_error_is_left_to_botocore(read: str) -> None:
@@ -117,10 +117,3 @@ def test_an_error_is_left_to_botocore(read: str) -> None:
     with pytest.raises(ClientError) as caught:
         getattr(client, read)(**arguments)
     assert caught.value.response["Error"] == {"Code": "ThrottlingException", "Message": "slower"}
-
-
-def outcome(client: Any, read: str, arguments: dict[str, Any]) -> object:
-    try:
-        return getattr(client, read)(**arguments)
-    except (ResponseParserError, AttributeError) as error:
-        return type(error), str(error)

@@ -49,7 +49,7 @@ class Service:
 
     status: int = 200
     body: bytes = b"{}"
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=lambda: {"x-amzn-RequestId": "ABCD"})
     asked: list[AWSPreparedRequest] = field(default_factory=list)
 
     def send(self, request: AWSPreparedRequest) -> AWSResponse:
@@ -147,6 +147,7 @@ FAULTS: dict[str, tuple[int, bytes]] = {
     "internal": (500, told("x#InternalServerError")),
     "no body": (503, b""),
     "a page": (502, b"<html>bad gateway</html>"),
+    "a list": (502, b"[]"),
     "cut": (400, b'{"__type":"x#Condi'),
     "another place": (301, b""),
 }
@@ -184,11 +185,29 @@ def test_an_answer_whose_checksum_is_another_is_lost(operation: str) -> None:
         wrong.light()(request_of(OPS[operation]))
 
 
-def test_an_answer_that_cannot_be_read_is_lost_to_a_read_and_nothing_to_a_write_that_was_made() -> None:
-    execute = performed(Service(body=b"{").light())
+WAYS = pytest.mark.parametrize("way", [Service.light, Service.boto3], ids=["light", "boto3"])
+
+
+@WAYS
+@pytest.mark.parametrize("body", [b"{", b"{}"])
+def test_an_answer_without_contents_is_lost_to_a_read_and_nothing_to_a_write_that_was_made(
+    way: Callable[[Service], Carrier], body: bytes
+) -> None:
+    execute = performed(way(Service(body=body)))
     with pytest.raises(Lost):
         execute(Get(table="t", key={"p": {"S": "a"}}))
     assert execute(OPS["put"]).units.write == 0
+
+
+@WAYS
+@pytest.mark.parametrize("operation", OPS)
+@pytest.mark.parametrize("body", [b"", b"<html>log in here</html>", b'{"status":"ok"}', b"{}", b"[]"])
+def test_what_something_in_between_answers_tells_nothing_of_a_write(
+    way: Callable[[Service], Carrier], operation: str, body: bytes
+) -> None:
+    execute = performed(way(Service(body=body, headers={"Content-Type": "text/html"})))
+    with pytest.raises(Lost):
+        execute(OPS[operation])
 
 
 def test_a_connection_that_broke_is_lost() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -57,6 +57,12 @@ def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
         if isinstance(error, ConnectionError | HTTPClientError):
             raise Unavailable(cause_of(error)) from error
         raise meaning_of(error) from error
+
+
+def check_stored(answer: Mapping[str, Any]) -> None:
+    """Raise `Unavailable` where something between said that an object is stored: S3 says its ETag with it."""
+    if "ETag" not in answer:
+        raise Unavailable("an answer that is not S3's")
 
 
 def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> EpochalError:

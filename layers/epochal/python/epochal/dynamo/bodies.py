@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from epochal.codec.claims import PREFIX, upload_of
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import check_stored, translated
 from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.model.events import Claim
 from epochal.store.bodies import verified
@@ -34,9 +34,10 @@ class S3Bodies:
     def put(self, claim: Claim, content: bytes) -> None:
         """Store `content` under the claim's key; doing so again changes nothing."""
         with translated("PutObject", claim.key):
-            self._client.put_object(
+            answer = self._client.put_object(
                 Bucket=self._bucket, Key=claim.key, Body=content, ContentType=CONTENT_TYPE
             )
+        check_stored(answer)
 
     def get(self, claim: Claim) -> bytes:
         """The content a claim names.
@@ -78,7 +79,7 @@ class S3Bodies:
     def _copied(self, upload: str, key: str) -> bool:
         try:
             with translated("CopyObject", upload):
-                self._client.copy_object(
+                answer = self._client.copy_object(
                     Bucket=self._bucket,
                     Key=key,
                     CopySource={"Bucket": self._bucket, "Key": upload},
@@ -87,4 +88,5 @@ class S3Bodies:
                 )
         except MissingBody:
             return False  # It has expired since.
+        check_stored(answer.get("CopyObjectResult", {}))
         return True

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final
 
 from epochal.codec.states import CHUNK
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import check_stored, translated
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -27,7 +27,7 @@ class S3Objects:
     def put(self, key: str, content: IO[bytes]) -> None:
         """Store a file's content under `key`, sent as it is read; at most 5 GB."""
         with translated("PutObject", key):
-            self._client.put_object(Bucket=self._bucket, Key=key, Body=content)
+            check_stored(self._client.put_object(Bucket=self._bucket, Key=key, Body=content))
 
     def get(self, key: str) -> Iterator[bytes]:
         """An object's content in chunks; raises `MissingBody`."""

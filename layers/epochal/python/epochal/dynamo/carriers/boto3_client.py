@@ -1,7 +1,7 @@
 """A client of boto3's as a carrier.
 
 Its answers to reads are taken whole at botocore's event `before-parse`, which leaves botocore nothing to parse. It
-still parses errors, answers to writes, and what is no JSON.
+still parses errors and answers to writes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from epochal.dynamo.protocol.faults import DynamoFault
-from epochal.dynamo.protocol.messages import READS, parsed
+from epochal.dynamo.protocol.messages import READS, of_a_write, parsed
 from epochal.dynamo.protocol.requests import DynamoRequest
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def carrier(client: DynamoDBClient) -> Carrier:
             answer: dict[str, Any] = getattr(client, _METHODS[request.operation])(**request.parameters)
         except ClientError as error:
             raise _fault(error) from error
-        return answer
+        if request.operation in READS:
+            return answer
+        return of_a_write(answer, answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
 
     return carry
 
@@ -54,18 +56,23 @@ def retries(client: Any) -> bool:
 
 def parse_reads(client: Any) -> None:
     """Have a client's reads parsed here. Its callers see no difference. Asked for twice, it is done once."""
-    for operation in READS:
-        event = f"before-parse.dynamodb.{operation}"
-        client.meta.events.register(event, _take_answer, unique_id=f"epochal-{operation}")
+    client.meta.events.register("before-parse.dynamodb", _take_answer, unique_id="epochal")
 
 
 def _take_answer(
-    response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
+    operation_model: Any,
+    response_dict: dict[str, Any],
+    customized_response_dict: dict[str, Any],
+    **_: object,
 ) -> None:
-    """Called by botocore: the second dictionary overrides what it parses out of the first."""
-    if response_dict["status_code"] == HTTPStatus.OK and (answer := parsed(response_dict["body"])):
-        customized_response_dict.update(answer)
-        response_dict["body"] = b"{}"
+    """Called by botocore: the second dictionary overrides what it parses out of the first. JSON that is no object, it
+    fails over.
+    """
+    if operation_model.name in READS and response_dict["status_code"] == HTTPStatus.OK:
+        customized_response_dict.update(parsed(response_dict["body"]))
+    elif response_dict["body"].lstrip().startswith(b"{"):
+        return
+    response_dict["body"] = b"{}"
 
 
 def _fault(error: ClientError) -> DynamoFault:

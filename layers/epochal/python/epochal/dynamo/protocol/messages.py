@@ -40,16 +40,28 @@ def answer_of(request: DynamoRequest, status: int, headers: Mapping[str, str], b
         headers: by lower-case name, or by names that compare in any case.
 
     Raises:
-        Fault: what was answered is no result.
-        Lost: the answer was damaged on its way.
+        DynamoFault: what was answered is no result.
+        Lost: the answer was damaged on its way, or is not DynamoDB's.
     """
     checksum = headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(crc32(body)):
         raise Lost("an answer that was damaged on its way")
     if status >= HTTPStatus.MOVED_PERMANENTLY:
         raise _fault(request, status, body)
-    # Of a write that was made, an answer that cannot be read tells no less than one without contents.
-    return parsed(body) if request.operation in READS else _json(body)
+    if request.operation in READS:
+        return parsed(body)
+    return of_a_write(_json(body), headers)
+
+
+def of_a_write(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
+    """The answer to a write, if it is DynamoDB's: it has what was asked for, the cost, or the id of the request.
+
+    Something between may say that all is well, as a proxy that wants to be logged in to, and the write was not made. Of
+    DynamoDB's own an answer that cannot be read says no less than one without contents: the write was made.
+    """
+    if "ConsumedCapacity" not in answer and "x-amzn-requestid" not in headers:
+        raise Lost("an answer that is not DynamoDB's")
+    return answer
 
 
 def parsed(body: bytes) -> dict[str, Any]:
