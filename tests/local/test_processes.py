@@ -172,9 +172,9 @@ def test_waiting_says_how_long_it_has_been(directory: Path, monkeypatch: pytest.
     server = processes.start("a mute", ["sleep", "1000"], port=processes.free_port(), directory=directory)
     told: list[str] = []
     passed = count(0.0, 0.25)
-    with monkeypatch.context() as patched, pytest.raises(ServerFailed):
-        patched.setattr(time, "monotonic", lambda: next(passed))
-        patched.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: next(passed))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    with pytest.raises(ServerFailed):
         processes.wait_until_ready(server, lambda: False, seconds=2.2, tell=told.append)
     assert told == ["a mute is starting, 1 s", "a mute is starting, 2 s"]
 
