@@ -8,14 +8,16 @@ from dataclasses import replace
 import pytest
 
 from epochal import Conflict, Event
-from epochal.errors import MissingTable
+from epochal.errors import InvalidInput, MissingTable
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import read_page
+from epochal.model.dcb import Query as Asked
+from epochal.model.dcb import QueryItem, TaggedEvent
 from epochal.plan.ops import Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables
+from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 S = "Cart-1"
 E = Event(type="Added")
@@ -49,6 +51,20 @@ def test_a_token_of_another_place_begins_no_page_in_a_table_of_the_same_name() -
     assert [page.index for page in map(read_page, there.items("streams"))] == [0], (
         "a page after nothing is a hole"
     )
+
+
+def test_a_position_of_another_place_begins_no_page_in_a_table_of_the_same_name() -> None:
+    here, there = memory_tables(), memory_tables()
+    asked = Asked(items=(QueryItem(tags=frozenset({"course:1"})),))
+    event = TaggedEvent(type="Added", tags=("course:1",))
+    for _ in range(2):
+        position = memory_tagged_events(here).append([event]).position
+    memory_tagged_events(there).append([event])
+
+    with pytest.raises(InvalidInput):
+        memory_tagged_events(there).append([event], fail_if=asked, after=position)
+
+    assert [page.index for page in map(read_page, there.items("streams"))] == [0]
 
 
 @pytest.mark.parametrize(

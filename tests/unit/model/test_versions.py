@@ -19,13 +19,16 @@ TOKENS = st.builds(
     unfolds=SIZES,
     events=SIZES,
     appends=SIZES,
+    low_water=st.integers(0, MAX_VERSION),
+    seal=st.one_of(st.just(""), st.binary(min_size=16, max_size=16).map(bytes.hex)),
 )
 
 
 @given(TOKENS)
 def test_a_token_survives_its_text(token: Token) -> None:
-    assert parse_token(token.text()) == token
-    assert len(token.text()) <= 83
+    found = parse_token(token.text())
+    assert (found, found.low_water, found.seal) == (token, token.low_water, token.seal)
+    assert len(token.text()) <= 127
 
 
 def test_a_version_alone_is_a_token() -> None:
@@ -47,7 +50,10 @@ def test_a_version_alone_is_a_token() -> None:
         "2147483647",
         "7." + "0" * 32,
         "7." + "0" * 32 + ".1.1.1.1",
-        "7." + "0" * 32 + ".1.1.1.1.1.1",
+        "7." + "0" * 32 + ".1.1.1.1.1.1.1",
+        "7." + "0" * 32 + ".1.1.1.1.1.01",
+        "7." + "0" * 32 + ".1.1.1.1.1.1." + "0" * 31,
+        "7." + "0" * 32 + ".1.1.1.1.1.." + "0" * 32,
         "7." + "G" * 32 + ".1.1.1.1.1",
     ],
 )

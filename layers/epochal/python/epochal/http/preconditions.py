@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node
@@ -79,19 +79,31 @@ def _headers(request: Request, in_body: Node | None) -> Expected | str | None:
 
 def unchanged(request: Request, token: Token) -> bool:
     """Whether `If-None-Match` names the state that `token` does."""
-    return is_named(request, token.text())
+    named = _named(request)
+    return named == "*" or token.bare in {_bare(each) for each in named}
 
 
 def is_named(request: Request, tag: str) -> bool:
     """Whether `If-None-Match` names the ETag `tag`, given without quotes (weak comparison, as RFC 9110 asks)."""
+    named = _named(request)
+    return named == "*" or tag in named
+
+
+def _named(request: Request) -> list[str] | Literal["*"]:
+    """The ETags of `If-None-Match`, without quotes."""
     value = request.header("If-None-Match")
     if value is None:
-        return False
+        return []
     if value == "*":
-        return True
+        return "*"
     if not _TAGS.fullmatch(value):
         raise InvalidInput("If-None-Match", "must be * or a list of ETags in double quotes")
-    return tag in _EACH.findall(value)
+    return _EACH.findall(value)
+
+
+def _bare(tag: str) -> str:
+    """What names the state: a seal says who made the ETag, and a low-water mark may lag."""
+    return ".".join(tag.split(".")[:7])
 
 
 def expectation_of(node: Node) -> Expected | AtVersion:

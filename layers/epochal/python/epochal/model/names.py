@@ -19,6 +19,9 @@ TAG_STREAMS: Final = "$tag-"
 EVENT_IDS: Final = "$event-"
 """What the keys of records begin with that say where the event of an id is, beside those streams; the id follows."""
 
+SEALS: Final = "$seal"
+"""The key of the item that tokens are sealed with, beside those streams."""
+
 MAX_NAME_BYTES: Final = 512
 _USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
 

@@ -18,7 +18,10 @@ MAX_VERSION: Final = 2_147_483_646
 """Sort key 2147483647 is the Tip's, so indices end below it (FORMATS §1)."""
 
 _TOKEN: Final = re.compile(
-    r"(0|[1-9]\d{0,9})(?:\.([0-9a-f]{32})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7}))?", re.ASCII
+    r"(0|[1-9]\d{0,9})"
+    r"(?:\.([0-9a-f]{32})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})"
+    r"(?:\.(0|[1-9]\d{0,9})(?:\.([0-9a-f]{32}))?)?)?",
+    re.ASCII,
 )
 
 
@@ -66,7 +69,8 @@ class Token:
         appends: appends those events came in.
         of: the stream whose head it was made from, its table and where that is, where this process has made it; what
             comes from outside may be forged. No part of its text, nor of what tokens are compared by.
-        low_water: of the stream, as far as that head told; likewise.
+        low_water: of the stream, as far as that head told; no part of what tokens are compared by.
+        seal: says that the stage has made it (`layout.pages.seals`); likewise.
     """
 
     version: int
@@ -78,11 +82,20 @@ class Token:
     appends: int = 0
     of: str = field(default="", compare=False, repr=False)
     low_water: int = field(default=0, compare=False, repr=False)
+    seal: str = field(default="", compare=False, repr=False)
 
     def text(self) -> str:
-        """At most 83 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version."""
+        """At most 127 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version; then the
+        low-water mark, where there is one or a seal follows, and the seal.
+        """
         if self.etag is None:
             return str(self.version)
+        mark = f".{self.low_water}" if self.low_water or self.seal else ""
+        return f"{self.bare}{mark}.{self.seal}" if self.seal else f"{self.bare}{mark}"
+
+    @property
+    def bare(self) -> str:
+        """What its text begins with, and what names the state."""
         figures = (self.version, self.etag, self.size, self.carried, self.unfolds, self.events, self.appends)
         return ".".join(map(str, figures))
 
@@ -123,7 +136,7 @@ def parse_token(text: str, field: str = "If-Match") -> Token:
         raise InvalidInput(field, "must be a token that an append or load returned, or a version")
     if match[2] is None:
         return Token(version=int(match[1]))
-    size, carried, unfolds, events, appends = map(int, match.groups()[2:])
+    size, carried, unfolds, events, appends = map(int, match.groups()[2:7])
     return Token(
         version=int(match[1]),
         etag=match[2],
@@ -132,4 +145,6 @@ def parse_token(text: str, field: str = "If-Match") -> Token:
         unfolds=unfolds,
         events=events,
         appends=appends,
+        low_water=int(match[8] or 0),
+        seal=match[9] or "",
     )

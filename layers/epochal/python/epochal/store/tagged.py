@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,10 @@ from epochal.layout.pages.tags.batch import TaggedBatch
 from epochal.layout.pages.tags.identities import events_by_id
 from epochal.layout.pages.tags.reading import events_between, heads_of
 from epochal.layout.pages.tags.reads import PageReads
-from epochal.layout.pages.tags.site import TagStreams, reserved_tags
+from epochal.layout.pages.tags.site import TagStreams, reserved_tags, stream_of
 from epochal.model.dcb import (
+    Position,
+    Reached,
     RecordedTaggedEvent,
     TaggedBody,
     TaggedEvent,
@@ -29,11 +31,14 @@ from epochal.model.events import content_of
 from epochal.model.kinds import must_be_texts
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import from_unix_nanoseconds
+from epochal.model.versions import Token
 from epochal.plan.ops import Steps
+from epochal.plan.tables import PlacedName
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import EVENTS_INLINE
+from epochal.store.seals import Seals
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
@@ -52,6 +57,11 @@ class TaggedEvents(TaggedStore):
 
     site: TagStreams
     codec: BodyCodec = field(default_factory=BodyCodec)
+
+    def __post_init__(self) -> None:
+        if self.driver.place is not None:
+            placed = PlacedName(self.site.table, self.driver.place)
+            object.__setattr__(self, "site", replace(self.site, table=placed))
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
         """As of any store."""
@@ -88,6 +98,18 @@ class TaggedEvents(TaggedStore):
         """As of any store."""
         heads = self.driver.run(heads_of(self.site, list(tags)))
         return {tag: 0 if head is None else head.version for tag, head in heads.items()}
+
+    def sealed(self, position: Position, *, writes: bool) -> Position:
+        """With a seal at each token of a full page."""
+        seals = Seals(
+            driver=self.driver, table=self.site.table, now=self.now, fresh=self.fresh if writes else None
+        )
+        return _with_tokens(position, seals.sealed)
+
+    def believed(self, position: Position) -> Position:
+        """Its tokens are believed where their seals are right."""
+        seals = Seals(driver=self.driver, table=self.site.table, now=self.now)
+        return _with_tokens(position, seals.believed)
 
     def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
         """As of any store."""
@@ -158,6 +180,18 @@ def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEve
     return TaggedEvents(
         driver=driver, site=TagStreams(table=settings.table("streams"), type_heads=heads), codec=codec
     )
+
+
+def _with_tokens(position: Position, change: Callable[[str, Token], Token]) -> Position:
+    def changed(tags: Mapping[str, Reached]) -> dict[str, Reached]:
+        return {
+            tag: reached
+            if (token := reached.token) is None
+            else replace(reached, token=change(stream_of(tag), token))
+            for tag, reached in tags.items()
+        }
+
+    return replace(position, seen=changed(position.seen), heads=changed(position.heads))
 
 
 def _plain(body: bytes) -> Encoded:

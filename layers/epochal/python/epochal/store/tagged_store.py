@@ -280,6 +280,14 @@ class TaggedStore(ABC):
     def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
         """Events by id, at most 100; those that never were are missing."""
 
+    def sealed(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
+        """The position as it may go outside, and come back to save requests; `writes` where this may put a key."""
+        return position
+
+    def believed(self, position: Position) -> Position:
+        """A position from outside, as one of this process as far as its seals are right."""
+        return position
+
     def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
         """The events with all of their bodies, as a layout has read them."""
         return events

@@ -28,7 +28,7 @@ _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-N
 _IF_MATCH: Final = header(
     "If-Match",
     'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
-    pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5})?")',
+    pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?)?")',
 )
 _IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
 

@@ -18,6 +18,7 @@ from epochal.http.streams import representation
 from epochal.http.streams.representation import deleted, not_found
 from epochal.model.names import stream_name
 from epochal.model.versions import MAX_VERSION
+from epochal.store.seals import Seals
 from epochal.store.streams import Streams
 
 
@@ -45,8 +46,9 @@ def read_state(reading: Reading, request: Request) -> Response:
         raise not_found(stream)
     if found.deleted:
         raise deleted(stream, found.version, consumed(meter.units))
-    headers = {"ETag": etag(found.token), "Cache-Control": "no-cache"}
-    if unchanged(request, found.token):
+    token = Seals.of(store, writes=False).sealed(stream, found.token)
+    headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
+    if unchanged(request, token):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
     return answer(meter, representation.state(found, reading.link, events=events), headers=headers)
 

@@ -115,7 +115,7 @@ IDS_SHOWN: Final = {name: {"type": "string"} for name in _IDS}
 
 _TOKEN: Final = text(
     "The stream's exact state: its ETag, without the quotes.",
-    pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}",
+    pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",
 )
 
 

@@ -10,6 +10,7 @@ here: the stream's ETag, without its quotes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from epochal.deployment import Deployment
@@ -27,9 +28,10 @@ from epochal.http.streams.writing import contents_of
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Conflict
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
-from epochal.model.versions import ANY, ExpectedVersion, parse_token
+from epochal.model.versions import ANY, ExpectedVersion, Token, parse_token
 from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.units import Units
+from epochal.store.driver import Meter
+from epochal.store.seals import Seals
 from epochal.store.streams import Streams
 
 MAX_APPENDS: Final = TRANSACTION_ITEMS
@@ -56,15 +58,17 @@ def append_all(streams: Streams, request: Request) -> Response:
     nodes = required(root, root.members(("appends",)), "appends").items(MAX_APPENDS - (key is not None))
     asked = tuple(map(append_of, nodes))
     store, meter = streams_for(streams, request)
+    seals = Seals.of(store, writes=True)
+    asked = tuple(_believed(each, seals) for each in asked)
     match _outcome(store, asked, key):
         case AllAppended() as made:
-            view, replayed = _made(asked, made, meter.units), _is_replayed(made)
+            view, replayed = _made(asked, made, seals, meter), _is_replayed(made)
             events = [event for each in asked for event in each.events]
             counted = appends(events, replayed=replayed)
             figures = {**counted, "Appends": float(len(asked))} if counted else {}
             return answer(meter, view, status=201, figures=figures)
         case Conflicts(streams=found):
-            raise _refused(found, meter.units)
+            raise _refused(found, seals, meter)
         case AllUndetermined() as unknown:
             raise _undetermined(unknown)
 
@@ -95,40 +99,50 @@ def _expected(node: Node) -> ExpectedVersion:
     return expectation_of(node)
 
 
+def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
+    if not isinstance(append.expected, Token):
+        return append
+    return replace(append, expected=seals.believed(append.stream, append.expected))
+
+
 def _is_replayed(made: AllAppended) -> bool:
     return any(each.replayed for each in made.streams.values())
 
 
-def _made(asked: Iterable[StreamAppend], made: AllAppended, units: Units) -> dict[str, Any]:
+def _made(asked: Iterable[StreamAppend], made: AllAppended, seals: Seals, meter: Meter) -> dict[str, Any]:
     """What each stream got, in the order of the request."""
     each_of = [(each.stream, made.streams[each.stream]) for each in asked]
-    return {
-        "streams": [
-            {"stream": stream, "first": got.first, "version": got.version, "token": got.token.text()}
-            for stream, got in each_of
-        ],
-        "replayed": _is_replayed(made),
-        "capacity": capacity(units),
-    }
+    shown = [
+        {
+            "stream": stream,
+            "first": got.first,
+            "version": got.version,
+            "token": seals.sealed(stream, got.token).text(),
+        }
+        for stream, got in each_of
+    ]
+    return {"streams": shown, "replayed": _is_replayed(made), "capacity": capacity(meter.units)}
 
 
-def _refused(found: Mapping[str, Conflict], units: Units) -> Problem:
+def _refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
     """Streams in the way. A deleted one decides the status: to go on from where the others are is in vain."""
-    shown = [_in_the_way(stream, conflict) for stream, conflict in found.items()]
+    shown = [_in_the_way(stream, conflict, seals) for stream, conflict in found.items()]
     deleted = [each for each in shown if each["deleted"]]
     first = (deleted or shown)[0]
     detail = f"{first['stream']} {'was deleted' if deleted else 'is'} at version {first['version']}"
     return Problem(
         problems.STREAM_DELETED if deleted else problems.VERSION_CONFLICT,
         detail if len(shown) == 1 else f"{detail}, and {len(shown) - 1} more are in the way",
-        figures={"Conflicts": 1.0, **consumed(units)},
+        figures={"Conflicts": 1.0, **consumed(meter.units)},
         streams=shown,
     )
 
 
-def _in_the_way(stream: str, conflict: Conflict) -> dict[str, Any]:
-    token = {} if conflict.token is None or conflict.deleted else {"token": conflict.token.text()}
-    return {"stream": stream, "version": conflict.version, "deleted": conflict.deleted, **token}
+def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
+    shown = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
+    if conflict.token is not None and not conflict.deleted:
+        shown["token"] = seals.sealed(stream, conflict.token).text()
+    return shown
 
 
 def _undetermined(unknown: AllUndetermined) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
@@ -22,7 +22,8 @@ from epochal.http.streams.representation import not_found, refused
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Undetermined
-from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, parse_token
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, Token, parse_token
+from epochal.store.seals import Seals
 from epochal.store.streams import Streams
 
 Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
@@ -57,20 +58,25 @@ def append_events(writing: Writing, request: Request) -> Response:
     wanted = precondition(request, fields.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(writing.streams, request)
+    seals = Seals.of(store, writes=True)
+    expected = wanted.expected
     outcome = store.try_append(
         stream,
         events,
         unfolds=unfolds,
-        expected=wanted.expected,
+        expected=seals.believed(stream, expected) if isinstance(expected, Token) else expected,
         idempotency_key=key,
     )
     match outcome:
         case Appended(token=token, replayed=replayed):
-            view, headers = representation.appended(stream, outcome, meter.units), {"ETag": etag(token)}
+            headers = {"ETag": etag(seals.sealed(stream, token))}
+            view = representation.appended(stream, outcome, meter.units)
             return answer(
                 meter, view, status=201, headers=headers, figures=appends(events, replayed=replayed)
             )
         case Conflict():
+            if outcome.token is not None:
+                outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
             raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
         case Undetermined(first=first):
             raise _undetermined(stream, first)

@@ -72,7 +72,9 @@ def append_tagged(tagged: Tagged, request: Request) -> Response:
     after = position_of(fields)
     store, meter = tagged.on(request)
     listed = representation.Listed(DEFAULT_LIMIT, tagged.link)
+    after = None if after is None else store.believed(after)
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
+    outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, TaggedConflict):
         raise _refused(outcome, listed, meter.units)
     view = representation.appended(outcome, meter.units)
@@ -110,6 +112,8 @@ def query_tagged(tagged: Tagged, request: Request) -> Response:
         found = store.page_back(query, after=after, rest=rest, takes=listed, limit=limit)
     else:
         found = store.page(query, after=after, rest=rest, takes=listed, limit=limit)
+    if found.position is not None:
+        found = replace(found, position=store.sealed(found.position, writes=False))
     return answer(meter, representation.page(found, listed))
 
 

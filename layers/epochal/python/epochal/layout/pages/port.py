@@ -11,7 +11,7 @@ from epochal.layout.pages.items import DICTIONARIES, STREAMS, is_dictionary, is_
 from epochal.layout.pages.reading import advance, begin
 from epochal.layout.port import CategoriesBy, Heal, Permission, Port, Source, heal_streams
 from epochal.model.dcb import group_of
-from epochal.model.names import EVENT_IDS, TAG_STREAMS, category_of
+from epochal.model.names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
@@ -70,11 +70,12 @@ def _source(settings: Settings) -> Source:
 
 
 def _kind_of(item: Item) -> str | None:
-    return STREAMS.kind if is_page(item) or is_dictionary(item) or _is_of_id(item) else None
+    return STREAMS.kind if is_page(item) or is_dictionary(item) or _is_aside(item) else None
 
 
-def _is_of_id(item: Item) -> bool:
-    return item.keys() >= set(STREAMS.keys) and item["p"].get("S", "").startswith(EVENT_IDS)
+def _is_aside(item: Item) -> bool:
+    """Whether it is the record of an id, or the key that tokens are sealed with."""
+    return item.keys() >= set(STREAMS.keys) and item["p"].get("S", "").startswith((EVENT_IDS, SEALS))
 
 
 def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:

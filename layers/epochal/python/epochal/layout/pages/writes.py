@@ -92,6 +92,17 @@ def unchanged(state: PageState, version: int) -> All:
     return All((equals("r", number(state.time)), equals("n", number(version)), Absent("x")))
 
 
+def _told(table: str, stream: str, known: Page | Token, state: PageState) -> All:
+    """`unchanged`, and where the token comes from outside also that it tells the low-water mark: the token that the
+    write leaves has it, and so has the page that is begun on that.
+    """
+    same = unchanged(state, known.version)
+    if is_own(table, stream, known):
+        return same
+    mark = equals("l", number(known.low_water)) if known.low_water else Absent("l")
+    return All((*same.conditions, mark))
+
+
 def as_read(page: Page) -> Condition:
     """That a page is as it was read."""
     return All((equals("r", number(page.time)), equals("n", number(page.version))))
@@ -163,7 +174,7 @@ def extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
             *((Set("u", binary(unfolds)),) if unfolds else ()),
         ),
         removes=(*(("w",) if frames else ()), *(("u",) if batch.unfolds is not None and not unfolds else ())),
-        condition=unchanged(state, before.version),
+        condition=_told(table, batch.stream, known, state),
     )
     token = replace(token, etag=left.etag(), of=origin(table, batch.stream))
     return Planned(write=update, stamp=stamp, token=token, after=known, count=batch.count)
