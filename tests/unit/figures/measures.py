@@ -21,7 +21,7 @@ from epochal.deployment import Deployment
 from epochal.http.gateway import serve
 from epochal.indexer.indexer import Record
 from epochal.layout.tables import READ_MODELS, store_tables
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
@@ -31,6 +31,7 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_settings
 from tests.support.api import Context, gateway_event
 from tests.unit.project.test_layouts_named import OFFENDERS, PLUGINS
+from tests.unit.reactions.world import Inline
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 LIBRARY: Final = ROOT / "layers" / "epochal" / "python" / "epochal"
@@ -194,7 +195,8 @@ class World:
         self.handler = serve("append", self.on)
         self.indexer.register()
         self.token = self.streams.append("Order-1", [Event.json("Placed", {"n": 1})]).token
-        self.reactor = Reactor(member=Member(reaction=self._reaction(), reader=self.on.feed))
+        member = Member(reaction=self._reaction(), reader=self.on.feed)
+        self.reactor = Reactor(member=member, executor=Inline)
 
     def crossed(self) -> dict[str, int]:
         """By the operation."""

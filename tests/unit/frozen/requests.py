@@ -38,17 +38,19 @@ from epochal.indexer.indexer import Record
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.model.dcb import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import Driver, Meter
 from epochal.store.importing import ImportedEvent
+from epochal.store.pools import POOL
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_settings
+from tests.unit.reactions.world import Inline
 
 S = TypeVar("S")
 
@@ -483,8 +485,15 @@ def aggregates() -> list[str]:
 
 
 def feed() -> list[str]:
-    """Indexing, the feed, and reactions."""
-    world = World()
+    """Indexing, the feed, and reactions; what may run side by side runs in turn."""
+    token = POOL.set(Inline)
+    try:
+        return _feed(World())
+    finally:
+        POOL.reset(token)
+
+
+def _feed(world: World) -> list[str]:
     store, doing = world.fixed(world.on.streams), world.doing
     with doing("register the sources of an empty index, and index the first append"):
         store.append("Order-1", [event("Placed", sku="A-1"), event("Paid", by=1)])
@@ -526,15 +535,15 @@ def feed() -> list[str]:
 
     member = world.fixed(Member(reaction=counting, reader=reader))
     with doing("run a reaction that keeps a read model, and parks a stream"):
-        Reactor(member=member).run(partition, seconds=inf)
+        Reactor(member=member, executor=Inline).run(partition, seconds=inf)
     with doing("run it where nothing has come"):
-        Reactor(member=member).run(partition, seconds=inf)
+        Reactor(member=member, executor=Inline).run(partition, seconds=inf)
     with doing("run it over one append more"):
         store.append("Order-1", [event("Came")])
         world.index()
-        Reactor(member=member).run(partition, seconds=inf)
+        Reactor(member=member, executor=Inline).run(partition, seconds=inf)
     with doing("list what is parked"):
-        assert Parking(reactor=Reactor(member=member)).streams(partition)
+        assert Parking(reactor=Reactor(member=member, executor=Inline)).streams(partition)
     return world.lines
 
 
