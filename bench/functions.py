@@ -36,7 +36,7 @@ from epochal.metrics.lines import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.units import Units
 from epochal.plan.values import AttributeValue, Item
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import SERVICE_NAME

@@ -10,7 +10,7 @@ from typing import Any
 from epochal import Event, TaggedEvent, Unfold, reaction
 from epochal.deployment import Deployment
 from epochal.model.times import parse_time, unix_seconds
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.testing.bucket import MemoryBucket

@@ -17,7 +17,7 @@ from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.layout.tables import PROJECTION_STATES, READ_MODELS
 from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.tagged_results import TaggedAppended
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.aggregates import AggregateAppended

@@ -37,7 +37,7 @@ from epochal.model.events import Event
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings

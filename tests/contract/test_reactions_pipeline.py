@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from epochal.reactions.partition_run import DIED
+from epochal.reactions.reactor import DIED
 from epochal.reactions.wakeups import CAREFUL_FROM
 from tests.simulation.reaction_pipeline import Pipeline
 from tests.support.tables import Tables

@@ -23,7 +23,7 @@ from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

@@ -18,11 +18,10 @@ from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, StateConflict
 from epochal.model.spans import Span
-from epochal.reactions import group_member, handling, parking, partition_run, progress
-from epochal.reactions.group_member import Member
-from epochal.reactions.handling import Progress, Work
+from epochal.reactions import group, handling, parking, reactor
+from epochal.reactions.group import Member
+from epochal.reactions.handling import PageTasks, Progress, Task, TaskResults, Work
 from epochal.reactions.parking import Parking, Replayed
-from epochal.reactions.progress import PageTasks, Task, TaskResults
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.reaction_world import run
@@ -35,12 +34,12 @@ mutant = MUTANTS.add
 
 @mutant()
 def the_checkpoint_is_committed_early(patch: Patch) -> None:
-    settled = progress.settled
+    settled = handling.settled
 
     def early(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
         return replace(settled(state, todo, done), checkpoint=todo.next)
 
-    patch.setattr(partition_run, "settled", early)
+    patch.setattr(reactor, "settled", early)
 
 
 @mutant()
@@ -56,22 +55,22 @@ def states_are_saved_whoever_was_there(patch: Patch) -> None:
 
 @mutant()
 def parking_is_no_part_of_the_commit(patch: Patch) -> None:
-    settled = progress.settled
+    settled = handling.settled
 
     def apart(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
         return replace(settled(state, todo, done), parked=state.parked)
 
-    patch.setattr(partition_run, "settled", apart)
+    patch.setattr(reactor, "settled", apart)
 
 
 @mutant(dear=True)
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
-    tasks_of = progress.tasks_of
+    tasks_of = handling.tasks_of
 
     def unaware(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> PageTasks:
         return tasks_of(spans, following, replace(state, parked={}))
 
-    patch.setattr(partition_run, "tasks_of", unaware)
+    patch.setattr(reactor, "tasks_of", unaware)
 
 
 @mutant()
@@ -118,7 +117,7 @@ def what_is_ahead_is_believed_to_be_further(patch: Patch) -> None:
 @mutant()
 def an_unfinished_task_counts_as_finished(patch: Patch) -> None:
     patch.setattr(
-        progress, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
+        handling, "_finished", lambda task, done: task.stream in done.parked or task.stream in done.reached
     )
 
 
@@ -145,7 +144,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
             return Held(stream=held.stream, state=state, known=saved.held.known)
         return saved
 
-    patch.setattr(group_member, "save", deaf)
+    patch.setattr(group, "save", deaf)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

@@ -25,7 +25,7 @@ from epochal.layout.dcb import heads
 from epochal.layout.registry import source_of
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.plan.values import Item
-from epochal.reactions import group_member, partition_run, progress
+from epochal.reactions import group, handling, reactor
 from epochal.reactions.wakeups import Woken
 from tests.simulation import fifo, simulate
 from tests.simulation.mutants import Mutants, Patch
@@ -102,17 +102,17 @@ def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
 
 @mutant("passed|was not woken")
 def groups_share_their_checkpoints(patch: Patch) -> None:
-    patch.setattr(group_member, "group_stream", lambda partition, _: group_stream(partition, "board"))
+    patch.setattr(group, "group_stream", lambda partition, _: group_stream(partition, "board"))
 
 
 @mutant("passed")
 def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
-    settled = progress.settled
+    settled = handling.settled
 
     def early(state: GroupState, *given: Any) -> GroupState:
         return replace(settled(state, *given), parked=state.parked)
 
-    patch.setattr(partition_run, "settled", early)
+    patch.setattr(reactor, "settled", early)
 
 
 @mutant("is not Written")

@@ -27,7 +27,7 @@ from epochal.plan.conditions import All
 from epochal.plan.effects import holds
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.plan.values import Item
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings

@@ -37,7 +37,7 @@ from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents

@@ -171,14 +171,8 @@ OFFENDERS: dict[str, tuple[str, str]] = {
         "proves every layout that a stage has",
     ),
     "epochal/pytest_plugin.py": ("event_store_adapter", "has a fixture for each store"),
-    "epochal/reactions/category_check.py": (
-        "event_store_adapter",
-        "an aggregate has its category by its type",
-    ),
-    "epochal/reactions/partition_run.py": (
-        "event_store_adapter",
-        "an aggregate has its category by its type",
-    ),
+    "epochal/reactions/group.py": ("event_store_adapter", "an aggregate has its category by its type"),
+    "epochal/reactions/reactor.py": ("event_store_adapter", "an aggregate has its category by its type"),
     "epochal/settings.py": ("equinox event_store_adapter sekiban", "declares every setting"),
     "epochal/store/codecs.py": ("event_store_adapter", "converts classes to events of every kind"),
     "epochal/store/conflicts.py": (

@@ -18,7 +18,7 @@ from epochal.proving import store as checks
 from epochal.proving.proof import CATEGORY, Broken, ProofRun, Unproven, prove
 from epochal.proving.stacks import DeployedStack
 from epochal.proving.writers import Outcome, ProofWriter, StreamWriter, writers_of
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Api

@@ -59,7 +59,7 @@ def test_a_run_tells_the_age_of_the_oldest_entry_that_the_checkpoint_has_not_pas
 def test_what_follows_a_page_is_the_oldest_once_that_is_handled(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("epochal.reactions.partition_run.PAGE_EVENTS", 2)
+    monkeypatch.setattr("epochal.reactions.reactor.PAGE_EVENTS", 2)
     ran = reactor(world).run(0, seconds=1_000)
     assert [name for name, _ in world.told.handled] == ["A-0", "A-1"]
     assert ran.behind == 3_600 + 2 * 900 - 2 * 60

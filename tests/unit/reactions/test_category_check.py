@@ -12,8 +12,7 @@ import pytest
 from epochal.index.groups import group_stream, load
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
-from epochal.reactions.category_check import Name, told_of, unmet
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member, Name, told_of, unmet
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.testing.feeds import MemoryFeed
 

@@ -16,10 +16,9 @@ from epochal.layout.tables import INDEX
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.reactions.group_member import Member
-from epochal.reactions.partition_run import PAGE_EVENTS
+from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Handler, Reaction
-from epochal.reactions.reactor import Reactor
+from epochal.reactions.reactor import PAGE_EVENTS, Reactor
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -12,7 +12,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, Held
 from epochal.model.spans import Span
 from epochal.plan.ops import Op
-from epochal.reactions.progress import TaskResults, may_park, settled, tasks_of
+from epochal.reactions.handling import TaskResults, may_park, settled, tasks_of
 from epochal.reactions.reaction import Delivery
 from tests.unit.reactions.world import Told, World, is_save
 

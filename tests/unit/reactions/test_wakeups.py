@@ -21,7 +21,7 @@ from epochal.index.names import epoch_stream
 from epochal.indexer.notifier import Notice, notices
 from epochal.metrics.lines import Metrics
 from epochal.plan.values import Item
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.handling import Failure
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake

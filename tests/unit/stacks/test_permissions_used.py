@@ -43,7 +43,7 @@ from epochal.model.versions import NO_STREAM
 from epochal.plan import ops
 from epochal.plan.failures import Lost
 from epochal.plan.tables import TableSpec
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

@@ -28,7 +28,7 @@ from epochal.feed.results import FeedEvent
 from epochal.model.aggregates import AggregateId
 from epochal.model.names import category_of
 from epochal.model.outcomes import NOTHING
-from epochal.reactions.calls import Calls
+from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store import joint_decisions
 from epochal.store.aggregate_deciders import AggregateDeciders

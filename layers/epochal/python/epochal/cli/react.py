@@ -22,8 +22,7 @@ from epochal.errors import InvalidInput
 from epochal.hosting.commands import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
-from epochal.reactions.category_check import Name, told_of, unmet
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member, Name, told_of, unmet
 from epochal.reactions.handling import Attempt, OnFailed
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Delivery, Reaction

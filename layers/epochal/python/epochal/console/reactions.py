@@ -12,7 +12,7 @@ from epochal.console.page import Plot, Services, clock, plot, whole
 from epochal.deployment import Deployment
 from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
 from epochal.index.groups import GroupState
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

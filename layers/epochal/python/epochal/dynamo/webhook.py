@@ -14,8 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from epochal.dynamo.secrets import Secret
 from epochal.errors import InvalidInput, Unavailable
-from epochal.reactions.cloudevents import Message
-from epochal.reactions.webhooks import header_value, request_id, signed, signing_key
+from epochal.reactions.cloudevents import Message, header_value, request_id, signed, signing_key
 
 SECONDS: Final = 10
 """For an answer."""

@@ -31,8 +31,7 @@ from epochal.layout.registry import source_of
 from epochal.metrics.ending import metrics_of
 from epochal.metrics.lines import Metrics
 from epochal.model.kinds import must_be
-from epochal.reactions.category_check import unmet
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member, unmet
 from epochal.reactions.handling import Attempt, Failure, words_of
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction

@@ -14,8 +14,7 @@ from math import inf
 from epochal.errors import InvalidInput
 from epochal.index.groups import GroupState, Held
 from epochal.index.parked import Cause
-from epochal.reactions.handling import Failure, Progress, Work
-from epochal.reactions.progress import Task, still_parked, unparked
+from epochal.reactions.handling import Failure, Progress, Task, Work, still_parked, unparked
 from epochal.reactions.reactor import Reactor
 
 

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from epochal.errors import InvalidInput
-from epochal.feed.results import FeedEvent
+from epochal.feed.results import FeedEvent, name_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import layout_names
 from epochal.model.plain import is_async, must_be_done, must_be_plain, must_take_one
 from epochal.model.spans import Span
-from epochal.reactions.causes import caused_by
+from epochal.store.context import metadata
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
@@ -190,3 +190,19 @@ def _set(field: str, names: Collection[str]) -> frozenset[str]:
     if isinstance(names, str):
         raise InvalidInput(field, "must be a list of names, not one")
     return frozenset(names)
+
+
+# What a reaction appends says what caused it.
+
+
+def caused_by(*events: FeedEvent) -> AbstractContextManager[None]:
+    """A block whose appends carry the events' conversation and, where there is one event, name it as their cause.
+
+    An event is named by its `id` or, in streams, by its place: `Flight-UA1545@3`. One that belongs to no conversation
+    begins one. Several events have a conversation where it is one, and no single cause.
+    """
+    conversations = {each.correlation_id or name_of(each) for each in events}
+    return metadata(
+        correlation_id=conversations.pop() if len(conversations) == 1 else None,
+        causation_id=name_of(events[0]) if len(events) == 1 else None,
+    )

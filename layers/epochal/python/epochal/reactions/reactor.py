@@ -2,16 +2,267 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+from epochal.errors import InvalidInput
+from epochal.feed.categories import wanted
+from epochal.feed.results import SpanPage
+from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.reactions.calls import Calls
-from epochal.reactions.category_check import Name
-from epochal.reactions.group_member import Member
-from epochal.reactions.handling import Failure, OnFailed
-from epochal.reactions.partition_run import Run
+from epochal.index.groups import GroupState, Held, StateConflict
+from epochal.reactions.group import Meeting, Member, Name, at_first
+from epochal.reactions.handling import (
+    Calls,
+    Failure,
+    OnFailed,
+    PageTasks,
+    Progress,
+    Streak,
+    Task,
+    TaskResults,
+    Work,
+    may_park,
+    settled,
+    tasks_of,
+)
+from epochal.reactions.reaction import Delivery
+
+PAGE_EVENTS: Final = 1_000
+"""Events of a page, at least, where there are as many: a save for each, against what a crash repeats."""
+
+PAGE_SECONDS: Final = 10.0
+"""Seconds after which a page ends that brings hardly anything wanted, so that the checkpoint moves."""
+
+SAVE_SECONDS: Final = 5.0
+"""Seconds after which a long page is saved in part, which bounds what is repeated after a crash."""
+
+TELL_SECONDS: Final = 10.0
+"""Between tellings of how far a run is behind, which may last for minutes."""
+
+CONFLICT_SECONDS: Final = 1.0
+"""The longest pause before going on from another's state, at random: two in step would do everything twice."""
+
+DIED: Final = "the process died, or ran out of time, while the event was being handled"
+
+_Result = tuple[Task, Progress]
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """A run under way.
+
+    Attributes:
+        call: calls the handler, and waits until it is done.
+        on_failed: called with each call that fails.
+        ends: clock reading after which nothing further is begun.
+        careful: whether processes have died; over once a page has been survived.
+        parked: streams that this run has given up.
+        blocked: what cannot be got past for now: a stream that may not be parked, or the last of too many.
+        at_tail: everything that the index held is handled or parked.
+        moved: whether it has got the group any further.
+        tell: called every few seconds with how far the group is `behind`.
+        meeting: which categories and types have come.
+    """
+
+    member: Member
+    call: Callable[[Delivery], object]
+    partition: int
+    ends: float
+    on_failed: OnFailed = lambda _attempt: None
+    careful: bool = False
+    executor: Callable[[int], Executor] = ThreadPoolExecutor
+    tell: Callable[[float], object] = lambda _behind: None
+    parked: list[Failure] = field(default_factory=list)
+    blocked: Failure | None = None
+    at_tail: bool = False
+    events: int = 0
+    moved: bool = False
+    meeting: Meeting = field(init=False)
+    _held: Held = field(init=False)
+    _streak: Streak = field(default_factory=Streak)
+    _span_reader: SpanReader | None = None
+    _next: Checkpoint | None = None
+    _told: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meeting = Meeting(partition=self.partition)
+        self._told = self.member.driver.clock()
+
+    @property
+    def state(self) -> GroupState:
+        """The group's state, as this run knows it."""
+        assert self._held.state is not None  # noqa: S101  # `begin` has put one on record
+        return self._held.state
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """The group's checkpoint, as this run knows it."""
+        return self.state.checkpoint
+
+    @property
+    def over(self) -> bool:
+        """Whether time is over, or the partition is blocked."""
+        return self.blocked is not None or self.member.driver.clock() >= self.ends
+
+    @property
+    def behind(self) -> float | None:
+        """Seconds since the oldest entry of the index was written that the checkpoint has not passed; None where nobody
+        knows, since nothing has been read.
+        """
+        if self.at_tail:
+            return 0.0
+        if self._span_reader is None or self._next is None:
+            return None
+        done = self.checkpoint >= self._next
+        oldest = self._span_reader.following if done else self._span_reader.first
+        try:
+            return 0.0 if oldest is None else max(0.0, self.member.now() / 1e9 - oldest.seconds)
+        except InvalidInput:
+            return None  # another program's entry, with no time that can be read
+
+    def begin(self) -> None:
+        """Read the group's state. A new group first puts on record where it begins."""
+        self._held = self.member.load(self.partition)
+        if self._held.state is None:
+            start = self.member.start(self.partition)
+            asked = self.member.reaction
+            unmet, types = at_first(asked.categories), at_first(asked.types)
+            self._save(GroupState(checkpoint=start, unmet=unmet, unmet_types=types))
+
+    def handle_page(self) -> None:
+        """Handle a page of the feed, as far as there is time, and save what is done."""
+        self.at_tail = False
+        begun = self.state
+        page = self._next_page(begun.checkpoint)
+        todo = tasks_of(page.spans, page.next, begun)
+        for done in self._work(todo, begun):
+            settled_ = settled(begun, todo, done)
+            after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
+            if after != self.state:
+                if not self._save(after):
+                    return
+                self.moved = True
+            self._tell()
+        self.at_tail = page.at_tail and self.checkpoint == page.next
+        self.careful = False
+
+    def _next_page(self, start: Checkpoint) -> SpanPage:
+        """The next page; from where the last one ended, nothing is read twice."""
+        reader, reaction = self.member.reader, self.member.reaction
+        self.meeting = Meeting(
+            partition=self.partition,
+            categories=reaction.categories,
+            aggregates=reader.types,
+            unmet=self.state.unmet,
+            unmet_types=self.state.unmet_types,
+            seen=self.meeting.seen,
+        )
+        if self._span_reader is None or self._next != start:
+            self._span_reader = SpanReader.begin(reader.driver, reader.table, self.partition, start)
+        page = self._span_reader.spans(
+            limit=PAGE_EVENTS,
+            wanted=self.meeting.watched(
+                wanted(self.partition, reaction.categories, reaction.wants, reader.types)
+            ),
+            seconds=PAGE_SECONDS,
+            wait=0.0,
+        )
+        self._next = page.next
+        return page
+
+    def _tell(self) -> None:
+        now = self.member.driver.clock()
+        if now >= self._told + TELL_SECONDS and (behind := self.behind) is not None:
+            self._told = now
+            self.tell(behind)
+
+    def _work(self, todo: PageTasks, begun: GroupState) -> Iterator[TaskResults]:
+        """What is done so far, every few seconds and at the end."""
+        reached: dict[str, int] = {}
+        parked: dict[str, int] = {}
+        work = self._workplace()
+        for results in self._carefully(work, todo) if self.careful else self._side_by_side(work, todo):
+            for task, progress in results:
+                reached[task.stream] = progress.next
+                self.events += progress.next - task.first
+                if progress.failure is not None and self._parks(progress.failure, begun, parked):
+                    parked[task.stream] = progress.failure.index
+            yield TaskResults(reached=reached, parked=parked)
+        if not todo.tasks:
+            yield TaskResults()
+
+    def _side_by_side(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        pool = self.executor(self.member.reaction.parallel)
+        try:
+            futures = {pool.submit(work.handle, task): task for task in todo.tasks}
+            pending = set(futures)
+            while pending:
+                finished, pending = wait(pending, timeout=SAVE_SECONDS)
+                # In the order of tasks, not of a set: the same run leaves the same bytes.
+                yield [(task, each.result()) for each, task in futures.items() if each in finished]
+        finally:
+            # A caller stops asking when it was overtaken or has failed: what has not begun never will.
+            pool.shutdown(cancel_futures=True)
+
+    def _carefully(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        for task in todo.tasks:
+            for index in range(task.first, task.end):
+                if self.over:
+                    return
+                one = Task(stream=task.stream, first=index, end=index + 1)
+                progress = self._announced(work, one)
+                if progress is None:
+                    return
+                yield [(one, progress)]
+                if progress.next == index:
+                    break
+
+    def _announced(self, work: Work, task: Task) -> Progress | None:
+        """Record which stream comes next, then handle it. None: another process has changed the state."""
+        tried = self.state.trying.get(task.stream, 0)
+        if tried >= self.member.reaction.attempts:
+            failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=tried)
+            return Progress(next=task.first, failure=failure)
+        if not self._save(replace(self.state, trying={**self.state.trying, task.stream: tried + 1})):
+            return None
+        return work.handle(task)
+
+    def _parks(self, failure: Failure, begun: GroupState, parked: Collection[str]) -> bool:
+        """Whether a stream that failed is parked, besides those that are by now; otherwise it blocks."""
+        parks = self.member.reaction.on_failure == "park" and may_park(begun, {*parked, failure.stream})
+        if parks:
+            self.member.keep(self.partition, failure)
+            self.parked.append(failure)
+        if not parks or self._streak.over:
+            self.blocked = failure
+        return parks
+
+    def _save(self, state: GroupState) -> bool:
+        """Save a state. False: another process of the group has saved one, which is held now."""
+        match self.member.save(self._held, state):
+            case Held() as held:
+                self._held = held
+                return True
+            case StateConflict(held=held):
+                self._held = held
+                if held.state is None:
+                    self.begin()
+                self.member.driver.sleep(self.member.driver.luck() * CONFLICT_SECONDS)
+                return False
+
+    def _workplace(self) -> Work:
+        return Work(
+            reaction=self.member.reaction,
+            call=self.call,
+            on_failed=self.on_failed,
+            reader=self.member.reader,
+            partition=self.partition,
+            ends=self.ends,
+            streak=self._streak,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

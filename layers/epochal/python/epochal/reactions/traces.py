@@ -15,7 +15,7 @@ from typing import Final
 MAX_TRACE: Final = 2_000
 """Characters of a trace that are kept: some fifteen calls."""
 
-_DELIVERING: Final = tuple(str(Path(__file__).with_name(name)) for name in ("calls.py", "event_loop.py"))
+_DELIVERING: Final = tuple(str(Path(__file__).with_name(name)) for name in ("handling.py", "event_loop.py"))
 _REACTION: Final = str(Path(__file__).with_name("reaction.py"))
 
 

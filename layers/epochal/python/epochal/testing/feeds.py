@@ -12,8 +12,7 @@ from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.layout.registry import source_of
 from epochal.layout.tables import READ_MODELS, store_tables
-from epochal.reactions.category_check import told_of, unmet
-from epochal.reactions.group_member import Member
+from epochal.reactions.group import Member, told_of, unmet
 from epochal.reactions.handling import Attempt
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
