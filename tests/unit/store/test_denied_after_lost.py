@@ -58,27 +58,36 @@ ERRORS: dict[str, Callable[[], EpochalError]] = {
 
 
 class Denying(MemoryTables):
-    """Of the writes that follow, the answer of one is lost, and everything after it is denied.
+    """Of the writes that follow, the answer of one is lost, and everything from some request after it on is denied.
 
     Attributes:
         left: writes until then; None for no end.
+        applied: the write whose answer is lost is applied.
+        passing: requests after it that are not denied.
         denied: what all requests meet from then on.
+        over: the answer was lost.
     """
 
     left: int | None = None
+    applied: bool = True
+    passing: int = 0
     denied: Callable[[], EpochalError]
     over: bool = False
 
     def execute(self, op: Op) -> Reply:
         if self.over:
-            raise self.denied()
-        reply = super().execute(op)
+            self.passing -= 1
+            if self.passing < 0:
+                raise self.denied()
+            return super().execute(op)
         if self.left is not None and isinstance(op, WRITES):
             self.left -= 1
             if self.left < 0:
                 self.over = True
+                if self.applied:
+                    super().execute(op)
                 raise Lost("the test's fault")
-        return reply
+        return super().execute(op)
 
 
 def appended(feed: MemoryFeed) -> None:
@@ -210,4 +219,40 @@ def test_a_write_whose_answer_is_lost_before_all_else_is_denied_is_said_to_be_pe
         assert isinstance(raised, Unavailable)
         assert raised.maybe_applied
         assert isinstance(raised.__cause__, type(ERRORS[error]()))
+    pytest.fail("it never ends")
+
+
+ONE_WRITE: Final = {
+    name: call
+    for name, call in CALLS.items()
+    if call not in (appended_to_tips, pruned, archived, appended_to_an_aggregate, indexed, folded, reacted)
+}
+"""Of a single call that writes events, so that whether it has written any can be told from what is there."""
+
+
+def events_of(feed: MemoryFeed) -> int:
+    streams = (store.read(name) for store in (feed.streams, feed.tips) for name in ("Door-1", "Door-2"))
+    tagged = (store.read(COURSE).events for store in (feed.tagged, feed.dcb))
+    return sum(len(list(events)) for events in (*streams, *tagged))
+
+
+@pytest.mark.parametrize("applied", [True, False], ids=["applied", "not applied"])
+@pytest.mark.parametrize("call", ONE_WRITE)
+def test_wherever_all_is_denied_after_a_lost_answer_an_error_that_knows_of_no_write_is_right(
+    call: str, applied: bool
+) -> None:
+    for lost in range(100):
+        for passing in range(100):
+            tables = Denying({spec.kind: spec for spec in (*store_tables(), READ_MODELS, ARCHIVE)})
+            feed = MemoryFeed(tables=tables)
+            tables.left, tables.applied, tables.passing = lost, applied, passing
+            tables.denied = ERRORS["expired"]
+            raised = raised_by(CALLS[call], feed)
+            if raised is None:
+                break
+            if not (isinstance(raised, Unavailable) and raised.maybe_applied):
+                tables.over, tables.left = False, None
+                assert events_of(feed) == 0, f"{raised}, {passing} requests after write {lost} was lost"
+        if not tables.over:
+            return
     pytest.fail("it never ends")

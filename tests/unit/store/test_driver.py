@@ -18,6 +18,7 @@ from epochal.plan.ops import (
     Found,
     Get,
     Op,
+    Overflow,
     Put,
     Query,
     Refusal,
@@ -315,6 +316,23 @@ def test_a_write_stays_in_doubt_while_what_would_settle_it_is_denied(
     assert doubtful.maybe_applied
     assert doubtful.__cause__ is error
     assert raised_after(NotApplied("throttled"), REFUSED) is error
+    assert raised_after(Lost("timed out"), Overflow()).__cause__ is error
+
+
+def test_a_lost_write_that_is_done_after_all_leaves_no_doubt_about_what_follows(clock: Clock) -> None:
+    """Nothing is otherwise than had no answer been lost; what was lost besides stays in doubt."""
+    throttled = [NotApplied("throttled")] * 99
+
+    def raised_after(*before: Reply | RequestFailure) -> EpochalError:
+        with pytest.raises(EpochalError) as raised:
+            driver([*before, *throttled], clock).run(ask(PUT, PUT, GET))
+        return raised.value
+
+    settled = raised_after(Lost("timed out"), Done(), Done())
+    besides = raised_after(Lost("timed out"), Done(), Lost("timed out"), REFUSED)
+    assert isinstance(settled, Unavailable)
+    assert isinstance(besides, Unavailable)
+    assert (settled.maybe_applied, besides.maybe_applied) == (False, True)
 
 
 def test_a_deadline_is_one_for_all_that_is_run_within_it(clock: Clock) -> None:

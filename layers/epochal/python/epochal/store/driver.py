@@ -140,11 +140,12 @@ def _place_of(execute: Execute) -> int:
         return next(_NUMBERS)
 
 
-@dataclass(slots=True)
-class _Doubt:
-    """Whether a write of these steps was sent whose response was lost: it may have been applied."""
+_Doubt = set[object]
+"""Writes of these steps whose response was lost, and of which no later try was done: they may have been applied.
 
-    lost: bool = False
+A write that is done after all is none of them, as if nothing had been lost. One that was refused stays: by its own echo
+or by another's write, which its layout finds out, and not this driver.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +183,7 @@ class Driver:
         """
         limit = self.clock() + self.patience.seconds
         limit = limit if self.deadline is None else min(limit, self.deadline)
-        doubt = _Doubt(lost=self.after_write)
+        doubt: _Doubt = {"the write that is told of"} if self.after_write else set()
         try:
             step = next(steps)
             while True:
@@ -248,34 +249,38 @@ class Driver:
     def _check_deadline(self, doubt: _Doubt) -> None:
         """Steps that never fail may still never end: an append may lose every race."""
         if self.deadline is not None and self.clock() > self.deadline:
-            raise Unavailable("the time allowed is over", maybe_applied=doubt.lost)
+            raise Unavailable("the time allowed is over", maybe_applied=bool(doubt))
 
     def _perform(self, op: Op, limit: float, doubt: _Doubt) -> Reply:
         """The reply, which is ambiguous where a response to this very write was lost."""
-        tries, lost = 0, False
+        tries, lost = 0, object()
         while True:
             try:
                 reply = self.execute(op)
             except RequestFailure as failure:
                 tries += 1
                 if isinstance(failure, Lost) and isinstance(op, _WRITES):
-                    lost = doubt.lost = True
+                    doubt.add(lost)
                 self.meter.add(Units())
                 self._wait(tries, limit, failure, doubt)
                 continue
             except EpochalError as error:
                 # It says that nothing was written, which is true of this try alone.
-                if doubt.lost:
+                if doubt:
                     raise Unavailable(str(error), maybe_applied=True) from error
                 raise
             self.meter.add(reply.units)
-            return replace(reply, ambiguous=True) if lost and isinstance(reply, Refusal) else reply
+            if isinstance(reply, Done):
+                doubt.discard(lost)
+            elif isinstance(reply, Refusal) and lost in doubt:
+                reply = replace(reply, ambiguous=True)
+            return reply
 
     def _wait(self, tries: int, limit: float, failure: RequestFailure, doubt: _Doubt) -> None:
         pause = self.patience.wait(tries, self.luck())
         wrong = isinstance(failure, Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
-            raise Unavailable(failure.cause, maybe_applied=doubt.lost) from failure
+            raise Unavailable(failure.cause, maybe_applied=bool(doubt)) from failure
         self.sleep(pause)
 
 
