@@ -65,6 +65,24 @@ def test_the_examples_are_what_the_api_answers() -> None:
     assert replayed >= 6
 
 
-def test_the_table_of_routes_is_the_codes() -> None:
+def first_of(path: str) -> str:
+    """The path of the same operation on the layout that the table is of."""
+    for twin, first in (
+        ("/tips/", "/streams/"),
+        ("/dcb/query", "/events/query"),
+        ("/dcb/count", "/events/count"),
+    ):
+        path = path.replace(twin, first)
+    return path.removeprefix("/dcb")
+
+
+def test_the_table_of_routes_is_the_codes_and_other_layouts_have_the_same_below_another_path() -> None:
     rows = re.findall(r"^\| `(\w+ /\S*)` \| .* \| (\w+) \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
-    assert rows == [(route.key, route.function, route.scope) for route in OPERATIONS]
+    routes = {route.key: (route.function, route.scope) for route in OPERATIONS}
+    twins = {
+        key: first_of(key.split()[1]) for key in routes if key.split()[1].startswith(("/tips/", "/dcb/"))
+    }
+    assert rows == [(key, *served) for key, served in routes.items() if key not in twins]
+    assert len(twins) == 13
+    for key, path in twins.items():
+        assert routes[key] == routes[f"{key.split()[0]} {path}"]
