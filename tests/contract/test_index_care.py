@@ -16,8 +16,8 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
-from epochal.index.names import marks_name
 from epochal.index.series import register
+from epochal.index.stored import marks_name
 from epochal.indexer.sources import sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS

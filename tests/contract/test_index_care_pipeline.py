@@ -19,8 +19,8 @@ from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.verify import Repairer, Verifier
+from epochal.index.chain_check import Kind
 from epochal.index.epochs import EpochLimits
-from epochal.index.findings import Kind
 from epochal.index.series import register
 from epochal.indexer.sources import sources_of
 from epochal.layout.tables import INDEX

@@ -10,7 +10,7 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
-from epochal.index.names import poison_stream
+from epochal.index.stored import poison_stream
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.journal.items import JournalEvent, write_event
 from epochal.layout.journal.keys import HEAD

@@ -18,10 +18,10 @@ from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder
 from epochal.care.verify import Repairer, Verifier
+from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.feed_walk import Walk, step
-from epochal.index.findings import Finding
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX, store_tables
 from epochal.plan.ops import Execute, Op, Reply, Scan

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from epochal.index import epoch_loading, ingestion, marks, series
-from epochal.index.epoch_loading import LoadedEpochs
-from epochal.index.epochs import decide
+from epochal.index import epochs, ingestion, marks, series
+from epochal.index.epochs import LoadedEpochs, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
-from epochal.index.names import epoch_stream
+from epochal.index.stored import epoch_stream
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.tips.append import append
 from epochal.layout.tips.batch import batch_of
@@ -203,7 +202,7 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
     def careless(table: str, partition: int, loaded: LoadedEpochs, tip: Any = None) -> Steps[LoadedEpochs]:
         tip = tip or (yield from load_tip(table, epoch_stream(partition, loaded.active.number)))
         if tip is not None and tip.span.types[-1:] == ("Closed",):
-            return (yield from epoch_loading.load_next(table, partition, loaded.active))
+            return (yield from epochs.load_next(table, partition, loaded.active))
         loaded.active.known, loaded.active.version = tip, tip.version
         return loaded
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
+from epochal.index.chain_check import Finding
 from epochal.index.epochs import EpochLimits
-from epochal.index.findings import Finding
 from epochal.index.marks import FLOOR, Leaf, hash_of, place_of, read_leaf
-from epochal.index.names import SERIES, epoch_stream, marks_name
+from epochal.index.stored import SERIES, epoch_stream, marks_name
 from epochal.layout.tips.items import calf_key, read_tip, tip_key
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, Key, binary, number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from epochal.index.entries import closing_entry, write_entry
-from epochal.index.names import SERIES, epoch_stream
+from epochal.index.stored import SERIES, epoch_stream
 from epochal.layout.tips.items import TIP, StoredSpan, events_attributes, tip_key, write_event
 from epochal.model.spans import Span as FeedSpan
 from epochal.plan.ops import BatchGet, Found, Get, Items, Op, Query, Reply, Scan

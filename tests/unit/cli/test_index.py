@@ -10,7 +10,7 @@ from click.testing import Result
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
-from epochal.index.names import SERIES, epoch_stream
+from epochal.index.stored import SERIES, epoch_stream
 from epochal.layout.registry import layout_names
 from epochal.layout.tables import INDEX, store_tables
 from epochal.layout.tips.items import tip_key

@@ -20,9 +20,8 @@ from epochal.index.ingestion import (
     Partition,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
-from epochal.index.names import epoch_stream, mark_name, marks_name
 from epochal.index.series import Ids
-from epochal.index.stored import calf_key
+from epochal.index.stored import calf_key, epoch_stream, mark_name, marks_name
 from epochal.layout.tips.port import heal_tips
 from epochal.model.spans import ITEM_BYTES, Span
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update

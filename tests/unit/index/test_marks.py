@@ -9,8 +9,7 @@ import pytest
 from epochal.errors import CorruptData
 from epochal.index import marks
 from epochal.index.marks import FLOOR, LEAF, PLACES, Leaf, Leaves, begin_marks, hash_of, place_of, read_leaf
-from epochal.index.names import mark_name, marks_name
-from epochal.index.stored import calf_key
+from epochal.index.stored import calf_key, mark_name, marks_name
 from epochal.plan.failures import Lost
 from epochal.plan.ops import BatchGet, Delete, Op, Put, Query, Transact
 from epochal.plan.values import Item, number

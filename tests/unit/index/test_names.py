@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from epochal.index.names import SERIES, epoch_stream, mark_name, marks_name, poison_stream
+from epochal.index.stored import SERIES, epoch_stream, mark_name, marks_name, poison_stream
 from epochal.layout import registry
 from epochal.layout.registry import BASE_DISTANCE, base_of, layouts, partition_of
 from epochal.settings import MAX_PARTITIONS

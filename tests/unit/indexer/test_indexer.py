@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import epoch_stream
+from epochal.index.stored import epoch_stream
 from epochal.indexer.indexer import Indexer, Report
 from epochal.layout.registry import partition_of
 from epochal.layout.tips.items import tip_key

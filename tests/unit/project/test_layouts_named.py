@@ -159,7 +159,7 @@ OFFENDERS: dict[str, tuple[str, str]] = {
     "epochal/http/tagged/__init__.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/tagged/described.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/tagged/schemas.py": ("sekiban", "serves both layouts by one list"),
-    "epochal/index/epoch_loading.py": ("equinox", "the index is stored as tips"),
+    "epochal/index/epochs.py": ("equinox", "the index is stored as tips"),
     "epochal/index/stored.py": ("equinox", "the index is stored as tips"),
     "epochal/layout/port.py": ("event_store_adapter", "an aggregate has its category by its type"),
     "epochal/layout/registry.py": ("equinox event_store_adapter sekiban", "the registry"),

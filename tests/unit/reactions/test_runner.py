@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.hosting.runner import ALIVE_SECONDS, BLOCKED_SECONDS, FORGOTTEN_SECONDS, Runner
-from epochal.index.members import Sign, give_sign, read_signs, share
+from epochal.index.groups import Sign, give_sign, read_signs, share
 from epochal.reactions.reactor import Ran
 from tests.unit.feed.feeds import Feeds
 from tests.unit.reactions.world import Told, World

@@ -17,7 +17,7 @@ from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.names import epoch_stream
+from epochal.index.stored import epoch_stream
 from epochal.indexer.notifier import Notice, notices
 from epochal.metrics.lines import Metrics
 from epochal.plan.values import Item

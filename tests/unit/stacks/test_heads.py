@@ -12,7 +12,7 @@ from epochal.cdk.parts import heads
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
-from epochal.index.names import SERIES, epoch_stream, marks_name, poison_stream
+from epochal.index.stored import SERIES, epoch_stream, marks_name, poison_stream
 from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.dcb.port import dcb_source

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.epoch_loading import load_newest, refresh
-from epochal.index.epochs import unknown_streams
+from epochal.index.epochs import load_newest, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
 from epochal.indexer.index_writer import IndexWriter

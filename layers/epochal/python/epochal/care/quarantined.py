@@ -18,8 +18,7 @@ from typing import Any, Final, Literal, get_args
 from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
-from epochal.index.names import poison_stream
-from epochal.index.stored import ByCost, EncodedEvent, Tips, append, batch_of
+from epochal.index.stored import ByCost, EncodedEvent, Tips, append, batch_of, poison_stream
 from epochal.indexer.indexer import Indexer
 from epochal.indexer.quarantine import SET_ASIDE
 from epochal.layout.port import Source

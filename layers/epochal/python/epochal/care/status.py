@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.chain import epoch_tip
+from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, read_spans
+from epochal.index.epochs import epoch_tip
 from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
-from epochal.index.findings import Finding
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.series import read_series
 from epochal.index.stored import TIP, event_bytes, read_data

@@ -22,11 +22,9 @@ from typing import Final, TypeVar
 from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, heads, read_head
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
-from epochal.index.chain_check import ChainPosition, step
+from epochal.index.chain_check import Break, ChainPosition, Finding, Following, HashRange, Kind, step
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.continuity import Break, Following, HashRange
 from epochal.index.entries import Entry
-from epochal.index.findings import Finding, Kind
 from epochal.index.marks import Leaves, read_marks, write_marks
 from epochal.index.series import Series, read_series, register
 from epochal.layout.port import Gap, Source

@@ -18,7 +18,7 @@ from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
-from epochal.index.findings import Finding
+from epochal.index.chain_check import Finding
 from epochal.index.series import read_series
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source

@@ -9,7 +9,7 @@ from typing import Any, Final
 from epochal.care.quarantined import PoisonRecord
 from epochal.care.status import PartitionStanding
 from epochal.care.verify import Repaired
-from epochal.index.findings import Finding, Kind
+from epochal.index.chain_check import Finding, Kind
 
 SENTENCES: Final = MappingProxyType[Kind, str](
     {

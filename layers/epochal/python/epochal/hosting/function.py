@@ -26,7 +26,7 @@ from epochal.dynamo.wakeups import Call, Queue, read_wake_ups, tick
 from epochal.errors import InvalidInput
 from epochal.hosting.commands import operate
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.parked import MAX_CAUSE
+from epochal.index.groups import MAX_CAUSE
 from epochal.layout.registry import source_of
 from epochal.metrics.ending import metrics_of
 from epochal.metrics.lines import Metrics

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from epochal.index.members import Sign, give_sign, leave, read_signs, share
+from epochal.index.groups import Sign, give_sign, leave, read_signs, share
 from epochal.layout.registry import source_of
 from epochal.reactions.reactor import Ran, Reactor
 

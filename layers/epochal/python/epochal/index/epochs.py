@@ -8,16 +8,47 @@ before the span is written. An unknown stream is never assumed to be new (DESIGN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.index.entries import Entry
-from epochal.index.stored import Known
+from epochal.index.entries import CLOSED, Entry, read_entry
+from epochal.index.series import read_series
+from epochal.index.stored import (
+    Known,
+    StoredSpan,
+    Tip,
+    advance,
+    epoch_stream,
+    event_bytes,
+    load_tip,
+    read_event,
+    stand,
+)
 from epochal.layout.port import Change, Gap, Touched
 from epochal.model.spans import Span
 from epochal.model.versions import Token
+from epochal.plan.ops import Steps
+from epochal.plan.values import AttributeValue
+
+
+def epoch_tip(table: str, partition: int, epoch: int) -> Steps[Tip | None]:
+    """The Tip of an epoch, strongly consistent; None where the epoch has not begun."""
+    return load_tip(table, epoch_stream(partition, epoch))
+
+
+def is_closed(tip: Tip | None) -> bool:
+    """Whether the epoch with this Tip has ended."""
+    return tip is not None and tip.span.types[-1:] == (CLOSED,)
+
+
+def stored_entries(spans: Iterable[StoredSpan]) -> Iterator[tuple[int, str, AttributeValue]]:
+    """Entries of an epoch and its `Closed`, not decoded: offset, type, event."""
+    for span in spans:
+        for offset, (kind, event) in enumerate(span.pairs, span.base):
+            yield offset, kind, event
+
 
 MAX_ENTRIES: Final = 1_000_000
 """A checkpoint's offset counts to 1,048,575; what is left is for entries that come while marks are written."""
@@ -132,3 +163,83 @@ def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Span 
         decided.append(span.since(following))
         reached[span.stream] = span.next
     return decided
+
+
+# Reading epochs back: whole ones for an indexer, what is new since a version, or the entries from a checkpoint on.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedEpochs:
+    """What an indexer holds of one partition: the active epoch and its predecessor."""
+
+    active: Epoch
+    previous: Epoch | None
+
+
+def load_newest(table: str, partition: int) -> Steps[LoadedEpochs]:
+    """The state of a partition that nothing is held of, found from where the series says that it has got to."""
+    series = yield from read_series(table)
+    return (yield from load(table, partition, series.active.get(partition, 0)))
+
+
+def load(table: str, partition: int, epoch: int) -> Steps[LoadedEpochs]:
+    """The first epoch at or after `epoch` that is not closed, and the one before it."""
+    if epoch > 0:
+        return (yield from load_next(table, partition, (yield from _load_epoch(table, partition, epoch - 1))))
+    first = yield from _load_epoch(table, partition, 0)
+    if not first.closed:
+        return LoadedEpochs(active=first, previous=None)
+    return (yield from load_next(table, partition, first))
+
+
+def refresh(table: str, partition: int, loaded: LoadedEpochs, tip: Tip | None = None) -> Steps[LoadedEpochs]:
+    """Take in what others have written since; move on where they closed the epoch. Where it has been deleted, begin
+    from nothing: only what is held says that it was ever there.
+
+    Args:
+        tip: the active epoch's, where a refused write has brought it.
+    """
+    number = loaded.active.number
+    if tip is None:
+        tip = yield from epoch_tip(table, partition, number)
+    if tip is None and loaded.active.known is not None:
+        return (yield from load(table, partition, number))
+    yield from _catch_up(table, partition, loaded.active, tip)
+    if not loaded.active.closed:
+        return loaded
+    return (yield from load_next(table, partition, loaded.active))
+
+
+def load_next(table: str, partition: int, closed: Epoch) -> Steps[LoadedEpochs]:
+    """The state after an epoch that has closed. If the next one has closed too, the series tells how many have."""
+    previous, active = closed, (yield from _load_epoch(table, partition, closed.number + 1))
+    if active.closed:
+        reached = (yield from read_series(table)).active.get(partition, 0)
+        if reached > active.number + 1:
+            previous = yield from _load_epoch(table, partition, reached - 1)
+            active = yield from _load_epoch(table, partition, reached)
+    while active.closed:
+        previous, active = active, (yield from _load_epoch(table, partition, active.number + 1))
+    return LoadedEpochs(active=active, previous=previous)
+
+
+def _load_epoch(table: str, partition: int, number: int) -> Steps[Epoch]:
+    epoch = Epoch(number=number)
+    yield from _catch_up(table, partition, epoch)
+    return epoch
+
+
+def _catch_up(table: str, partition: int, epoch: Epoch, tip: Tip | None = None) -> Steps[None]:
+    """Fold into `epoch` the entries that it lacks."""
+    if tip is None:
+        tip = yield from epoch_tip(table, partition, epoch.number)
+    if tip is None:
+        return
+    cursor = stand(tip, epoch.version)
+    while not cursor.at_end:
+        pages = yield from advance(table, cursor)
+        for _, kind, event in stored_entries(pages.spans):
+            epoch.fold(read_entry(read_event(kind, event)))
+        cursor = pages.cursor
+    epoch.known = tip
+    epoch.size = tip.calved + event_bytes(tip.span)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from epochal.errors import BeyondTheEnd
-from epochal.index.chain import epoch_tip, is_closed, stored_entries
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
+from epochal.index.epochs import epoch_tip, is_closed, stored_entries
 from epochal.index.series import read_series
 from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_data, read_timestamp, stand
 from epochal.model.times import parse_time, unix_seconds

@@ -14,8 +14,9 @@ is written only after processes have died, to find out over what. `unmet` serves
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.series import Ids
 from epochal.index.stored import (
+    MAX_KEY_BYTES,
     ByCost,
     EncodedUnfold,
     Rejected,
@@ -37,7 +39,9 @@ from epochal.index.stored import (
 from epochal.layout.registry import source_of
 from epochal.model.names import StreamName
 from epochal.model.versions import Token
-from epochal.plan.ops import Steps
+from epochal.plan.batches import get_all
+from epochal.plan.ops import Delete, Put, Query, Steps
+from epochal.plan.values import Key, number, read_number, read_text, text
 
 READ_UP_TO: Final = "ReadUpTo"
 
@@ -156,3 +160,123 @@ def _read(stream: str, stored: EncodedUnfold) -> GroupState:
 
 def _counts(value: dict[str, Any]) -> dict[str, int]:
     return {str(stream): int(count) for stream, count in value.items()}
+
+
+# Why streams were parked: an item for each, beside the group's state and never part of it.
+#
+# Only the state says that a stream is parked, and from which index on. This is for people: it is written before
+# the stream is parked, and may be missing or left over.
+
+MAX_CAUSE: Final = 800
+"""Characters of a cause that are kept. Whoever takes the trace bounds it: an item costs three write units, or four."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why a stream was parked at an index, after how many attempts, when, and where that was raised."""
+
+    stream: str
+    index: int
+    text: str
+    attempts: int
+    timestamp: str
+    trace: str = ""
+
+
+def keep_cause(table: str, partition: int, group: str, cause: Cause) -> Steps[None]:
+    """Keep a cause, in place of an earlier one."""
+    key = _cause_key(partition, group, cause.stream)
+    if len(key["p"]["S"].encode()) > MAX_KEY_BYTES:
+        return
+    item = {
+        **key,
+        "n": number(cause.index),
+        "a": number(cause.attempts),
+        "t": text(cause.timestamp),
+        "x": text(cause.text[:MAX_CAUSE] or "-"),
+        **({"w": text(cause.trace)} if cause.trace else {}),
+    }
+    yield Put(table=table, item=item)
+
+
+def forget_cause(table: str, partition: int, group: str, stream: str) -> Steps[None]:
+    """Forget why a stream was parked."""
+    yield Delete(table=table, key=_cause_key(partition, group, stream))
+
+
+def read_causes(table: str, partition: int, group: str, streams: Iterable[str]) -> Steps[dict[str, Cause]]:
+    """The causes on record of streams that are parked."""
+    keys = {stream: _cause_key(partition, group, stream) for stream in streams}
+    names = {key["p"]["S"]: stream for stream, key in keys.items()}
+    found: dict[str, Cause] = {}
+    for item in (yield from get_all(table, keys.values())):
+        stream = names[item["p"]["S"]]
+        found[stream] = Cause(
+            stream=stream,
+            index=read_number(item, "n") or 0,
+            text=item["x"]["S"],
+            attempts=read_number(item, "a") or 0,
+            timestamp=item["t"]["S"],
+            trace=read_text(item, "w") or "",
+        )
+    return found
+
+
+def _cause_key(partition: int, group: str, stream: str) -> Key:
+    return {"p": text(f"$Parked-{partition}_{group}_{stream}"), "i": number(0)}
+
+
+# Which processes run a reaction outside of Lambda, and which partitions each of them takes.
+#
+# Every process says now and then that it is alive, and knows from the others' words who shares the work; which
+# partition is whose follows from the names alone. Views may differ for a while, and two processes then run one
+# partition: the group's state decides between them, so that costs work and breaks nothing.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """A process's sign of life: valid until so many milliseconds since 1970, unless it leaves before."""
+
+    owner: str
+    until: int
+
+
+def give_sign(table: str, group: str, sign: Sign) -> Steps[None]:
+    """Say that a process is alive."""
+    item = {**_key(group, sign.owner), "o": text(sign.owner), "n": number(sign.until)}
+    yield Put(table=table, item=item)
+
+
+def leave(table: str, group: str, owner: str) -> Steps[None]:
+    """Take a process's sign back."""
+    yield Delete(table=table, key=_key(group, owner))
+
+
+def read_signs(table: str, group: str) -> Steps[list[Sign]]:
+    """Every sign that is there, whether it is still valid or not."""
+    found: list[Sign] = []
+    after: Key | None = None
+    while True:
+        reply = yield Query(table=table, partition=("p", text(_name(group))), after=after)
+        found += [Sign(owner=item["o"]["S"], until=read_number(item, "n") or 0) for item in reply.items]
+        if reply.last is None:
+            return found
+        after = reply.last
+
+
+def share(owner: str, owners: Collection[str], partitions: Iterable[int]) -> list[int]:
+    """The partitions that fall to one of several owners. An owner that comes or goes moves only its own."""
+    return [each for each in partitions if owner == max(owners, key=lambda name: _weight(name, each))]
+
+
+def _weight(owner: str, partition: int) -> bytes:
+    return hashlib.sha256(f"{partition} {owner}".encode()).digest()
+
+
+def _name(group: str) -> str:
+    return f"$ReaderMembers-{group}"
+
+
+def _key(group: str, owner: str) -> Key:
+    place = int.from_bytes(hashlib.sha256(owner.encode()).digest()[:6], "big")
+    return {"p": text(_name(group)), "i": number(place)}

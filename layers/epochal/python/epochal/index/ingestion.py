@@ -24,14 +24,30 @@ from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.chain import epoch_tip
 from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
-from epochal.index.epoch_loading import LoadedEpochs, load_newest, load_next, refresh
-from epochal.index.epochs import STANDARD, EpochLimits, decide, unknown_streams
+from epochal.index.epochs import (
+    STANDARD,
+    EpochLimits,
+    LoadedEpochs,
+    decide,
+    epoch_tip,
+    load_newest,
+    load_next,
+    refresh,
+    unknown_streams,
+)
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
-from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, start_epoch
-from epochal.index.stored import ByCost, Rejected, Tip, Written, append_on, batch_of, event_bytes
+from epochal.index.stored import (
+    ByCost,
+    Rejected,
+    Tip,
+    Written,
+    append_on,
+    batch_of,
+    epoch_stream,
+    event_bytes,
+)
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps

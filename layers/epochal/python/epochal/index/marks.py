@@ -22,8 +22,7 @@ from itertools import pairwise
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.names import mark_name, marks_name
-from epochal.index.stored import calf_key
+from epochal.index.stored import calf_key, mark_name, marks_name
 from epochal.plan.batches import get_all, side_by_side
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Done, Put, Query, Refusal, Steps, Transact

@@ -15,8 +15,8 @@ from typing import Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.names import SERIES
 from epochal.index.stored import (
+    SERIES,
     ByCost,
     EncodedEvent,
     EncodedUnfold,

@@ -3,12 +3,12 @@
 A name is resolved when it is first asked for, so a function that only looks at an item loads nothing that writes one.
 """
 
-# ruff: noqa: PLC0414  mypy reads "as" as the giving on of a name
-
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from epochal.model.names import StreamName
 
 if TYPE_CHECKING:
     from epochal.layout.key_records import PREFIX as PREFIX
@@ -40,6 +40,40 @@ if TYPE_CHECKING:
     from epochal.layout.tips.reading import load_tip as load_tip
     from epochal.layout.tips.reading import stand as stand
     from epochal.layout.tips.streams import Tips as Tips
+
+
+SERIES: Final = StreamName("$AppendsIndex-0")
+"""The one stream that says which epoch each partition has reached, and how many partitions a source has."""
+
+EPOCHS: Final = "$AppendsEpoch-"
+"""How the names of epochs' streams begin."""
+
+MAX_KEY_BYTES: Final = 2048
+"""DynamoDB's limit on partition keys, and so on the name of a mark."""
+
+
+def epoch_stream(partition: int, epoch: int) -> StreamName:
+    """The stream of one epoch."""
+    return StreamName(f"{EPOCHS}{partition}_{epoch}")
+
+
+def mark_name(partition: int, stream: str) -> str:
+    """Partition key of a stream's mark where that is an item of its own, as they were before leaves."""
+    return f"$Indexed-{partition}_{stream}"
+
+
+def marks_name(partition: int) -> str:
+    """Partition key of the leaves that have a partition's marks."""
+    return f"$Marks-{partition}"
+
+
+def poison_stream(partition: int) -> StreamName:
+    """Where records that cannot be indexed are set aside."""
+    return StreamName(f"$Poison-{partition}")
+
+
+# ruff: noqa: PLC0414  mypy reads "as" as the giving on of a name
+
 
 _NAMES: Final = {
     "key_records": ("KeyRecord", "PREFIX"),

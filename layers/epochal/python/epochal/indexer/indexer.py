@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.ingestion import Ingested
-from epochal.index.names import MAX_KEY_BYTES, mark_name
 from epochal.index.series import register
+from epochal.index.stored import MAX_KEY_BYTES, mark_name
 from epochal.indexer.index_writer import IndexWriter
 from epochal.indexer.quarantine import UnreadableRecord, set_aside
 from epochal.layout.port import Change, Source, Touched

@@ -13,9 +13,16 @@ from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, encode
 from epochal.index.entries import MAX_ENTRY_BYTES
-from epochal.index.names import poison_stream
 from epochal.index.series import Ids
-from epochal.index.stored import ByCost, EncodedEvent, KeyRecord, Written, append_once, batch_of
+from epochal.index.stored import (
+    ByCost,
+    EncodedEvent,
+    KeyRecord,
+    Written,
+    append_once,
+    batch_of,
+    poison_stream,
+)
 from epochal.layout.registry import base_of, head_key
 from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY

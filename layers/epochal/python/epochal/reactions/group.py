@@ -15,8 +15,18 @@ from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate, categories_of
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.groups import GroupState, Held, StateConflict, group_stream, load, save
-from epochal.index.parked import Cause, forget_cause, keep_cause, read_causes
+from epochal.index.groups import (
+    Cause,
+    GroupState,
+    Held,
+    StateConflict,
+    forget_cause,
+    group_stream,
+    keep_cause,
+    load,
+    read_causes,
+    save,
+)
 from epochal.index.series import Ids
 from epochal.layout.registry import source_of
 from epochal.model.aggregates import AggregateTypes

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from epochal.errors import InvalidInput
-from epochal.index.groups import GroupState, Held
-from epochal.index.parked import Cause
+from epochal.index.groups import Cause, GroupState, Held
 from epochal.reactions.handling import Failure, Progress, Task, Work, still_parked, unparked
 from epochal.reactions.reactor import Reactor
 

@@ -14,8 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
-from epochal.index.names import SERIES
-from epochal.index.stored import tip_key
+from epochal.index.stored import SERIES, tip_key
 from epochal.layout.tables import INDEX
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet

@@ -14,8 +14,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from epochal.index.names import EPOCHS
-from epochal.index.stored import WHERE
+from epochal.index.stored import EPOCHS, WHERE
 from epochal.layout.port import Source
 from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not, Present
 
