@@ -19,8 +19,7 @@ from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.deployed import reader_of
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer, Report
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Indexer, Report, sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT

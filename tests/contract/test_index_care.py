@@ -18,7 +18,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
 from epochal.index.series import register
 from epochal.index.stored import marks_name
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT

@@ -22,7 +22,7 @@ from epochal.care.verify import Repairer, Verifier
 from epochal.index.chain_check import Kind
 from epochal.index.epochs import EpochLimits
 from epochal.index.series import register
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import sources_of
 from epochal.layout.tables import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item

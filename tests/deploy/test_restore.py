@@ -34,7 +34,7 @@ from epochal.dynamo.stores import (
 )
 from epochal.dynamo.tables import create_table
 from epochal.feed.results import FeedEvent
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import sources_of
 from epochal.layout.tables import INDEX, store_tables
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment

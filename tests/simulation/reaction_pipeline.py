@@ -27,8 +27,7 @@ from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
-from epochal.indexer.indexer import Indexer
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Indexer, sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.journal.tables import JOURNAL, SNAPSHOT

@@ -18,8 +18,7 @@ from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.feed.deployed import reader_of
 from epochal.feed.results import FeedEvent
-from epochal.indexer.indexer import Indexer, Record, Report
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import Port, Source
 from epochal.layout.registry import layouts_in
 from epochal.layout.tables import INDEX

@@ -12,8 +12,7 @@ from epochal.care.quarantined import PoisonRecords
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.reader import FeedReader
-from epochal.indexer.indexer import Indexer, Record
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Indexer, Record, sources_of
 from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.journal.port import journal_source
 from epochal.layout.journal.writes import JournalSite

@@ -11,8 +11,7 @@ import pytest
 from epochal.codec.bare import SERIALIZERS
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
-from epochal.indexer.indexer import Indexer, Record
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Indexer, Record, sources_of
 from epochal.layout.journal.hashes import HASHES
 from epochal.layout.journal.writes import site_of
 from epochal.model.aggregates import aggregate_id

@@ -7,8 +7,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer, Record
-from epochal.indexer.sources import sources_of
+from epochal.indexer.indexer import Indexer, Record, sources_of
 from epochal.layout import port
 from epochal.layout.registry import partition_of, partitions_of
 from epochal.model.aggregates import AggregateEvent, AggregateId

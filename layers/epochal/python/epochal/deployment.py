@@ -130,7 +130,7 @@ class Deployment:
     @property
     def sources(self) -> tuple[Source, ...]:
         """What the feed is indexed from."""
-        from epochal.indexer.sources import sources_of
+        from epochal.indexer.indexer import sources_of
 
         return sources_of(self.settings)
 

@@ -11,7 +11,7 @@ from epochal.errors import CorruptData
 from epochal.index.epochs import load_newest, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
-from epochal.indexer.index_writer import IndexWriter
+from epochal.indexer.indexer import IndexWriter
 from epochal.layout.port import Change, Source, Touched, end_since
 from epochal.layout.registry import head_key
 from epochal.model.ends import End

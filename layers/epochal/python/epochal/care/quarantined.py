@@ -19,8 +19,7 @@ from epochal.codec.bodies import encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
 from epochal.index.stored import ByCost, EncodedEvent, Tips, append, batch_of, poison_stream
-from epochal.indexer.indexer import Indexer
-from epochal.indexer.quarantine import SET_ASIDE
+from epochal.indexer.indexer import SET_ASIDE, Indexer
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
 from epochal.model.events import Recorded

@@ -7,18 +7,86 @@ its own, and its neighbours go on; so is a record whose stream has a gap that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
+from epochal.codec.bodies import Encoded, encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.index.ingestion import Ingested
-from epochal.index.series import register
-from epochal.index.stored import MAX_KEY_BYTES, mark_name
-from epochal.indexer.index_writer import IndexWriter
-from epochal.indexer.quarantine import UnreadableRecord, set_aside
-from epochal.layout.port import Change, Source, Touched
+from epochal.index.entries import MAX_ENTRY_BYTES
+from epochal.index.epochs import STANDARD, EpochLimits
+from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.series import Ids, register
+from epochal.index.stored import (
+    MAX_KEY_BYTES,
+    ByCost,
+    EncodedEvent,
+    KeyRecord,
+    Written,
+    append_once,
+    batch_of,
+    mark_name,
+    poison_stream,
+)
+from epochal.layout.port import Change, Heal, Source, Touched
+from epochal.layout.registry import base_of, head_key, layouts_in
 from epochal.model.names import is_fed
+from epochal.model.times import parse_time, unix_seconds
+from epochal.model.versions import ANY
+from epochal.plan.ops import Steps
+from epochal.plan.sizes import item_size
 from epochal.plan.values import Item
+from epochal.settings import Settings
+from epochal.store.driver import Driver
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWriter:
+    """Writes to the epochs of partitions. Keeps what it has read of them between calls.
+
+    Attributes:
+        driver: runs requests on the index and on the sources' tables.
+        index_table: where epochs, marks and the series are.
+        limits: when an epoch closes; the same for all who write to one index.
+    """
+
+    driver: Driver
+    index_table: str
+    limits: EpochLimits = STANDARD
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    _held: dict[int, Partition] = field(default_factory=dict)
+
+    def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
+        """Index the changes of a partition. Raises `CorruptData` where its newest epochs cannot be read."""
+        indexing = Indexing(
+            table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
+        )
+        return self.on_partition(partition, indexing.ingest, changes)
+
+    def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
+        """Run steps on what is held of a partition. After an error that is read anew, since it may be incomplete."""
+        held = self._held.pop(number, None) or Partition(number=number)
+        outcome = self.driver.run(steps(held, given))
+        self._held[number] = held
+        return outcome
+
+    def ids(self) -> Ids:
+        """Identity of a write to the index."""
+        return Ids.drawn(self.now(), self.fresh)
+
+    def _pause(self, longest: float) -> bool:
+        """Wait for a random part of so many seconds (full jitter); whether there was anything to wait for."""
+        if longest:
+            self.driver.sleep(longest * self.driver.luck())
+        return longest > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,3 +240,63 @@ def _partition(source: Source, stream: str) -> int:
     if len(mark_name(number, stream).encode()) > MAX_KEY_BYTES:
         raise CorruptData("the name of the stream is so long that it could have no mark")
     return number
+
+
+# Records that can never be indexed: kept once, with what is wrong with them, so that their neighbours go on.
+#
+# They are events of a stream of the index, one for each source. A record that is delivered again has the same append
+# id and is found. This outlives the code: FORMATS §4.
+
+SET_ASIDE: Final = "SetAside"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableRecord:
+    """A record of a source that cannot be indexed, and why."""
+
+    source: str
+    sequence_number: str
+    image: Item
+    cause: Exception
+
+
+def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
+    """Keep a record. False: it had been set aside before."""
+    stream = poison_stream(base_of(poison.source))
+    batch = batch_of(
+        stream,
+        [EncodedEvent(type=SET_ASIDE, data=_body(poison), timestamp=ids.timestamp)],
+        etag=ids.etag,
+        append_id=hashlib.sha256(poison.sequence_number.encode()).digest()[:16],
+        keyed=True,
+    )
+    key = KeyRecord.of(stream, poison.sequence_number, unix_seconds(parse_time(ids.timestamp)))
+    result = yield from append_once(table, batch, ANY, ByCost(), key)
+    return isinstance(result, Written) and not result.replayed
+
+
+def _body(poison: UnreadableRecord) -> Encoded:
+    """The image, or its keys alone where an entry has no room for it: evidence must not become poison itself."""
+    cause, image = poison.cause, poison.image
+    fields: dict[str, Any] = {"cause": f"{type(cause).__name__}: {cause}", "image": image}
+    body = _encoded(fields)
+    if len(body.data) <= MAX_ENTRY_BYTES:
+        return body
+    return _encoded({**fields, "image": head_key(poison.source, image), "omitted": item_size(image)})
+
+
+def _encoded(fields: dict[str, Any]) -> Encoded:
+    return encode(json.dumps(fields, default=_readable, separators=(",", ":")).encode())
+
+
+def _readable(value: Any) -> str:
+    """Binaries of an image, which JSON has no form for."""
+    return value.hex() if isinstance(value, bytes) else repr(value)
+
+
+# The sources that a deployment has: those of the layouts whose tables of heads its settings name.
+
+
+def sources_of(settings: Settings) -> tuple[Source, ...]:
+    """A source for each layout of the deployment."""
+    return tuple(each.port.source(settings) for each in layouts_in(settings))
