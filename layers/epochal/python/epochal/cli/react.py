@@ -19,7 +19,7 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import GroupMissing
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import InvalidInput
-from epochal.hosting.commands import parked_view
+from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
 from epochal.reactions.group import Member, Name, told_of, unmet
