@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from epochal import AtVersion, Event, Recorded, Unfold
-from epochal.copying import batches, stream_copy
+from epochal.copying import stream_copy
 from epochal.copying.sources import AggregateSource, Original, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
@@ -434,7 +434,7 @@ def test_a_dry_run_tells_of_unfolds_that_the_copy_lacks(copier: StreamCopier) ->
 
 
 def test_many_events_are_copied_in_few_appends(copier: StreamCopier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "EVENTS", 40)
+    monkeypatch.setattr(stream_copy, "EVENTS", 40)
     for _ in range(10):
         append(original(copier), "Cart-1", 10)
     writes = 0
@@ -455,7 +455,7 @@ def test_a_run_that_ends_anywhere_is_gone_on_with(
     copier: StreamCopier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever request is the last that arrives, with or without its answer, the next run ends with the same copy."""
-    monkeypatch.setattr(batches, "EVENTS", 2)
+    monkeypatch.setattr(stream_copy, "EVENTS", 2)
     store = original(copier)
     for _ in range(5):
         append(store, "Cart-1", 1)
@@ -481,7 +481,7 @@ def test_a_run_that_ends_anywhere_is_gone_on_with(
 
 
 def test_two_who_copy_at_once_make_one_copy(copier: StreamCopier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "EVENTS", 1)
+    monkeypatch.setattr(stream_copy, "EVENTS", 1)
     for _ in range(4):
         append(original(copier), "Cart-1", 1)
     execute = copier.target.driver.execute

@@ -11,9 +11,8 @@ from epochal.cli import output
 from epochal.cli.errors import CopyUnsound, must_be_named
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store
 from epochal.copying.feed_copy import FeedCopier
-from epochal.copying.results import StreamCopy, Tally
 from epochal.copying.sources import AggregateSource, CopySource, StreamSource
-from epochal.copying.stream_copy import StreamCopier
+from epochal.copying.stream_copy import StreamCopier, StreamCopy, Tally
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.registry import layout_named

@@ -18,8 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from epochal.copying.results import StreamCopy
-from epochal.copying.stream_copy import StreamCopier
+from epochal.copying.stream_copy import StreamCopier, StreamCopy
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import SpanPage

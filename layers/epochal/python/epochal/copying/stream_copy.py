@@ -14,13 +14,19 @@ version that they were made from.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
 
-from epochal.copying.batches import batches
-from epochal.copying.contents import CopiedEvent, Digest, Said, said_by, time_of
-from epochal.copying.results import Ending, StreamCopy
-from epochal.copying.sources import CopySource, Original, StreamSource
+from epochal.copying.sources import (
+    CopiedEvent,
+    CopySource,
+    Digest,
+    Original,
+    Said,
+    StreamSource,
+    said_by,
+    time_of,
+)
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import Batch
@@ -277,3 +283,92 @@ def _shown(unfold: RecordedUnfold, said: Said) -> tuple[int, str, bytes, bytes]:
 
 def _refused(stream: str, why: str) -> StreamCopy:
     return StreamCopy(stream=stream, ending="refused", why=why)
+
+
+# Which events of a stream are appended together. Pure.
+#
+# Few large appends cost least, as long as an item holds all their bodies: what does not fit is moved to the bucket,
+# and the original had it in its items. Unfolds are of one version of the stream, so an append ends there.
+
+EVENTS: Final = 500
+BYTES: Final = 128 * 1024
+"""Of bodies as they are, uncompressed: an item has 400 KB."""
+
+_FIELDS: Final = 200
+"""Bytes reckoned for what an event has besides its bodies."""
+
+
+def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[tuple[CopiedEvent, ...]]:
+    """Events in their order, together as they are appended; none goes beyond event `cut - 1` that begins before it."""
+    batch: list[CopiedEvent] = []
+    room = BYTES
+    for event in events:
+        room -= _size(event)
+        if batch and (room < 0 or len(batch) == EVENTS or event.index == cut):
+            yield tuple(batch)
+            batch, room = [], BYTES - _size(event)
+        batch.append(event)
+    if batch:
+        yield tuple(batch)
+
+
+def _size(event: CopiedEvent) -> int:
+    return _FIELDS + sum(map(_held, (event.data, event.meta)))
+
+
+def _held(body: Body) -> int:
+    return len(body) if isinstance(body, bytes) else 0
+
+
+# What came of copying.
+
+Ending = Literal["copied", "unchanged", "tombstone", "refused", "differs"]
+"""`unchanged`: the copy had everything already. `tombstone`: the stream was deleted, and so is its copy. `refused`:
+nothing more was copied, and `why` says what kept it. `differs`: the copy is not what the original is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCopy:
+    """A stream, and its copy.
+
+    Attributes:
+        version: of the original, when it was read.
+        first: the first event that the original still has; those below are pruned.
+        copied: events that were appended to the copy now.
+        events: events that were compared.
+        digest: of their contents, the same in both; empty where nothing was compared.
+    """
+
+    stream: str
+    ending: Ending
+    version: int = 0
+    first: int = 0
+    copied: int = 0
+    events: int = 0
+    digest: str = ""
+    why: str = ""
+
+    @property
+    def sound(self) -> bool:
+        """Whether the copy has what the original has."""
+        return self.ending not in ("refused", "differs")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over streams; those that are not sound are kept."""
+
+    streams: int = 0
+    copied: int = 0
+    tombstones: int = 0
+    pruned: int = 0
+    unsound: list[StreamCopy] = field(default_factory=list)
+
+    def add(self, each: StreamCopy) -> None:
+        """Count one more."""
+        self.streams += 1
+        self.copied += each.copied
+        self.tombstones += each.ending == "tombstone"
+        self.pruned += each.first > 0 and each.ending != "tombstone"
+        if not each.sound:
+            self.unsound.append(each)
