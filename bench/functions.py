@@ -24,6 +24,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from bench.corpus import body
+from epochal import metrics
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, deployed
 from epochal.dynamo.wakeups import Queue
@@ -31,8 +32,7 @@ from epochal.hosting.function import ReactionFunction
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
 from epochal.indexer.notifier import notices
-from epochal.metrics import ending
-from epochal.metrics.lines import Metrics
+from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.units import Units
 from epochal.plan.values import AttributeValue, Item
@@ -200,9 +200,9 @@ class Functions:
 
     def end(self) -> None:
         """Lambda ends the environments."""
-        for function, metrics in self._metrics:
+        for function, counted in self._metrics:
             with _logged(self.used[function]):
-                metrics.write_all()
+                counted.write_all()
 
     def publish_batch(self, **request: Any) -> dict[str, Any]:
         """As the topic's client."""
@@ -222,9 +222,9 @@ class Functions:
         return Deployment(settings=settings, driver=driver, bucket=MemoryBucket())
 
     def _metrics_of(self, service: str) -> Metrics:
-        metrics = Metrics(service, kept=True, now=lambda: 1_763_800_000 + self.now)
-        self._metrics.append((service.rpartition("-")[2], metrics))
-        return metrics
+        counted = Metrics(service, kept=True, now=lambda: 1_763_800_000 + self.now)
+        self._metrics.append((service.rpartition("-")[2], counted))
+        return counted
 
     def _api(self) -> Handler:
         with self._made("append", gateway):
@@ -237,7 +237,7 @@ class Functions:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        with self._made(function, ending):
+        with self._made(function, metrics):
             spec.loader.exec_module(module)
         return module
 

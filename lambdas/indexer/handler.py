@@ -11,7 +11,7 @@ from epochal.dynamo.deployed import deployed
 from epochal.dynamo.loggable import told_of
 from epochal.dynamo.records import read_records
 from epochal.indexer.indexer import Report
-from epochal.metrics.ending import metrics_of
+from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 

@@ -9,7 +9,7 @@ from epochal.dynamo.clients import sns_client
 from epochal.dynamo.notices import Topic
 from epochal.dynamo.records import read_records
 from epochal.indexer.notifier import notices
-from epochal.metrics.ending import metrics_of
+from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 
 metrics = metrics_of(service_name(os.environ, "notifier"))

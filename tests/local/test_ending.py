@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from epochal.metrics.ending import RUNTIME
+from epochal.metrics import RUNTIME
 
 FUNCTION = """
 import time
-from epochal.metrics.ending import metrics_of
+from epochal.metrics import metrics_of
 metrics = metrics_of("append")
 for events in (1, 2):
     metrics.add(operation="appendEvents", times={"Latency": 1.0}, counts={"Events": events})

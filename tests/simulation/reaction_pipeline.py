@@ -36,7 +36,7 @@ from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
-from epochal.metrics.lines import Metrics
+from epochal.metrics import Metrics
 from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

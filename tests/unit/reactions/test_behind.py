@@ -12,7 +12,7 @@ from aws_lambda_powertools import Logger
 
 from epochal.dynamo.wakeups import Queue
 from epochal.hosting.function import ReactionFunction
-from epochal.metrics.lines import Metrics
+from epochal.metrics import Metrics
 from epochal.reactions.reactor import Reactor
 from tests.unit.reactions.test_wakeups import Context, Sent, message
 from tests.unit.reactions.world import Told, World

@@ -19,7 +19,7 @@ from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.stored import epoch_stream
 from epochal.indexer.notifier import Notice, notices
-from epochal.metrics.lines import Metrics
+from epochal.metrics import Metrics
 from epochal.plan.values import Item
 from epochal.reactions.group import Member
 from epochal.reactions.handling import Failure

@@ -27,8 +27,7 @@ from epochal.errors import EpochalError, InvalidInput
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE
 from epochal.layout.registry import source_of
-from epochal.metrics.ending import metrics_of
-from epochal.metrics.lines import Metrics
+from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
 from epochal.reactions.group import Member, unmet
 from epochal.reactions.handling import Attempt, Failure, words_of

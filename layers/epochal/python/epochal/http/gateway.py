@@ -22,7 +22,7 @@ from epochal.http.operations import OPERATIONS, operations_of
 from epochal.http.performers import Performers
 from epochal.http.problems import Problem, problem_of, problem_response
 from epochal.http.transport import correlation_id, is_request, path_of, request_of
-from epochal.metrics.ending import metrics_of
+from epochal.metrics import metrics_of
 from epochal.settings import service_name
 
 if TYPE_CHECKING:

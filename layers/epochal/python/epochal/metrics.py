@@ -1,0 +1,217 @@
+"""What functions count and time, as CloudWatch reads it from their logs.
+
+Who runs events without Lambda needs none of it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+# Metrics as lines of a log, in CloudWatch's embedded metric format; one line for many invocations.
+#
+# A log costs by its bytes, and of a line with one request's values nine tenths name the metrics. So an environment
+# keeps what it counts, and writes a line when
+#
+#     its first value is a minute old, which the next value finds
+#     it has as many times as a line may hold
+#     something in it is urgent: an alarm looks at it
+#     Lambda ends the environment (`ending`)
+#
+# An environment that is frozen keeps its values, and they count for the minute in which the line began, however late
+# it is written. What is lost is what an environment holds that is killed without a warning, by its memory or its time
+# limit: at most a minute's values of that one. Where no warning would come, nothing is kept: each value is a line.
+#
+#     times     every value, since CloudWatch makes percentiles of them
+#     counts    their sum; nothing where it is zero
+#     notes     sums that are in the line for queries of the log, and are no metrics: each of those costs by the month
+
+NAMESPACE: Final = "Epochal"
+
+KEPT_SECONDS: Final = 60
+"""CloudWatch shows a metric by the minute."""
+
+MOST_TIMES: Final = 100
+"""Values of one metric that a line may have."""
+
+_NONE: Final[Mapping[str, float]] = MappingProxyType({})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Line:
+    """Values of one operation since `began`, in seconds since 1970."""
+
+    began: float
+    times: dict[str, list[float]] = field(default_factory=dict)
+    counts: dict[str, float] = field(default_factory=dict)
+    notes: dict[str, float] = field(default_factory=dict)
+
+    def add(
+        self, times: Mapping[str, float], counts: Mapping[str, float], notes: Mapping[str, float]
+    ) -> None:
+        for name, milliseconds in times.items():
+            self.times.setdefault(name, []).append(round(milliseconds, 1))
+        for sums, added in ((self.counts, counts), (self.notes, notes)):
+            for name, value in added.items():
+                if value:
+                    sums[name] = sums.get(name, 0) + value
+
+    def full(self) -> bool:
+        return any(len(values) >= MOST_TIMES for values in self.times.values())
+
+    def text(self, dimensions: Mapping[str, str]) -> str:
+        """The line; empty where it would tell nothing."""
+        units = dict.fromkeys(self.times, "Milliseconds") | dict.fromkeys(self.counts, "Count")
+        if not units:
+            return ""
+        metrics = [{"Name": name, "Unit": unit} for name, unit in units.items()]
+        directive = {"Namespace": NAMESPACE, "Dimensions": [list(dimensions)], "Metrics": metrics}
+        about = {"Timestamp": int(self.began * 1000), "CloudWatchMetrics": [directive]}
+        line: dict[str, Any] = {"_aws": about, **dimensions, **self.times, **self.counts, **self.notes}
+        return json.dumps(line, separators=(",", ":"))
+
+
+def _print(text: str) -> None:
+    """Print it at once: a process that is ended writes no more."""
+    print(text, flush=True)  # noqa: T201  a function's log is its output
+
+
+class Metrics:
+    """What one function counts and times.
+
+    Args:
+        service: what the function is called.
+        kept: values may be kept from one invocation to the next, since `write_all` is called before the end.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        kept: bool = False,
+        now: Callable[[], float] = time.time,
+        write: Callable[[str], object] = _print,
+    ) -> None:
+        self._service = service
+        self._kept = kept
+        self._now = now
+        self._write = write
+        self._lines: dict[str, _Line] = {}
+
+    def keep(self) -> None:
+        """From now on values may be kept."""
+        self._kept = True
+
+    def add(
+        self,
+        *,
+        operation: str = "",
+        times: Mapping[str, float] = _NONE,
+        counts: Mapping[str, float] = _NONE,
+        notes: Mapping[str, float] = _NONE,
+        urgent: bool = False,
+    ) -> None:
+        """Add values of one invocation, and write what is due.
+
+        Args:
+            times: milliseconds.
+            urgent: an alarm looks at them, so they are written at once.
+        """
+        now = self._now()
+        for other, line in list(self._lines.items()):
+            if now - line.began >= KEPT_SECONDS:
+                self._write_line(other)
+        line = self._lines.setdefault(operation, _Line(began=now))
+        line.add(times, counts, notes)
+        if urgent or not self._kept or line.full():
+            self._write_line(operation)
+
+    def write_all(self) -> None:
+        """Write whatever is kept."""
+        for operation in list(self._lines):
+            self._write_line(operation)
+
+    def _write_line(self, operation: str) -> None:
+        dimensions = {"service": self._service} | ({"operation": operation} if operation else {})
+        if text := self._lines.pop(operation).text(dimensions):
+            self._write(text)
+
+
+# The warning that Lambda gives a process before it ends its environment.
+#
+# Lambda sends SIGTERM, half a second before it kills, to environments that have an extension; to others nothing. So
+# the process registers one in its own name, which asks for no events: it holds up no invocation. It has to wait for
+# its next event, or the start of the function would never be over; none comes, so a thread waits for good.
+#
+# Python's runtime takes the signal from 3.12 on: an older one waits for invocations in its main thread, where no
+# handler runs.
+
+RUNTIME: Final = "AWS_LAMBDA_RUNTIME_API"
+"""The variable that says where Lambda's interface for a runtime and its extensions is; unset outside of Lambda."""
+
+_FROM: Final = "/2020-01-01/extension"
+_NAME: Final = "epochal"
+_ANSWER_SECONDS: Final = 1.0
+"""It is on the same machine, and a start waits for it."""
+
+
+def metrics_of(service: str, environment: Mapping[str, str] = os.environ) -> Metrics:
+    """The metrics of a function, kept over its invocations where Lambda will say when it is over.
+
+    Call it while the function's module is loaded: later Lambda takes no extension.
+    """
+    metrics = Metrics(service)
+    if at_end(metrics.write_all, environment):
+        metrics.keep()
+    return metrics
+
+
+def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
+    """Have `act` called when Lambda ends this environment; False where nobody would say so."""
+    place = environment.get(RUNTIME, "")
+    if not place or threading.current_thread() is not threading.main_thread():
+        return False
+    try:
+        identity = _register(place)
+    except (OSError, http.client.HTTPException):
+        return False
+    if not identity:
+        return False
+
+    def end(*_: object) -> None:
+        act()
+        # An ordinary exit would wait for the threads that wait for Lambda.
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    threading.Thread(target=_wait, args=(place, identity), daemon=True).start()
+    return True
+
+
+def _register(place: str) -> str:
+    """The identifier of the extension; empty where it was refused."""
+    connection = http.client.HTTPConnection(place, timeout=_ANSWER_SECONDS)
+    try:
+        headers = {"Lambda-Extension-Name": _NAME, "Content-Type": "application/json"}
+        connection.request("POST", f"{_FROM}/register", body='{"events": []}', headers=headers)
+        response = connection.getresponse()
+        response.read()
+        return response.headers.get("Lambda-Extension-Identifier", "") if response.status == 200 else ""  # noqa: PLR2004
+    finally:
+        connection.close()
+
+
+def _wait(place: str, identity: str) -> None:
+    connection = http.client.HTTPConnection(place)
+    with suppress(OSError, http.client.HTTPException):
+        connection.request("GET", f"{_FROM}/event/next", headers={"Lambda-Extension-Identifier": identity})
+        connection.getresponse()
