@@ -18,7 +18,7 @@ from tests.unit.figures.measures import measured
 
 KEPT: Final = Path(__file__).with_name("bounds.json")
 
-ROOM: Final = 0.005
+ROOM: Final = 0.01
 """Of a large figure, by which it may grow before anybody is asked."""
 
 

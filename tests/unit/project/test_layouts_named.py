@@ -195,6 +195,7 @@ FACES = {
     "epochal/store/tagged.py": STORE,
     "epochal/store/tagged_listings.py": STORE,
     "epochal/store/tagged_importing.py": STORE,
+    "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/factory.py": "an environment names the table of streams",
     "epochal/cdk/options.py": "a type checker knows an option by its name",
