@@ -1,0 +1,55 @@
+"""Whatever an append of tagged events refuses is refused by both stores with its reason, and nothing is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from epochal import TaggedEvent
+from epochal.errors import InvalidInput
+from epochal.testing.stores import memory_dcb_events, memory_tagged_events
+
+CLAIM = TaggedEvent(type="NameClaimed", data="{}", tags=("name:ann",))
+ONCE = replace(CLAIM, id=str(UUID(int=7)))
+REFUSED = {
+    "events: must not be empty": [],
+    "reserved": [replace(CLAIM, tags=("$all",))],
+    "must not begin with :": [replace(CLAIM, tags=(":x",))],
+    "at most 512 bytes": [replace(CLAIM, tags=("x" * 513,))],
+    "must be a UUID": [replace(CLAIM, id="1")],
+    "must be JSON": [replace(CLAIM, data="{")],
+    "an id stands twice": [ONCE, ONCE],
+    "exists with other contents": [replace(ONCE, data="[]")],
+}
+
+
+@pytest.mark.parametrize("opened", [memory_tagged_events, memory_dcb_events])
+@pytest.mark.parametrize("reason", REFUSED)
+def test_a_refused_append_says_why_and_writes_nothing(opened: Any, reason: str) -> None:
+    store = opened()
+    store.append([ONCE])
+    with pytest.raises(InvalidInput, match=reason):
+        store.append(REFUSED[reason])
+    assert [event.id for event in store.listings.tagged("name:ann")] == [ONCE.id]
+
+
+@pytest.mark.parametrize(
+    ("opened", "events", "reason"),
+    [
+        (memory_tagged_events, [replace(CLAIM, expires=2_000_000_000)], "events share pages"),
+        (
+            memory_tagged_events,
+            [replace(CLAIM, tags=tuple(f"t:{n}" for n in range(101)))],
+            "101 items, at most 100",
+        ),
+        (memory_dcb_events, [replace(CLAIM, tags=(f"t:{n}",)) for n in range(34)], "102 items, at most 100"),
+    ],
+)
+def test_each_store_refuses_what_its_tables_cannot_hold(
+    opened: Any, events: list[TaggedEvent], reason: str
+) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        opened().append(events)
