@@ -44,9 +44,7 @@ def stage(places: Places, ministack_server: Server, deployment: LocalDeployment)
     types = [*stages["dev"].get("aggregate_types", ()), "EpochalProof"]
     reactions = {"proof": {"entry": "examples/proof", "timeout_seconds": 10}}
     changed = {**stages, "dev": {**stages["dev"], "aggregate_types": types, "reactions": reactions}}
-    made = deploy.deploy(places, ministack_server, context={"stages": json.dumps(changed)})
-    made.endpoint.client("lambda").put_function_recursion_config(FunctionName=REACTION, RecursiveLoop="Allow")
-    return made
+    return deploy.deploy(places, ministack_server, context={"stages": json.dumps(changed)})
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from botocore.session import Session
 from botocore.validate import ParamValidator
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_EVALUATED = re.compile(r'^eval "\$\((.*)\)"', re.MULTILINE)
 _LOOP = re.compile(r"^for (\w+) in ([^;\n]*); do\n(.*?)^done$", re.MULTILINE | re.DOTALL)
 
 
@@ -34,9 +35,9 @@ class Request:
 
 
 def commands(document: Path) -> Iterator[list[str]]:
-    """Every command of the document's shell examples, in their order, loops unrolled."""
+    """Every command of the document's shell examples, in their order, loops unrolled; of `eval`, what it evaluates."""
     for block in _BLOCK.findall(document.read_text("utf-8")):
-        text = _LOOP.sub(_unrolled, block.replace("\\\n", " "))
+        text = _EVALUATED.sub(r"\1", _LOOP.sub(_unrolled, block.replace("\\\n", " ")))
         yield from filter(None, (shlex.split(line, comments=True) for line in text.splitlines()))
 
 

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from epochal.cli import local
 from epochal.local import cdk, deploy, ministack, watching
+from epochal.local.endpoint import Endpoint
 from epochal.local.errors import CommandFailed, NotRunning
 from epochal.local.processes import Server
 from epochal.local.watching import LogLine
@@ -114,3 +115,26 @@ def test_the_latest_lines_are_shown_and_what_comes_until_it_is_down() -> None:
 def test_as_json_each_line_is_what_the_function_wrote() -> None:
     first, *_ = run("logs", "--json").stdout.splitlines()
     assert json.loads(first) | {"time": ""} == {"time": "", "function": "board", "line": "one"}
+
+
+POINTED = {
+    **Endpoint(url="http://127.0.0.1:4566").environment({}),
+    "EPOCHAL_STREAMS_TABLE": "s",
+    "EPOCHAL_INDEX_TABLE": "i",
+    "EPOCHAL_BUCKET": "b",
+    "EPOCHAL_API_URL": "http://127.0.0.1:4566/a",
+    "EPOCHAL_WRITE_SHARDS": "4",
+}
+
+
+def test_what_points_a_shell_at_what_was_deployed_is_taken_back_and_nothing_else() -> None:
+    """Where nothing is deployed any more, too."""
+    own = {"EPOCHAL_STACK": "mine", "AWS_PROFILE": "trial", "EPOCHAL_CACHE": "/cache"}
+    ran = CliRunner().invoke(local.local, ["env", "--unset"], env=POINTED | own)
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout.splitlines() == [f"unset {name}" for name in sorted(POINTED)]
+
+
+def test_a_shell_with_other_credentials_keeps_what_it_has() -> None:
+    ran = CliRunner().invoke(local.local, ["env", "--unset"], env=POINTED | {"AWS_SECRET_ACCESS_KEY": "real"})
+    assert (ran.exit_code, ran.stdout) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,8 +20,8 @@ from epochal.cli.target import open_local, tables_of
 from epochal.errors import EpochalError
 from epochal.layout.registry import declared
 from epochal.local import cdk, deploy, ministack, watching
-from epochal.local.deploy import LocalDeployment, LocalStore
-from epochal.local.endpoint import SECRET
+from epochal.local.deploy import API_URL, LocalDeployment, LocalStore
+from epochal.local.endpoint import SECRET, Endpoint
 from epochal.local.processes import Server, Tell
 from epochal.local.programs import Places, here
 from epochal.local.watching import POLL_SECONDS, LogLine, logs_of
@@ -136,15 +137,30 @@ def _print_logs(lines: Iterable[LogLine], *, as_json: bool) -> None:
 
 @local.command()
 @click.option("--store", help="Which store, where there are several.")
+@click.option("--unset", is_flag=True, help="Print what takes it back, whether anything is deployed or not.")
 @output.json_option
-def env(store: str | None, as_json: bool) -> None:
+def env(store: str | None, unset: bool, as_json: bool) -> None:
     """Print what points a shell at what is deployed.
 
     To use it: eval "$(epochal local env)"
+
+    To take it back: eval "$(epochal local env --unset)"
     """
+    if unset:
+        names = _pointing()
+        output.document({"unset": names}, [f"unset {name}" for name in names], as_json=as_json)
+        return
     variables = deploy.current(here()).store(store).variables
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     output.document(variables, [*(f"unset {name}" for name in HIDDEN), *lines], as_json=as_json)
+
+
+def _pointing() -> list[str]:
+    """The variables of this shell that `env` has set; none in a shell whose credentials are others."""
+    if os.environ.get("AWS_SECRET_ACCESS_KEY") != SECRET:
+        return []
+    of_stores = {each.variable for each in declared().values()}
+    return sorted(os.environ.keys() & {*Endpoint(url="").environment({}), API_URL, *of_stores})
 
 
 @local.command()

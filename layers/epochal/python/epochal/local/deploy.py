@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,9 @@ INDEX, BUCKET = FOUND_BY
 
 API = "ApiId"
 """The output that names the HTTP API of a store, where it has one."""
+
+API_URL = "EPOCHAL_API_URL"
+"""The variable that tells a shell where the HTTP API answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class LocalStore:
             for each, text in told
             if each is not None and each.parse(text, each.output) != each.default
         }
-        api = {"EPOCHAL_API_URL": self.api_url} if self.api_id else {}
+        api = {API_URL: self.api_url} if self.api_id else {}
         return self.endpoint.environment({}) | settings | api
 
     def open(self) -> Deployment:
@@ -161,6 +164,10 @@ def deploy(
     cdk.deploy(places, ministack.endpoint(server, assembly.home), assembly, tell=tell)
     for each in environments:
         make_fifo(ministack.endpoint(server, each))
+        say_what_may_loop(
+            ministack.endpoint(server, each),
+            [stack.name for stack in assembly.stacks if stack.environment == each],
+        )
     deployed = RememberedDeployment(home=assembly.home, stacks=tuple(_outputs(assembly.stacks, server)))
     cdk.remember(server, deployed)
     return _found(server, deployed)
@@ -246,10 +253,11 @@ def _store(name: str, values: Mapping[str, str], stack: Outputs, url: str) -> Lo
     )
 
 
-# FIFO topics of the embedded AWS, put right after a deployment.
+# What the embedded AWS's CloudFormation passes over, put right after a deployment.
 #
-# Its CloudFormation makes every topic a standard one, whatever the template says, and what a standard topic delivers
-# to a FIFO queue belongs to no group. Its SNS knows FIFO topics, and lets a topic be made one.
+# It makes every topic a standard one, whatever the template says, and what a standard topic delivers to a FIFO queue
+# belongs to no group. Its SNS knows FIFO topics, and lets a topic be made one. So does its Lambda know which functions
+# may call themselves through a queue; those of which it was not told it ends after 16 calls.
 
 SUFFIX = ".fifo"
 """What AWS wants at the end of a FIFO topic's name, and of no other's."""
@@ -264,6 +272,22 @@ def make_fifo(endpoint: Endpoint) -> None:
                 sns.set_topic_attributes(
                     TopicArn=topic["TopicArn"], AttributeName="FifoTopic", AttributeValue="true"
                 )
+
+
+def say_what_may_loop(endpoint: Endpoint, stacks: Iterable[str]) -> None:
+    """Set `RecursiveLoop` of the functions whose templates have it."""
+    cloudformation, lambda_ = endpoint.clients("cloudformation", "lambda")
+    for stack in stacks:
+        resources = cloudformation.get_template(StackName=stack)["TemplateBody"]["Resources"]
+        told = {
+            name: resource["Properties"]["RecursiveLoop"]
+            for name, resource in resources.items()
+            if "RecursiveLoop" in resource.get("Properties", {})
+        }
+        for name, value in told.items():
+            found = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId=name)
+            function = found["StackResourceDetail"]["PhysicalResourceId"]
+            lambda_.put_function_recursion_config(FunctionName=function, RecursiveLoop=value)
 
 
 # One embedded AWS for the processes of a test run: the first to ask deploys, the last to leave stops it.
