@@ -1,4 +1,4 @@
-"""docs/guide/pages.md: its code runs, in the order it is written, and its figures are measured."""
+"""docs/guide/pages.md: its code runs, in the order it is written."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from epochal.testing.stores import memory_streams, memory_tips
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "pages.md"
 TEXT = GUIDE.read_text()
@@ -26,11 +24,3 @@ def names() -> dict[str, Any]:
 
 def test_the_guide_to_pages_runs_from_top_to_bottom(names: dict[str, Any]) -> None:
     assert names["state"].version == 2
-
-
-def test_write_units_are_what_the_guide_says(names: dict[str, Any]) -> None:
-    rows = re.findall(r"^\| `write_units\(…, (\d+)\)` \| \d+ \| ([\d.]+) \| ([\d.]+) \|$", TEXT, re.MULTILINE)
-    assert len(rows) == 3
-    for note, tips, pages in rows:
-        measured = [names["write_units"](store(), int(note)) for store in (memory_tips, memory_streams)]
-        assert measured == [float(tips), float(pages)]
