@@ -16,6 +16,7 @@ from epochal.local.endpoint import Endpoint
 EVERY: tuple[tuple[Laid, Kind], ...] = tuple(product(get_args(Laid), get_args(Kind)))
 
 W1: tuple[tuple[Laid, Kind, Loads], ...] = (
+    ("pages", "json", "program"),
     ("pages", "json", "read"),
     ("pages", "json", "lagging"),
     ("pages", "json", "cached"),

@@ -1,9 +1,10 @@
 """Writers in each other's way, in a simulated schedule: what they cost each other, the same on every machine.
 
-8 writers make 20 decisions each, one after another: on one stream, on two of them at once, on a tag, on an aggregate.
-Those on streams have caches of their own. A request takes 5 or 50 ms of simulated time, a third more or less, in two
-parts, and comes to pass between them; a decision takes up to half a millisecond. So what is measured is the rule for
-going on after a conflict, and not how the threads of a machine meet; `bench.workloads` has them, too.
+8 writers make 20 decisions each, one after another: on one stream, with deciders and by a program's own loop, on two
+streams at once, on a tag, on an aggregate. Those on streams keep the state that they know. A request takes 5 or 50 ms
+of simulated time, a third more or less, in two parts, and comes to pass between them; a decision takes up to half a
+millisecond. So what is measured is the rule for going on after a conflict, and not how the threads of a machine meet;
+`bench.workloads` has them, too.
 
 Bounds, for 160 decisions: 400 write units of refused appends; 200 read units on a stream and on an aggregate, 400 on
 two streams. A decision on a tag reads all of it first; that is 1,800.
@@ -29,6 +30,8 @@ from epochal.deployment import Deployment
 from epochal.model.aggregates import AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Op, Reply
 from epochal.store.aggregate_deciders import AggregateDeciders, Standing
 from epochal.store.aggregates import AggregateStore
@@ -163,6 +166,23 @@ def _on_a_stream(place: Place) -> Callable[[bytes], object]:
     return partial(_deciders(place).handle, STREAM, load=AllowStale())
 
 
+def _by_a_loop(place: Place) -> Callable[[bytes], object]:
+    streams, count = place.streams, 0
+    expected: ExpectedVersion = NO_STREAM
+
+    def decide(data: bytes) -> None:
+        nonlocal count, expected
+        event = Event(type="Happened", data=data)
+        while isinstance(answer := streams.try_append(STREAM, [event], expected=expected), Conflict):
+            state = streams.load(STREAM, since=count, refused=answer)
+            assert state is not None
+            count, expected = count + len(state.events), state.token
+        assert isinstance(answer, Appended)
+        count, expected = count + 1, answer.token
+
+    return decide
+
+
 def _on_two_streams(place: Place) -> Callable[[bytes], object]:
     deciders = _deciders(place)
 
@@ -221,6 +241,12 @@ SUBJECTS: Final = (
         name="a stream",
         read=200,
         writer=_on_a_stream,
+        kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
+    ),
+    Subject(
+        name="a stream, without deciders",
+        read=200,
+        writer=_by_a_loop,
         kept=lambda place: sum(1 for _ in place.streams.read(STREAM)),
     ),
     Subject(name="two streams", read=400, writer=_on_two_streams, kept=_events_of_both),

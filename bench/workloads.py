@@ -1,6 +1,7 @@
 """Whole workloads, as an application makes them, beside what was recorded of other stores (`bench.rivals`).
 
-    W1  200 streams × 10 × (load, append one event)     a decider that folds every event, and one with a cache
+    W1  200 streams × 10 × (load, append one event)     a decider that folds every event, one with a cache, and a
+                                                        program that folds what it loads
     W2  one stream, 1,000 appends by token              with and without a snapshot of 1 KB each time
     W3  100 appends of 10 events by token
     W4  a replay of 5,000 events of 1 KB
@@ -71,9 +72,9 @@ class Cost:
         return 0.625 * self.units.write + 0.125 * self.units.read
 
 
-Loads = Literal["read", "lagging", "cached"]
-"""A state is read; or read where that may lag; or the writer decides on the one it knows. The last two the append's
-condition holds to what there is."""
+Loads = Literal["program", "read", "lagging", "cached"]
+"""A program reads a state, or a decider; or it reads where that may lag; or it decides on the one it knows. The last
+two the append's condition holds to what there is."""
 
 _LOADS: Final[Mapping[Loads, Load | AllowStale]] = {
     "read": REQUIRE_LOAD,
@@ -91,8 +92,21 @@ def load_and_append(
     deciders = Deciders(streams=streams, decider=DECIDER, codec=CODEC, cache=cache)
     for _ in range(EACH):
         for number in range(STREAMS):
-            deciders.handle(f"Account-{number:03}", body(rng, size, kind), load=_LOADS[loads])
+            name, data = f"Account-{number:03}", body(rng, size, kind)
+            if loads == "program":
+                by_hand(streams, name, data)
+            else:
+                deciders.handle(name, data, load=_LOADS[loads])
     return _cost(streams, STREAMS * EACH)
+
+
+def by_hand(streams: Streams, name: str, data: bytes) -> None:
+    """What a decider does with `DECIDER`, without one: a program that folds what it loads."""
+    state = streams.load(name, since=0)
+    count = DECIDER.initial() if state is None else len(state.events)
+    assert count == (0 if state is None else state.version)
+    expected = NO_STREAM if state is None else state.token
+    streams.append(name, [Event(type="Happened", data=data)], expected=expected)
 
 
 def long_stream(laid: Laid, kind: Kind, unfold: int) -> Cost:

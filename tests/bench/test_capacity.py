@@ -30,9 +30,11 @@ def test_loading_and_appending_costs_less_than_the_adapter_aett_and_the_fat_tip(
 @pytest.mark.parametrize(
     ("size", "loads", "dollars"),
     [
+        pytest.param(300, "program", 0.75, marks=pytest.mark.proof),
         pytest.param(300, "read", 0.75, marks=pytest.mark.proof),
         pytest.param(300, "lagging", 0.69, marks=pytest.mark.proof),
         (300, "cached", 0.64),
+        pytest.param(1000, "program", 0.78, marks=pytest.mark.proof),
         pytest.param(1000, "read", 0.78, marks=pytest.mark.proof),
         pytest.param(1000, "lagging", 0.71, marks=pytest.mark.proof),
         pytest.param(1000, "cached", 0.65, marks=pytest.mark.proof),

@@ -8,17 +8,18 @@ import pytest
 from bench.contention import QUICK, SLOW, SUBJECTS, WASTED, Contention, contend, within
 from bench.corpus import Kind
 
-STREAM, *OTHERS = SUBJECTS
+STREAM, BY_HAND, *OTHERS = SUBJECTS
 
 
 @pytest.mark.parametrize("request_seconds", [QUICK, SLOW])
 @pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("subject", [STREAM, BY_HAND], ids=lambda subject: subject.name)
 def test_eight_writers_on_one_stream_waste_few_units_and_lose_nothing_however_slow_requests_are(
-    kind, request_seconds
+    subject, kind, request_seconds
 ):
-    took = contend(STREAM, 1, kind, request_seconds)
+    took = contend(subject, 1, kind, request_seconds)
 
-    assert within(STREAM, took)
+    assert within(subject, took)
     assert took.wasted < WASTED / 3, "who is refused twice gives way"
     assert took.longest < 250 * request_seconds, "who has given way decides on what is there"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from epochal.model.versions import Token
 
@@ -47,11 +47,16 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Not committed: the stream is elsewhere than expected. `version` and `token` say where."""
+    """Not committed: the stream is elsewhere than expected. `version` and `token` say where.
+
+    Attributes:
+        refused: what came back, where this process was refused: `load(…, refused=conflict)` reads none of it again.
+    """
 
     version: int
     token: Token | None = None
     deleted: bool = False
+    refused: Any = field(default=None, compare=False, repr=False)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 

@@ -71,6 +71,7 @@ class Token:
             comes from outside may be forged. No part of its text, nor of what tokens are compared by.
         low_water: of the stream, as far as that head told; no part of what tokens are compared by.
         seal: says that the stage has made it (`layout.pages.seals`); likewise.
+        refused: how many appends in a row were refused before it; likewise, and no part of its text.
     """
 
     version: int
@@ -83,6 +84,7 @@ class Token:
     of: str = field(default="", compare=False, repr=False)
     low_water: int = field(default=0, compare=False, repr=False)
     seal: str = field(default="", compare=False, repr=False)
+    refused: int = field(default=0, compare=False, repr=False)
 
     def text(self) -> str:
         """At most 127 ASCII bytes: `version.etag.size.carried.unfolds.events.appends`, or the version; then the

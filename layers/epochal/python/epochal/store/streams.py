@@ -11,9 +11,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
-from epochal.errors import InvalidInput
+from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import (
     AnyStreamLayout,
     Batch,
@@ -33,7 +35,7 @@ from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
-from epochal.model.versions import ANY, ExpectedVersion, check_expected
+from epochal.model.versions import ANY, ExpectedVersion, Token, check_expected
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.bodies import BodyCodec
@@ -47,7 +49,7 @@ from epochal.store.encoding import (
     store_unfolds,
 )
 from epochal.store.reading import Reader
-from epochal.store.results import Direction, Page, Pruned, StreamState
+from epochal.store.results import Direction, Hole, Page, Pruned, StreamState
 
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
@@ -164,6 +166,7 @@ class Streams:
     ) -> Outcome:
         """`append` for those who go on from a conflict: it is answered, not raised."""
         check_expected(expected)
+        refused, expected = _refused(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is None:
@@ -171,9 +174,10 @@ class Streams:
         else:
             steps = self.layout.append_once(self.table, batch, expected, idempotency_key)
         driver, meter = self.driver.metered()
+        since = driver.clock()
         with meter:
             result: Result[Head] = driver.run(steps)
-        return outcome_of(result, meter.capacity)
+        return outcome_of(result, meter.capacity, since=since, refused=refused)
 
     def append_all(
         self, appends: Sequence[StreamAppend], *, idempotency_key: str | None = None
@@ -219,27 +223,52 @@ class Streams:
                     idempotency_key=idempotency_key,
                 )
             return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
-        expected = [each.expected for each in appends]
+        counts, expected = zip(*(_refused(each.expected) for each in appends), strict=True)
         batches = list(zip(self._batches(appends, idempotency_key), expected, strict=True))
         if idempotency_key is None:
             steps = layout.append_all(self.table, batches)
         else:
             steps = layout.append_all_once(self.table, batches, idempotency_key)
         driver, meter = self.driver.metered()
+        shown = partial(outcome_of, since=driver.clock(), refused=max(counts))
         with meter:
             results: Results[Head] = driver.run(steps)
-        return several.outcome(appends, results, outcome_of, meter.capacity)
+        return several.outcome(appends, results, shown, meter.capacity)
 
-    def load(self, stream: str, *, fetch: bool = True) -> StreamState | None:
+    def load(
+        self,
+        stream: str,
+        *,
+        since: int | None = None,
+        refused: Conflict | None = None,
+        fetch: bool = True,
+    ) -> StreamState | None:
         """The stream's head, in one strongly consistent request; None where there is no such stream.
 
+        With `since=0` all events come along: of a short stream in the same request.
+
         Args:
+            since: bring the events from this index on: those that a state lacks which was folded from those before.
+            refused: what an append on what was known was answered with. Nothing that came with it is read again, and
+                from the second refusal in a row on the load waits, as deciders do, so that writers give way; from the
+                third on it reads after that.
             fetch: False leaves bodies that lie in the bucket as claims.
+
+        Raises:
+            EventsPruned: some of those from `since` on are gone.
+            InvalidInput: the stream ends before `since`; `refused` is of another stream.
         """
+        if since is not None:
+            must_be_whole(since, "since", 0)
         store, meter = self.metered()
         with meter:
-            head = store.head(stream)
-            return None if head is None else self._state(head, meter.capacity, fetch=fetch)
+            head = store._newest(stream, refused, whole=since == 0)  # noqa: SLF001  its own
+            if head is None:
+                return None
+            state = store._state(head, since, fetch=fetch)  # noqa: SLF001  likewise
+        if refused is not None and refused.token is not None:
+            state = replace(state, token=replace(state.token, refused=refused.token.refused))
+        return replace(state, capacity=meter.capacity)
 
     def read(
         self,
@@ -521,19 +550,45 @@ class Streams:
     def _etag(self) -> str:
         return self.fresh(16).hex()
 
-    def _state(self, head: Head, capacity: Capacity, *, fetch: bool) -> StreamState:
-        span = head.span
-        stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
+    def _newest(self, stream: str, refused: Conflict | None, *, whole: bool) -> Head | None:
+        """The head that came back with a refusal, after a pause where there were more; or as it is read."""
+        if refused is not None:
+            from epochal.store.backoff import give_way  # noqa: PLC0415  few are refused
+
+            must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
+            came: _Refused | None = refused.refused
+            if came is not None:
+                if came.head is not None and came.head.stream != stream:
+                    raise InvalidInput("refused", f"is of another stream: {came.head.stream}")
+                if give_way(self.driver, came.times, came.since):
+                    return came.head
+        return self.head(stream, whole=whole)
+
+    def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
+        if since is None or head.deleted:
+            span = head.span
+            stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
+            events = tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch))
+        else:
+            events = tuple(self._events_since(head, since, fetch=fetch))
         return StreamState(
             stream=head.stream,
             version=head.version,
             token=head.token(),
             unfolds=recorded_unfolds(head.read_unfolds(), self.codec, fetch=fetch),
-            events=tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch)),
+            events=events,
             low_water=head.low_water,
             deleted=head.deleted,
-            capacity=capacity,
         )
+
+    def _events_since(self, head: Head, since: int, *, fetch: bool) -> Iterator[Recorded]:
+        """Of the stream that `head` heads; no request for what it carries."""
+        if since > head.version:
+            raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {head.version}")
+        for found in self.reader(fetch=fetch).onward(head, since, "forward"):
+            if isinstance(found, Hole):
+                raise EventsPruned(head.stream, found.first, found.end)
+            yield found
 
 
 def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int:
@@ -569,13 +624,37 @@ def _whose(stream: str, key: str) -> bytes:
     return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
 
 
-def outcome_of(result: Result[Head], capacity: Capacity) -> Outcome:
-    """What a layout answered, as it is told."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refused:
+    """What a refusal brought, how many there were in a row, and the clock's reading before the append."""
+
+    head: Head | None
+    times: int
+    since: float
+
+
+def _refused(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
+    """How often an append has been refused up to what it expects now, and that without the number."""
+    if not isinstance(expected, Token) or not expected.refused:
+        return 0, expected
+    return expected.refused, replace(expected, refused=0)
+
+
+def outcome_of(result: Result[Head], capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
+    """What a layout answered, as it is told.
+
+    Args:
+        since: clock reading before the append.
+        refused: how often it has been refused before.
+    """
     match result:
         case Written(first=first, version=version, token=token, replayed=replayed):
             return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)
-        case Rejected():
-            return _conflict(result, capacity)
+        case Rejected(head=head):
+            found = _conflict(result, capacity)
+            came = _Refused(head=head, times=refused + 1, since=since)
+            newest = None if found.token is None else replace(found.token, refused=came.times)
+            return replace(found, token=newest, refused=came)
         case Unknown(first=first):
             return Undetermined(first=first, capacity=capacity)
 
