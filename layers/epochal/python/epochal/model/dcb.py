@@ -289,7 +289,7 @@ class QueryItem:
     tags: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """As of events."""
+        """Check the kinds of the fields."""
         must_be(frozenset, self.types, "types", "a frozenset of texts")
         must_be(frozenset, self.tags, "tags", "a frozenset of texts")
         for name, texts in (("types", self.types), ("tags", self.tags)):

@@ -151,7 +151,7 @@ class Unfold:
     timestamp: str | None = None
 
     def __post_init__(self) -> None:
-        """As of events."""
+        """Check the kinds of the fields."""
         _check_fields(self.type, self.data, self.meta, self.timestamp)
 
     @classmethod
@@ -164,7 +164,7 @@ class Unfold:
         meta: Body = b"",
         timestamp: str | None = None,
     ) -> Unfold:
-        """As of events."""
+        """An unfold with `value` as plain JSON; raises `InvalidInput` for a value that JSON cannot hold."""
         return cls(type=type, data=write_json(value), meta=meta, timestamp=timestamp)
 
 
@@ -184,7 +184,7 @@ class RecordedUnfold:
         return content_of(self.data)
 
     def json(self) -> Any:
-        """As of recorded events."""
+        """`data` as plain JSON; raises `InvalidInput` where a codec with upcasts wrote it."""
         return json_of(self.data, f"the unfold {self.type} of version {self.version}")
 
 

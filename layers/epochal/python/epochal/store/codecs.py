@@ -54,7 +54,7 @@ class Stored:
         return f"{self.stream}: {self.type} (index {self.index})".removeprefix(": ")
 
     def json(self) -> Any:
-        """As of recorded events."""
+        """`data` as plain JSON; raises `InvalidInput` where a codec with upcasts wrote it."""
         return read_json(self.data, self.where)
 
 

@@ -87,7 +87,7 @@ class DcbEvents(TaggedStore):
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
-        """As of any store; with an id."""
+        """An event whose fields keep the rules, with a new id where its caller chose none."""
         found = super(DcbEvents, self).checked(event, field)
         if found.id is None:
             return replace(found, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
@@ -97,25 +97,25 @@ class DcbEvents(TaggedStore):
         return self.driver.run(settled_events(self.site, list(ids)))
 
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """As of any store."""
+        """How many events each tag has."""
         heads = self.driver.run(read_heads(self.site, tags))
         return {tag: heads[tag].count for tag in tags}
 
     @property
     def type_heads(self) -> bool:
-        """As of any store."""
+        """Whether a query may name types without a tag: every event then moves a head of its type."""
         return self.site.type_heads
 
     @property
     def importer(self) -> DcbImporter:
-        """As of any store."""
+        """Appends a history that happened elsewhere, with its ids and times."""
         from epochal.store.dcb_importing import DcbImporter  # noqa: PLC0415  rare
 
         return DcbImporter(store=self)
 
     @property
     def listings(self) -> TagListings:
-        """As of any store."""
+        """Lists events by tag or in order of time, tags and their counts."""
         from epochal.store.tag_listings import TagListings  # noqa: PLC0415  appends do without
 
         return TagListings(store=self)

@@ -128,7 +128,7 @@ class Loader(Generic[S, E]):
         return self.made(key.stream, found.head, loaded, as_of) if found.read else loaded
 
     def resumed(self, key: DecisionKey | None, before: Loaded[S], loaded: Loaded[S]) -> Loaded[S] | Written:
-        """Likewise, where it is made again on another head than the one `before`."""
+        """As `begun`, for a decision that is made again, on another head than `before`."""
         if key is None:
             return loaded
         found = self._told(key, once.resume(key, before.known, loaded.known))

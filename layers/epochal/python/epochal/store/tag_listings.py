@@ -131,7 +131,10 @@ class TagListings(Listings):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """As of any listing. A request reads so many entries at most: one tag, where it has many."""
+        """Names of a group's tags after `beyond`, a page at a time.
+
+        A request reads `page` entries at most, which are one tag's where it has many.
+        """
         check_group(group)
         must_be_whole(page, "page", 1)
         if beyond is not None:
@@ -151,15 +154,15 @@ class TagListings(Listings):
         return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
 
     def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
-        """As of any listing."""
+        """The scan that finds all tags."""
         return tags_page(self.store.site)
 
     def read_tag(self, item: Item) -> TagCount | None:
-        """As of any listing."""
+        """The tag whose head an item is, with its count; None where it is no head."""
         return read_tag(self.store.site, item)
 
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """As of any listing: heads have told."""
+        """Tags that a scan found, with the counts of their heads."""
         return [TagCount(tag=tag, events=events) for tag, events in found.items()]
 
     def _batches(self, tag: str, since: str | None, page: int) -> Iterator[list[TagEntry]]:

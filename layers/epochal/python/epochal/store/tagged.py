@@ -64,7 +64,7 @@ class TaggedEvents(TaggedStore):
             object.__setattr__(self, "site", replace(self.site, table=placed))
 
     def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
-        """As of any store."""
+        """An event whose fields keep the rules, without `expires`; raises `InvalidInput` with `field` otherwise."""
         if event.expires is not None:
             raise InvalidInput(
                 f"{field}.expires", "must not be given: events share pages, which do not expire"
@@ -95,7 +95,7 @@ class TaggedEvents(TaggedStore):
         return self.events(ids)
 
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
-        """As of any store."""
+        """How many events each tag has."""
         heads = self.driver.run(heads_of(self.site, list(tags)))
         return {tag: 0 if head is None else head.version for tag, head in heads.items()}
 
@@ -112,24 +112,24 @@ class TaggedEvents(TaggedStore):
         return _with_tokens(position, seals.believed)
 
     def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
-        """As of any store."""
+        """Events with their large bodies, which are fetched from the bucket unless `fetch` is off."""
         return tuple(map(self._fetched, events)) if self.fetch else events
 
     @property
     def type_heads(self) -> frozenset[str]:
-        """As of any store."""
+        """The types that have a stream, so that a query may name them without a tag."""
         return self.site.type_heads
 
     @property
     def listings(self) -> TaggedListings:
-        """As of any store."""
+        """Lists events by tag or in order of time, tags and their counts."""
         from epochal.store.tagged_listings import TaggedListings  # noqa: PLC0415  appends do without
 
         return TaggedListings(store=self)
 
     @property
     def importer(self) -> TaggedImporter:
-        """As of any store."""
+        """Appends a history that happened elsewhere, with its ids and times."""
         from epochal.store.tagged_importing import TaggedImporter  # noqa: PLC0415  rare
 
         return TaggedImporter(store=self)

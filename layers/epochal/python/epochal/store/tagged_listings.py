@@ -49,7 +49,11 @@ class TaggedListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[RecordedTaggedEvent]:
-        """As of any listing. Raises `InvalidInput` where the store was not opened with `everything`."""
+        """Every event after `since`, in order of sortable ids.
+
+        Raises:
+            InvalidInput: the store was not opened with `everything`.
+        """
         self._check_everything()
         if max_count is not None:
             must_be_whole(max_count, "max_count", 1)
@@ -60,20 +64,24 @@ class TaggedListings(Listings):
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
     ) -> Iterator[RecordedTaggedEvent]:
-        """As of any listing."""
+        """A tag's events after `since`, in order."""
         yield from self._events(check_tag(tag, "tag"), since, progress, page)
 
     def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
-        """As of any listing."""
+        """A tag's entries after `since`, in order: its events without their bodies."""
         for found in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
             yield from map(entry_of, found)
 
     def latest(self, tag: str) -> TagEntry | None:
-        """As of any listing."""
+        """A tag's newest entry; None where it has none."""
         return self.store.driver.run(latest(self.store.site, check_tag(tag, "tag")))
 
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
-        """As of any listing. Raises `InvalidInput` where the store was not opened with `everything`."""
+        """How many events there are after `since`.
+
+        Raises:
+            InvalidInput: the store was not opened with `everything`.
+        """
         self._check_everything()
         count = self.store.driver.run(count_since(self.store.site, EVERYTHING, checked_since(since)))
         if progress is not None:
@@ -81,7 +89,7 @@ class TaggedListings(Listings):
         return count
 
     def counted(self, tags: list[str]) -> list[TagCount]:
-        """As of any listing."""
+        """Tags with their numbers of events."""
         must_be_texts(tags, MAX_ASKED_BYTES, "tags")
         counts = self.store.counts(list(dict.fromkeys(tags)))
         return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
@@ -89,26 +97,26 @@ class TaggedListings(Listings):
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE
     ) -> Iterator[list[str]]:
-        """As of any listing; all at once, since only a scan finds them."""
+        """Names of a group's tags after `beyond`: one page of all, since only a scan finds them."""
         check_group(group)
         must_be_whole(page, "page", 1)
         yield [each.tag for each in self._scanned(group) if beyond is None or each.tag > check_tag(beyond)]
 
     def tags(self, group: str) -> list[TagCount]:
-        """As of any listing. Reads through the whole table."""
+        """The tags of a group with their numbers of events; scans the whole table."""
         check_group(group)
         return self._scanned(group)
 
     def tags_page(self, group: str | None = None) -> Scan:
-        """As of any listing."""
+        """The scan that finds all tags, or those of a group."""
         return tags_page(self.store.site, group)
 
     def read_tag(self, item: Item) -> TagCount | None:
-        """As of any listing: 0 of a tag of several pages."""
+        """The tag whose first page an item is, with its count, which is 0 where the tag has several pages."""
         return read_tag(self.store.site, item)
 
     def settled(self, found: Mapping[str, int]) -> list[TagCount]:
-        """As of any listing: the last pages of tags of several are asked."""
+        """Tags that a scan found, with counts: those of several pages are counted by their last page."""
         long = {each.tag: each.events for each in self.counted([tag for tag in found if not found[tag]])}
         return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
 
