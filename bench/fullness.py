@@ -20,8 +20,8 @@ from typing import Literal
 from bench.report import Report, progress
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.pages.frames import Frame, stamp_of
-from epochal.layout.pages.fullness import KEPT_MONTHS, fits, is_full
 from epochal.layout.pages.items import Page, write_page
+from epochal.layout.pages.writes import KEPT_MONTHS, fits, is_full
 from epochal.model.times import Ticks, parse_time
 from epochal.model.versions import Token
 from epochal.plan.sizes import item_size

@@ -12,8 +12,7 @@ from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS, read_page
-from epochal.layout.pages.tags.entries import entries_of, recorded_all
-from epochal.layout.pages.tags.site import TagStreams, reserved_tags
+from epochal.layout.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.plan.conditions import All, BeginsWith, Present

@@ -10,7 +10,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.layout import reads
 from epochal.layout.dcb import paging
-from epochal.layout.pages.tags import paging as pages_paging
+from epochal.layout.pages.tags import reading as pages_paging
 from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
 from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest
 from epochal.store.tagged_store import TaggedStore

@@ -12,8 +12,7 @@ from epochal.layout.key_records import KeyRecord
 from epochal.layout.pages import pruning, reading
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, joined, packed
-from epochal.layout.pages.etags import state_of
-from epochal.layout.pages.items import Page
+from epochal.layout.pages.items import Page, state_of
 from epochal.layout.pages.keyed import append_once
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Unknown, Written

@@ -21,9 +21,8 @@ import pytest
 from epochal.layout.expectations import accepts
 from epochal.layout.pages import writes
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.frames import read_unfolds
-from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
+from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
 from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written
 from epochal.model.versions import ANY, ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES

@@ -20,9 +20,8 @@ from epochal.layout.key_records import KeyRecord
 from epochal.layout.pages import pruning
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, packed
-from epochal.layout.pages.etags import state_of
 from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
+from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
 from epochal.layout.pages.several import append_all
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.tags.site import TagStreams
+from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update

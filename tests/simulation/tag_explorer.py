@@ -23,11 +23,10 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.fences import Condition, fence, fence_after
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
-from epochal.layout.pages.tags import batch
-from epochal.layout.pages.tags.append import append
-from epochal.layout.pages.tags.batch import TaggedBatch
+from epochal.layout.pages.tags import append as appends
+from epochal.layout.pages.tags.append import TaggedBatch, append
+from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.pages.tags.reading import read
-from epochal.layout.pages.tags.site import TagStreams
 from epochal.model.dcb import Position, Query, TaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.model.positions import read_position, write_position
@@ -420,7 +419,7 @@ class Explorer(Numbering):
             outer = apart(middle)
             with ruled_by(writer.rule), pytest.MonkeyPatch.context() as patch:
                 if self.refers:
-                    patch.setattr(batch, "REFERRED_FROM", 0)
+                    patch.setattr(appends, "REFERRED_FROM", 0)
                 op, _ = replay(outer, [self.replies[number] for number in past.replies])
             left = [list(frames(each)) for each in (outer, middle, inner)]
             key = _digest(f"{past.who} {op} {diary.name} {sorted(diary.seen)} {diary.answers} {left}")

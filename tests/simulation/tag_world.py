@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from epochal.layout.pages.items import STREAMS, is_page, read_page
-from epochal.layout.pages.tags.entries import EventOfTag, entries_of, recorded_all
-from epochal.layout.pages.tags.site import TagStreams, reserved_tags
+from epochal.layout.pages.tags.entries import EventOfTag, TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.plan.ops import Execute, TransactionWrite

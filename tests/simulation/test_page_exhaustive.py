@@ -11,9 +11,9 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.layout import unfolding
-from epochal.layout.pages import append, attempt, batch, keyed, pruning, reading, writes
+from epochal.layout.pages import append, batch, keyed, pruning, reading, writes
+from epochal.layout.pages.append import Earlier, FoundAppend
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.find import Earlier, FoundAppend
 from epochal.layout.pages.frames import refer_to
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, Part
@@ -309,7 +309,7 @@ def reckons_full(token: Token) -> bool:
 
 
 def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
-    sound = attempt._closed
+    sound = writes._closed
 
     def by_own_rule(table: str, batch: Packed, known: Page | Token) -> Steps[Any]:
         if reckons_full(writes.token_of(known)):
@@ -317,9 +317,9 @@ def each_writer_reckons_whether_a_page_is_full(patch: Patch) -> None:
         return (yield from sound(table, batch, known))
 
     extend = writes.extend
-    patch.setattr(attempt, "_closed", by_own_rule)
+    patch.setattr(writes, "_closed", by_own_rule)
     patch.setattr(
-        attempt,
+        writes,
         "extend",
         lambda table, batch, known: (
             None
@@ -357,7 +357,7 @@ def only_the_version_guards_a_page(patch: Patch) -> None:
 
 
 def a_token_from_anywhere_says_where_a_page_begins(patch: Patch) -> None:
-    patch.setattr(attempt, "is_own", lambda *_: True)
+    patch.setattr(writes, "is_own", lambda *_: True)
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
@@ -369,7 +369,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(attempt, "_closed", as_it_is)
+    patch.setattr(writes, "_closed", as_it_is)
 
 
 def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
@@ -379,12 +379,12 @@ def a_page_is_closed_whatever_was_written_since(patch: Patch) -> None:
         planned = sound(*given)
         return replace(planned, write=replace(planned.write, condition=Present("n")))
 
-    patch.setattr(attempt, "close", anyhow)
+    patch.setattr(writes, "close", anyhow)
 
 
 def unfolds_stay_on_the_page_that_is_left(patch: Patch) -> None:
     sound = writes.begin
-    patch.setattr(attempt, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
+    patch.setattr(writes, "begin", lambda table, batch, known, _unfolds: sound(table, batch, known, b""))
 
 
 def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
@@ -403,7 +403,7 @@ def unfolds_alone_are_written_to_a_full_page(patch: Patch) -> None:
         return replace(planned, write=replace(planned.write, condition=condition))
 
     extend = writes.extend
-    patch.setattr(attempt, "extend", open_for_unfolds)
+    patch.setattr(writes, "extend", open_for_unfolds)
 
 
 def what_a_prune_leaves_of_the_last_page_has_no_unfolds(patch: Patch) -> None:
@@ -433,11 +433,11 @@ def unfolds_of_another_page_are_asked_for_once(patch: Patch) -> None:
         return replace(head, unfolds=b"" if holder is None else holder.unfolds)
 
     patch.setattr(reading, "whole", once)
-    patch.setattr(attempt, "whole", once)
+    patch.setattr(writes, "whole", once)
 
 
 def a_page_without_unfolds_of_its_own_is_named(patch: Patch) -> None:
-    patch.setattr(attempt, "kept_by_next", lambda page: refer_to(page.index))
+    patch.setattr(writes, "kept_by_next", lambda page: refer_to(page.index))
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:

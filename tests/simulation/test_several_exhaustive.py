@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import attempt, batch, commit, several
-from epochal.layout.pages.append import append
+from epochal.layout.pages import batch, commit, several, writes
+from epochal.layout.pages.append import Earlier, append
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.find import Earlier
 from epochal.layout.pages.several import SeveralKey
 from epochal.plan.ops import Steps
 from tests.simulation import several_explorer
@@ -179,7 +178,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(attempt, "_closed", as_it_is)
+    patch.setattr(writes, "_closed", as_it_is)
 
 
 def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:

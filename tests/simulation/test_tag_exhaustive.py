@@ -12,11 +12,11 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.layout.fences import Fence
-from epochal.layout.pages import attempt, commit, writes
 from epochal.layout.pages import batch as page_batch
+from epochal.layout.pages import commit, writes
 from epochal.layout.pages.items import Page, page_key
-from epochal.layout.pages.tags import append, batch, entries, reading
-from epochal.layout.pages.tags.site import TagStreams
+from epochal.layout.pages.tags import append, entries, reading
+from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import Known
 from epochal.model.dcb import Position, TaggedEvent
 from epochal.model.tagged_results import TaggedConflict
@@ -305,7 +305,7 @@ def a_page_is_left_without_being_closed(patch: Patch) -> None:
         yield from ()
         return known
 
-    patch.setattr(attempt, "_closed", as_it_is)
+    patch.setattr(writes, "_closed", as_it_is)
 
 
 def a_page_is_extended_whatever_it_is(patch: Patch) -> None:
@@ -368,15 +368,15 @@ def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
 def events_by_type_are_not_under_their_type(patch: Patch) -> None:
     sound = TagStreams.tags_of
     patch.setattr(
-        batch.TagStreams,
+        append.TagStreams,
         "tags_of",
         lambda site, kind, tags: sound(replace(site, type_heads=frozenset()), kind, tags),
     )
 
 
 def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
-    stored = batch._stored
-    patch.setattr(batch, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0))
+    stored = append._stored
+    patch.setattr(append, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0))
 
 
 def a_body_that_does_not_show_yet_is_not_asked_for_again(patch: Patch) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.pages import commit
-from epochal.layout.pages.tags import append, listing, paging, reading
+from epochal.layout.pages.tags import append, listing, reading
 from epochal.layout.pages.tags.entries import EventOfTag
 from epochal.model.dcb import Position, Trail
 from epochal.model.tagged_results import TaggedConflict
@@ -87,7 +87,7 @@ def a_listing_goes_on_from_the_last_page(patch: Patch) -> None:
 
 @mutant("differ|missing|violated")
 def a_part_ends_after_its_cut(patch: Patch) -> None:
-    patch.setattr(paging, "_passed", lambda entries, at, _: entries[-1].reached if entries else at)
+    patch.setattr(reading, "_passed", lambda entries, at, _: entries[-1].reached if entries else at)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

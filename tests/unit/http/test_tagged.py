@@ -295,7 +295,7 @@ def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
 
 
 def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    for paging in (layout.dcb.paging, layout.pages.tags.paging, layout.reads):
+    for paging in (layout.dcb.paging, layout.pages.tags.reading, layout.reads):
         monkeypatch.setattr(paging, "ENTRIES", 2)
     for number in range(9):
         tag = "rare" if number == 8 else "x"

@@ -9,9 +9,8 @@ from itertools import count
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.pages import heads, pruning
-from epochal.layout.pages.etags import state_of
-from epochal.layout.pages.items import STREAMS, page_key
+from epochal.layout.pages import port, pruning
+from epochal.layout.pages.items import STREAMS, page_key, state_of
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import PruneProgress
 from epochal.model.events import Event, Unfold
@@ -323,7 +322,7 @@ def test_the_heads_of_a_deleted_stream_tell_that_all_is_gone(store: Streams, tab
     filled(store, 3)
     store.delete(STREAM)
 
-    ends = [end for item in tables.items("streams") if (end := heads.end(item)) is not None]
+    ends = [end for item in tables.items("streams") if (end := port.end(item)) is not None]
 
     assert all(each.pruned >= (each.next or 0) for each in ends)
 

@@ -13,9 +13,9 @@ from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, EMPTY, Encoded
 from epochal.codec.bodies import TRAINED as UNDER_A_DICTIONARY
 from epochal.codec.dictionaries import id_of, learn
 from epochal.errors import CorruptData, TooLarge
-from epochal.layout.pages.contents import MAX_EVENTS
 from epochal.layout.pages.frames import (
     MAX_CONTENT,
+    MAX_EVENTS,
     Frame,
     Unfolds,
     pack_events,

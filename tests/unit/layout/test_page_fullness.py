@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.layout.pages.fullness import ROOM, fits, is_full
+from epochal.layout.pages.writes import ROOM, fits, is_full
 from epochal.model.versions import Token
 from epochal.plan.limits import ITEM_BYTES
 from tests.support.steps import steps

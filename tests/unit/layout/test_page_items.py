@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
 from epochal.layout.key_records import KeyRecord, remember
-from epochal.layout.pages.etags import PageState, state_of
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
 from epochal.layout.pages.items import (
     Page,
+    PageState,
     frames_size,
     is_page,
     page_key,
     read_page,
     stamp_size,
+    state_of,
     unfolds_size,
     write_page,
 )

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.pages.etags import state_of
-from epochal.layout.pages.items import STREAMS
+from epochal.layout.pages.items import STREAMS, state_of
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages import archiving, writes
+from epochal.layout.pages import pruning, writes
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.reading import Cursor, advance, load_head, stand
@@ -58,17 +58,17 @@ def test_a_copy_to_the_archive_does_not_undo_that_of_a_faster_one(
     store: Streams, tables: MemoryTables
 ) -> None:
     store.append(STREAM, small())
-    store.driver.run(archiving.archive("streams", "archive", STREAM, 1))
+    store.driver.run(pruning.archive("streams", "archive", STREAM, 1))
     store.append(STREAM, small())
     faster = iter([True])
 
     def copy_more(op: Op) -> None:
         if isinstance(op, Put) and op.table == "archive" and next(faster, False):
             store.append(STREAM, small())
-            store.driver.run(archiving.archive("streams", "archive", STREAM, 3))
+            store.driver.run(pruning.archive("streams", "archive", STREAM, 3))
 
     slower = meanwhile(store, copy_more)
-    assert slower.driver.run(archiving.archive("streams", "archive", STREAM, 2)) == 3
+    assert slower.driver.run(pruning.archive("streams", "archive", STREAM, 2)) == 3
     head = store.driver.run(load_head("archive", STREAM))
     assert head is not None
     assert head.version == 3
@@ -76,12 +76,12 @@ def test_a_copy_to_the_archive_does_not_undo_that_of_a_faster_one(
 
 def test_an_archive_whose_stream_was_deleted_there_takes_no_more(store: Streams) -> None:
     store.append(STREAM, small())
-    store.driver.run(archiving.archive("streams", "archive", STREAM, 1))
+    store.driver.run(pruning.archive("streams", "archive", STREAM, 1))
     replace(store, table="archive").delete(STREAM)
     store.append(STREAM, small())
 
     with pytest.raises(InvalidInput, match="deleted there"):
-        store.driver.run(archiving.archive("streams", "archive", STREAM, 2))
+        store.driver.run(pruning.archive("streams", "archive", STREAM, 2))
 
 
 def test_what_was_pruned_within_an_append_is_not_brought_back_by_an_archive(store: Streams) -> None:
@@ -89,7 +89,7 @@ def test_what_was_pruned_within_an_append_is_not_brought_back_by_an_archive(stor
     store.prune(STREAM, 2)
 
     with pytest.raises(InvalidInput, match="events 0 to 1 were pruned unarchived"):
-        store.driver.run(archiving.archive("streams", "archive", STREAM, 4))
+        store.driver.run(pruning.archive("streams", "archive", STREAM, 4))
 
 
 def test_a_read_shows_nothing_beyond_the_version_that_it_began_with(

@@ -21,10 +21,9 @@ from epochal import (
     Unfold,
 )
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.layout.pages import attempt, writes
+from epochal.layout.pages import writes
 from epochal.layout.pages.commit import unmoved
-from epochal.layout.pages.etags import state_of
-from epochal.layout.pages.items import read_page
+from epochal.layout.pages.items import read_page, state_of
 from epochal.layout.pages.streams import Pages
 from epochal.model.outcomes import Capacity
 from epochal.model.several import AllAppended, AllUndetermined, Conflicts
@@ -442,7 +441,7 @@ def test_streams_stored_as_tips_are_refused_by_what_their_layout_can_do() -> Non
 
 
 def test_a_stream_is_held_to_its_own_limit(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempt, "MAX_VERSION", 2)
+    monkeypatch.setattr(writes, "MAX_VERSION", 2)
     streams.append(A, [E, E])
     with pytest.raises(InvalidInput, match="a stream holds at most 2"):
         streams.append_all(both())

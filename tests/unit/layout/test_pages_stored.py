@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal import Event, Unfold
-from epochal.layout.pages.storage import stored_items
+from epochal.layout.pages.port import stored_items
 from epochal.model.storage import StoredAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams

@@ -12,8 +12,8 @@ from epochal.care.auditor import train
 from epochal.errors import InvalidInput
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.port import pages_source
-from epochal.layout.pages.retraining import EACH, EXAMPLES, LEAST, TOGETHER
 from epochal.layout.pages.streams import Pages
+from epochal.layout.pages.training import EACH, EXAMPLES, LEAST, TOGETHER
 from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
 from epochal.model.training import Trained

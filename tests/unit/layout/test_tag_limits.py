@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.pages.tags.site import TagStreams
+from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents

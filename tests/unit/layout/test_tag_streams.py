@@ -13,10 +13,9 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import STREAMS, is_page, read_page
-from epochal.layout.pages.tags import paging
-from epochal.layout.pages.tags.labels import Label, event_id, read_label
+from epochal.layout.pages.tags import reading
+from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.layout.pages.tags.listing import count_since
-from epochal.layout.pages.tags.site import TagStreams, reserved_tags
 from epochal.model.dcb import Position, Query, QueryItem, Reached, SortableId, TaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedConflict, parse_down
@@ -359,7 +358,7 @@ def test_a_read_newest_first_shows_the_event_that_one_part_ends_at_once() -> Non
 def test_a_page_of_more_events_than_a_part_reads_is_shown_whole_over_several_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(paging, "ENTRIES", 3)
+    monkeypatch.setattr(reading, "ENTRIES", 3)
     store = World().store()
     made = store.append([event("a", data=str(number)) for number in range(10)]).events
     shown, page = [], store.page(of("a"), takes=lambda _: True)

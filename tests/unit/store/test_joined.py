@@ -17,8 +17,8 @@ from epochal.aio.bridge import wait
 from epochal.aio.joined import AsyncJoinedAppends
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
 from epochal.layout.pages.frames import time_of
-from epochal.layout.pages.heads import appended
 from epochal.layout.pages.items import Page, read_page
+from epochal.layout.pages.port import appended
 from epochal.layout.streams import Batch
 from epochal.model.outcomes import Conflict, Outcome
 from epochal.model.spans import Span
@@ -391,7 +391,7 @@ def test_one_write_takes_so_many_bytes_and_appends_and_keeps_the_order() -> None
 
 def test_what_is_too_much_together_is_written_one_by_one(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream has room for one more."""
-    monkeypatch.setattr("epochal.layout.pages.attempt.MAX_VERSION", 2)
+    monkeypatch.setattr("epochal.layout.pages.writes.MAX_VERSION", 2)
 
     first, second, third = gate.meet([[measured(k)] for k in range(3)])
 

@@ -8,8 +8,8 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.reading import query
+from epochal.layout.pages.tags.entries import stream_of
 from epochal.layout.pages.tags.listing import stand_after
-from epochal.layout.pages.tags.site import stream_of
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.tagged_results import TagCount

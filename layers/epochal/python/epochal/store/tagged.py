@@ -10,12 +10,9 @@ from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
 from epochal.layout.fences import Condition, Fence
 from epochal.layout.pages.streams import COMPRESS_FROM
-from epochal.layout.pages.tags.append import append
-from epochal.layout.pages.tags.batch import TaggedBatch
-from epochal.layout.pages.tags.identities import events_by_id
-from epochal.layout.pages.tags.reading import events_between, heads_of
-from epochal.layout.pages.tags.reads import PageReads
-from epochal.layout.pages.tags.site import TagStreams, reserved_tags, stream_of
+from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
+from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
+from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.model.dcb import (
     Position,
     Reached,

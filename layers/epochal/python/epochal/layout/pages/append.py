@@ -12,31 +12,32 @@
 
 An extension names the exact state that it changes. A begin names a place only; so which page it follows is told by a
 page, or by a token that was made from a page of this stream: any other may be forged, or be another stream's.
+
+Finding an append by its stamp, to tell our own write from another's after a lost response.
+
+Contents are never compared: two writers may append equal events. Nor is an append taken for absent because it was not
+found: only a page that holds the events at every index where it may be shows that.
+
+Several appends to the end of one stream as one write, a frame each, and what each of them is told.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Protocol
 
+from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
-from epochal.layout.pages.attempt import Blocked, head_from, write
-from epochal.layout.pages.batch import Packed, rest_of
-from epochal.layout.pages.find import (
-    Earlier,
-    FoundAppend,
-    SoughtDecision,
-    absent_from,
-    find,
-    in_page,
-    is_decision,
-    sought,
-)
-from epochal.layout.pages.items import Page
-from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.writes import Planned, left_by
-from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written
-from epochal.model.versions import Expected, ExpectedVersion
-from epochal.plan.ops import Steps
+from epochal.layout.pages.batch import WHOSE, Packed, joined, rest_of
+from epochal.layout.pages.items import Page, read_page, state_of
+from epochal.layout.pages.reading import load_head, query
+from epochal.layout.pages.writes import Blocked, Planned, head_from, left_by, write
+from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written, decided_events
+from epochal.model.times import Ticks
+from epochal.model.versions import ANY, Expected, ExpectedVersion, Token
+from epochal.plan.ops import Items, Steps
 
 
 def append(
@@ -143,3 +144,144 @@ def _left_by(found: FoundAppend, *, replayed: bool) -> Written:
     as_left = page.version == version and page.stamp is None
     token = page.token() if as_left else left_by(page, version, found.stamp)
     return Written(first=found.first, version=version, token=token, replayed=replayed)
+
+
+class Earlier(Enum):
+    """What a search that found nothing means."""
+
+    ABSENT = "absent"
+    PRUNED = "pruned"
+
+
+class Sought(Protocol):
+    """What an append is looked for by."""
+
+    @property
+    def rest(self) -> bytes:
+        """What follows the time in its stamp."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether that stems from a caller's idempotency key."""
+
+    @property
+    def count(self) -> int | None:
+        """How many events it has, with those that went out with it; None where that depends on what was decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoughtDecision:
+    """A decision, looked for by the key that it was made under."""
+
+    rest: bytes
+    keyed = True
+    count = None
+
+
+def sought(batch: Packed) -> Sought:
+    """What a batch is looked for by."""
+    return SoughtDecision(rest=batch.rest) if is_decision(batch) else batch
+
+
+def is_decision(batch: Packed) -> bool:
+    """Whether it is what was decided, which may be otherwise where that is done again."""
+    return batch.keyed and decided_events(batch.append_id) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundAppend:
+    """An append that has been made: its first index and the one after its last, its stamp, and the page that holds it,
+    as it was read.
+    """
+
+    first: int
+    end: int
+    stamp: bytes
+    page: Page
+
+
+def in_page(page: Page, batch: Sought, since: int) -> FoundAppend | None:
+    """The append, if the page holds it at index `since` or later. What is below that is of a key that was used before,
+    and has been forgotten since.
+
+    Raises:
+        InvalidInput: an append under the same idempotency key holds other events.
+    """
+    first = page.base
+    for frame in page.frames:
+        end = first + frame.count
+        if first >= since and _is_of(frame.stamp[8:], batch):
+            count = frame.count if batch.count is None else batch.count
+            return FoundAppend(first=end - count, end=end, stamp=frame.stamp, page=page)
+        first = end
+    return None
+
+
+def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
+    """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
+    found = in_page(head, batch, at)
+    if found is not None:
+        return found
+    if head.index <= at:
+        return absent_from(head, at)
+    # Newest first: a retry follows its first try closely.
+    pages = query(
+        table,
+        head.stream,
+        0,
+        head.index - 1 if or_later else at,
+        forward=False,
+        limit=None if or_later else 1,
+    )
+    while True:
+        reply: Items = yield pages
+        for page in (read_page(item, table) for item in reply.items):
+            found = in_page(page, batch, at)
+            if found is not None or page.index <= at or absent_from(page, page.index) is Earlier.PRUNED:
+                return found or absent_from(page, max(at, page.index))
+        if reply.last is None:
+            raise CorruptData(f"{head.stream}: event {at} is in no page")
+        pages = replace(pages, after=reply.last)
+
+
+def absent_from(page: Page, at: int) -> Earlier:
+    """What it means that an append is not among the page's events from index `at` on."""
+    return Earlier.PRUNED if page.base > at else Earlier.ABSENT
+
+
+def _is_of(rest: bytes, batch: Sought) -> bool:
+    if rest == batch.rest:
+        return True
+    if batch.keyed and rest[:WHOSE] == batch.rest[:WHOSE]:
+        raise InvalidInput("idempotency_key", "was used before for other contents")
+    return False
+
+
+def append_together(
+    table: str, batches: Sequence[Packed], start: Token | None
+) -> Steps[tuple[Result[Page], ...]]:
+    """Append all of them in their order, or none, whatever the stream's version is. Raises as `append` does."""
+    result = yield from append(table, joined(batches), ANY, UNREAD if start is None else start)
+    return tuple(_told(batches, result))
+
+
+def _told(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
+    if isinstance(result, Rejected):
+        yield from (result for _ in batches)
+        return
+    at = result.first
+    for later, batch in zip(range(len(batches) - 1, -1, -1), batches, strict=True):
+        first, at = at, at + batch.count
+        if isinstance(result, Unknown):
+            yield Unknown(first=first)
+        else:
+            token = _overtaken(result.token, at, later) if later else result.token
+            yield Written(first=first, version=at, token=token, replayed=result.replayed)
+
+
+def _overtaken(token: Token, version: int, later: int) -> Token:
+    """Of what an append would have left, had not so many others come with it: one on it is in conflict."""
+    state = state_of(token.etag or "")
+    if state is None:
+        return Token(version=version, etag=token.etag)
+    return Token(version=version, etag=replace(state, full=False, time=Ticks(state.time - later)).etag())

@@ -26,13 +26,21 @@ from typing import Generic, TypeVar
 
 from epochal.errors import TooLarge
 from epochal.layout.expectations import version_of
-from epochal.layout.pages.attempt import Blocked, head_from, next_write
+from epochal.layout.pages.append import Earlier, absent_from
 from epochal.layout.pages.batch import NEVER, Packed
-from epochal.layout.pages.find import Earlier, absent_from
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.writes import Planned, can_be_left, is_own, place_of, unchanged
+from epochal.layout.pages.writes import (
+    Blocked,
+    Planned,
+    can_be_left,
+    head_from,
+    is_own,
+    next_write,
+    place_of,
+    unchanged,
+)
 from epochal.layout.streams import Known
 from epochal.model.times import Ticks
 from epochal.plan.batches import settled

@@ -9,6 +9,21 @@
 
 What stands before the content is read without opening it: how many events a page holds, and whose they are. Whatever a
 hostile item says, reading it ends in `CorruptData`, and takes no more memory than `MAX_CONTENT` allows.
+
+Events and unfolds to bytes and back: what frames and `u` hold, before it is compressed (FORMATS §8).
+
+This outlives the code. Each event or unfold is a byte of flags and what these say is there, in the order of the flags'
+bits. The bytes do not depend on where in a stream the events will be, nor on when the append comes to pass, so that an
+append that has to be tried again is not put together again.
+
+A time is left out where it is the moment of the write, which stands once beside the content. Any other is written as
+its distance from the one before it, the first from 1970.
+
+Whole numbers, texts and bytes one after another, each in one form only (FORMATS §8).
+
+A number is written in groups of seven bits, the lowest first, and each byte but the last has its high bit set; no byte
+is written that adds nothing. One that may be below zero is doubled first, and less one where it was. Texts and bytes
+follow their length.
 """
 
 from __future__ import annotations
@@ -18,16 +33,25 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from epochal.codec.bodies import BROTLI, DIRECT, MIN_GAIN, MIN_SIZE, TRAINED, Encoded, decode_inline, encode
-from epochal.errors import CorruptData, UnknownEncoding
-from epochal.layout.pages import contents
-from epochal.layout.pages.values import ByteReader, Writer, number_at
+from epochal.codec.bodies import (
+    BROTLI,
+    DIRECT,
+    EMPTY,
+    MIN_GAIN,
+    MIN_SIZE,
+    TRAINED,
+    Encoded,
+    decode_inline,
+    encode,
+)
+from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
-from epochal.model.times import END, Ticks
+from epochal.model.times import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import MAX_VERSION
 
 if TYPE_CHECKING:
     from epochal.codec.dictionaries import Dictionary
+
 
 STAMP_BYTES: Final = 16
 _TIME_BYTES: Final = 8
@@ -93,7 +117,7 @@ class Frame:
 
     def events(self) -> tuple[EncodedEvent, ...]:
         """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
-        return contents.read_events(_opened(self.content), self.count, self.stamp, self.time)
+        return read_events(_opened(self.content), self.count, self.stamp, self.time)
 
 
 def pack_events(
@@ -108,7 +132,7 @@ def pack_events(
     Raises:
         TooLarge: more events than one append may have.
     """
-    content = contents.write_events(events, moment)
+    content = write_events(events, moment)
     if dictionary is not None and compress and MIN_SIZE <= len(content) <= MAX_CONTENT:
         packed = dictionary.pack(content)
         if packed is not None and len(packed) < len(content) - MIN_GAIN:
@@ -121,7 +145,7 @@ def read_frame(data: bytes) -> Frame:
     count, at = number_at(data, _STAMPED)
     stamp = data[1:_STAMPED]
     time_of(stamp)
-    if not 0 < count <= contents.MAX_EVENTS:
+    if not 0 < count <= MAX_EVENTS:
         raise CorruptData(f"a frame of {count} events")
     content = Encoded(data[0], data[at:])
     if content.encoding == TRAINED:
@@ -158,12 +182,12 @@ class Unfolds:
 
     def unfolds(self) -> tuple[EncodedUnfold, ...]:
         """Open them. Raises `CorruptData`."""
-        return contents.read_unfolds(_opened(self.content), self.count, self.version, self.moment)
+        return decode_unfolds(_opened(self.content), self.count, self.version, self.moment)
 
 
 def pack_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks, *, compress: bool = True) -> Encoded:
     """Content of the unfolds of a write at `moment`. Raises as `pack_events` does."""
-    return _packed(contents.write_unfolds(unfolds, moment), compress=compress)
+    return _packed(write_unfolds(unfolds, moment), compress=compress)
 
 
 def read_unfolds(data: bytes) -> Unfolds:
@@ -171,7 +195,7 @@ def read_unfolds(data: bytes) -> Unfolds:
     source = ByteReader(data)
     encoding, count, version = source.byte(), source.number(), source.number()
     moment = int.from_bytes(source.take(_TIME_BYTES), "big")
-    if not 0 < count <= contents.MAX_EVENTS or version > MAX_VERSION or moment >= END:
+    if not 0 < count <= MAX_EVENTS or version > MAX_VERSION or moment >= END:
         raise CorruptData("unfolds of an impossible count, version or moment")
     return Unfolds(version=version, moment=Ticks(moment), count=count, content=_content(encoding, source))
 
@@ -216,3 +240,351 @@ def _unpacks() -> Callable[[bytes, int], bytes]:
     from epochal.codec import dictionaries  # noqa: PLC0415
 
     return dictionaries.unpack
+
+
+MAX_EVENTS: Final = 10_000
+"""Of one append, and unfolds of one write: as many as fit an item uncompressed. Without it a few bytes could name
+millions."""
+
+_META: Final = 1
+_TIMED: Final = 2
+_CORRELATED: Final = 4
+_CAUSED: Final = 8
+_DATA_ENCODED: Final = 16
+_META_ENCODED: Final = 32
+_OF_EVENTS: Final = 63
+_OF_UNFOLDS: Final = _META | _TIMED | _DATA_ENCODED | _META_ENCODED
+
+_FIRST: Final = from_unix_nanoseconds(0)
+
+
+def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
+    """Events of an append, at `moment`; their append ids are not in it."""
+    _check_count("events", len(events))
+    out = Writer()
+    times = _WrittenTimes(out, moment)
+    for event in events:
+        ids = (event.correlation_id, event.causation_id)
+        out.byte(
+            _flags(event, times)
+            | (_CORRELATED if ids[0] is not None else 0)
+            | (_CAUSED if ids[1] is not None else 0)
+        )
+        out.text(event.type)
+        times.write(event.timestamp)
+        for each in ids:
+            if each is not None:
+                out.text(each)
+        _write_bodies(out, event)
+    return out.written()
+
+
+def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tuple[EncodedEvent, ...]:
+    """The inverse; the append's stamp is its first event's append id. Raises `CorruptData`."""
+    times, at = _ReadTimes(moment), 0
+    events: list[EncodedEvent] = []
+    for number in range(count):
+        event, at = _read_event(content, at, times, None if number else stamp)
+        events.append(event)
+    _check_end(content, at)
+    return tuple(events)
+
+
+def write_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> bytes:
+    """Unfolds of a write, at `moment`; their version is not in it."""
+    _check_count("unfolds", len(unfolds))
+    out = Writer()
+    times = _WrittenTimes(out, moment)
+    for unfold in unfolds:
+        out.byte(_flags(unfold, times))
+        out.text(unfold.type)
+        times.write(unfold.timestamp)
+        _write_bodies(out, unfold)
+    return out.written()
+
+
+def decode_unfolds(content: bytes, count: int, version: int, moment: Ticks) -> tuple[EncodedUnfold, ...]:
+    """The inverse. Raises `CorruptData`."""
+    times, at = _ReadTimes(moment), 0
+    unfolds: list[EncodedUnfold] = []
+    for _ in range(count):
+        unfold, at = _read_unfold(content, at, times, version)
+        unfolds.append(unfold)
+    _check_end(content, at)
+    return tuple(unfolds)
+
+
+class _WrittenTimes:
+    """The times of a content, each by its distance from the one before."""
+
+    def __init__(self, out: Writer, moment: Ticks) -> None:
+        self._out = out
+        self._moment = format_ticks(moment)
+        self._last = _FIRST
+
+    def told(self, timestamp: str) -> bool:
+        """Whether it has to be written."""
+        return timestamp != self._moment
+
+    def write(self, timestamp: str) -> None:
+        """Write it, if it has to be."""
+        if self.told(timestamp):
+            time = parse_time(timestamp)
+            self._out.signed(time - self._last)
+            self._last = time
+
+
+class _ReadTimes:
+    """The inverse.
+
+    Attributes:
+        moment: of the write; that of whatever says no other.
+    """
+
+    __slots__ = ("_last", "moment")
+
+    def __init__(self, moment: Ticks) -> None:
+        self.moment = format_ticks(moment)
+        self._last = _FIRST
+
+    def read(self, content: bytes, at: int) -> tuple[str, int]:
+        """One that was written."""
+        distance, at = signed_at(content, at)
+        self._last = Ticks(self._last + distance)
+        if not 0 <= self._last < END:
+            raise CorruptData("a time is not within the years 1 to 9999")
+        return format_ticks(self._last), at
+
+
+def _flags(entry: EncodedEvent | EncodedUnfold, times: _WrittenTimes) -> int:
+    return (
+        (_META if entry.meta != EMPTY else 0)
+        | (_TIMED if times.told(entry.timestamp) else 0)
+        | (_DATA_ENCODED if entry.data.encoding != DIRECT else 0)
+        | (_META_ENCODED if entry.meta.encoding != DIRECT else 0)
+    )
+
+
+def _write_bodies(out: Writer, entry: EncodedEvent | EncodedUnfold) -> None:
+    for body in (entry.data,) if entry.meta == EMPTY else (entry.data, entry.meta):
+        if body.encoding != DIRECT:
+            out.byte(body.encoding)
+        out.blob(body.data)
+
+
+def _read_event(
+    content: bytes, at: int, times: _ReadTimes, append_id: bytes | None
+) -> tuple[EncodedEvent, int]:
+    flags, at = byte_at(content, at)
+    kind, at = text_at(content, at)
+    if not flags:  # as most events are
+        body, at = blob_at(content, at)
+        return EncodedEvent(
+            type=kind, data=Encoded(DIRECT, body), timestamp=times.moment, append_id=append_id
+        ), at
+    _check_flags(flags, _OF_EVENTS)
+    timestamp, correlation, causation = times.moment, None, None
+    if flags & _TIMED:
+        timestamp, at = times.read(content, at)
+    if flags & _CORRELATED:
+        correlation, at = text_at(content, at)
+    if flags & _CAUSED:
+        causation, at = text_at(content, at)
+    data, meta, at = _read_bodies(content, at, flags)
+    return EncodedEvent(
+        type=kind,
+        data=data,
+        meta=meta,
+        timestamp=timestamp,
+        correlation_id=correlation,
+        causation_id=causation,
+        append_id=append_id,
+    ), at
+
+
+def _read_unfold(content: bytes, at: int, times: _ReadTimes, version: int) -> tuple[EncodedUnfold, int]:
+    flags, at = byte_at(content, at)
+    _check_flags(flags, _OF_UNFOLDS)
+    kind, at = text_at(content, at)
+    timestamp = times.moment
+    if flags & _TIMED:
+        timestamp, at = times.read(content, at)
+    data, meta, at = _read_bodies(content, at, flags)
+    return EncodedUnfold(version=version, type=kind, data=data, meta=meta, timestamp=timestamp), at
+
+
+def _check_flags(flags: int, allowed: int) -> None:
+    if flags & ~allowed or (flags & _META_ENCODED and not flags & _META):
+        raise CorruptData(f"flags {flags:#x} mean nothing")
+
+
+def _read_bodies(content: bytes, at: int, flags: int) -> tuple[Encoded, Encoded, int]:
+    data, at = _read_body(content, at, flags & _DATA_ENCODED)
+    if not flags & _META:
+        return data, EMPTY, at
+    meta, at = _read_body(content, at, flags & _META_ENCODED)
+    if meta == EMPTY:
+        raise CorruptData("metadata that says nothing is left out")
+    return data, meta, at
+
+
+def _read_body(content: bytes, at: int, encoded: int) -> tuple[Encoded, int]:
+    encoding = DIRECT
+    if encoded:
+        encoding, at = byte_at(content, at)
+        if encoding == DIRECT:
+            raise CorruptData("a body as it is has no encoding")
+    body, at = blob_at(content, at)
+    return Encoded(encoding, body), at
+
+
+def _check_count(field: str, count: int) -> None:
+    if count > MAX_EVENTS:
+        raise TooLarge(field, count, MAX_EVENTS, "items")
+
+
+def _check_end(content: bytes, at: int) -> None:
+    if at != len(content):
+        raise CorruptData("something follows the last of it")
+
+
+_MORE: Final = 0x80
+_BITS: Final = 63
+"""A number has at most, so that it takes at most nine bytes."""
+
+_CUT_OFF: Final = "it ends too early"
+
+
+class Writer:
+    """Puts values together."""
+
+    __slots__ = ("_out",)
+
+    def __init__(self) -> None:
+        self._out = bytearray()
+
+    def byte(self, value: int) -> None:
+        """A number below 256."""
+        self._out.append(value)
+
+    def number(self, value: int) -> None:
+        """A number of at least 0."""
+        while value >= _MORE:
+            self._out.append(value & 0x7F | _MORE)
+            value >>= 7
+        self._out.append(value)
+
+    def signed(self, value: int) -> None:
+        """A number that may be below 0."""
+        self.number(value << 1 if value >= 0 else (-value << 1) - 1)
+
+    def blob(self, value: bytes) -> None:
+        """Bytes, after their length."""
+        self.number(len(value))
+        self._out += value
+
+    def text(self, value: str) -> None:
+        """UTF-8, after its length."""
+        self.blob(value.encode())
+
+    def add(self, value: bytes) -> None:
+        """Bytes without their length."""
+        self._out += value
+
+    def written(self) -> bytes:
+        """All of it."""
+        return bytes(self._out)
+
+
+def number_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number of at least 0, and where the next value is. Raises `CorruptData` where there is none in its one form."""
+    try:
+        byte = data[at]
+        if byte < _MORE:  # as nearly all are
+            return byte, at + 1
+        value, shift = byte & 0x7F, 0
+        while byte >= _MORE:
+            at, shift = at + 1, shift + 7
+            if shift >= _BITS:
+                raise CorruptData("a number is too long")
+            byte = data[at]
+            value |= (byte & 0x7F) << shift
+    except IndexError:
+        raise CorruptData(_CUT_OFF) from None
+    if not byte:
+        raise CorruptData("a number is longer than it needs to be")
+    return value, at + 1
+
+
+def byte_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number below 256, likewise."""
+    try:
+        return data[at], at + 1
+    except IndexError:
+        raise CorruptData(_CUT_OFF) from None
+
+
+def signed_at(data: bytes, at: int) -> tuple[int, int]:
+    """A number that may be below 0, likewise."""
+    doubled, at = number_at(data, at)
+    return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1), at
+
+
+def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
+    """Bytes, after their length, likewise."""
+    length, at = number_at(data, at)
+    end = at + length
+    if end > len(data):
+        raise CorruptData(_CUT_OFF)
+    return data[at:end], end
+
+
+def text_at(data: bytes, at: int) -> tuple[str, int]:
+    """UTF-8, after its length, likewise."""
+    value, at = blob_at(data, at)
+    try:
+        return value.decode(), at
+    except UnicodeDecodeError as error:
+        raise CorruptData("a text is not UTF-8") from error
+
+
+class ByteReader:
+    """Takes values apart, one after another, as the functions above do."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self._data = data
+        self._at = at
+
+    @property
+    def at_end(self) -> bool:
+        """Whether all is read."""
+        return self._at == len(self._data)
+
+    def byte(self) -> int:
+        """A number below 256."""
+        value, self._at = byte_at(self._data, self._at)
+        return value
+
+    def number(self) -> int:
+        """A number of at least 0."""
+        value, self._at = number_at(self._data, self._at)
+        return value
+
+    def text(self) -> str:
+        """UTF-8, after its length."""
+        value, self._at = text_at(self._data, self._at)
+        return value
+
+    def take(self, length: int) -> bytes:
+        """So many bytes."""
+        end = self._at + length
+        if end > len(self._data):
+            raise CorruptData(_CUT_OFF)
+        taken, self._at = self._data[self._at : end], end
+        return taken
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        return self.take(len(self._data) - self._at)

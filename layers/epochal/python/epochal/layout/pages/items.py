@@ -2,21 +2,25 @@
 
 The frames of a page stay packed until someone wants their events. What the item says besides must fit together, or it
 is no page: an item that contradicts itself is corrupt, and is never read half.
+
+The etag of a page: what a writer that holds nothing else must know to append (FORMATS §8).
+
+index (4 bytes)   full (1 bit, then 31 of 0)   time of the latest stamp (8 bytes)      as 32 hex digits
+
+A page's events as a span: a frame is opened when the first of its events is wanted, and once.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.errors import CorruptData
-from epochal.layout.pages.etags import PageState
 from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, referred, time_of
-from epochal.layout.pages.spans import PageSpan
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
-from epochal.model.times import Ticks
+from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.sizes import attribute_size, item_size
 from epochal.plan.tables import KeyAttribute, PlacedName, TableSpec
@@ -318,3 +322,95 @@ def _bytes(value: AttributeValue) -> bytes:
     if isinstance(found, str | int) or found is None:
         raise TypeError("bytes of another kind")
     return bytes(found)
+
+
+_FULL: Final = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageState:
+    """Which page was written last, and what its latest write left.
+
+    Attributes:
+        index: of the page's first event.
+        time: of its latest stamp. The next one is above it, so page and time name one state.
+    """
+
+    index: int
+    full: bool
+    time: Ticks
+
+    def etag(self) -> str:
+        """32 hex digits."""
+        return f"{self.index:08x}{_FULL if self.full else 0:08x}{self.time:016x}"
+
+
+def state_of(etag: str) -> PageState | None:
+    """The inverse; None for what is no page's etag. An etag comes from outside, and what it says may be false."""
+    try:
+        index, second, time = int(etag[:8], 16), int(etag[8:16], 16), int(etag[16:], 16)
+    except ValueError:
+        return None
+    if index > MAX_VERSION or second not in (0, _FULL) or time >= END:
+        return None
+    return PageState(index=index, full=bool(second), time=Ticks(time))
+
+
+@dataclass(frozen=True, slots=True)
+class PageSpan:
+    """Events `base` to `next - 1` of a page that holds them."""
+
+    page: Page
+    base: int
+    next: int
+    _opened: dict[int, EncodedEvent] = field(default_factory=dict, compare=False, repr=False)
+    """What all spans of a page have opened of it, by index."""
+
+    @property
+    def types(self) -> Sequence[str]:
+        """Of each, its type. Raises `CorruptData`."""
+        return tuple(self.read(offset).type for offset in range(self.next - self.base))
+
+    def since(self, index: int) -> PageSpan:
+        """Without the events below `index`."""
+        if index <= self.base:
+            return self
+        return PageSpan(self.page, min(max(self.base, index), self.next), self.next, self._opened)
+
+    def before(self, index: int) -> PageSpan:
+        """Without the events at or above `index`."""
+        if index >= self.next:
+            return self
+        return PageSpan(self.page, self.base, max(min(self.next, index), self.base), self._opened)
+
+    def read(self, offset: int) -> EncodedEvent:
+        """The event at `base + offset`. Raises `CorruptData`."""
+        index = self.base + offset
+        event = self._opened.get(index)
+        return self._open(index) if event is None else event
+
+    def type(self, offset: int) -> str:
+        """Its type; empty where the frame that holds it is broken."""
+        event = self._found(offset)
+        return "" if event is None else event.type
+
+    def timestamp(self, offset: int) -> str:
+        """When it happened, likewise."""
+        event = self._found(offset)
+        return "" if event is None else event.timestamp
+
+    def _found(self, offset: int) -> EncodedEvent | None:
+        try:
+            return self.read(offset)
+        except CorruptData:
+            return None
+
+    def _open(self, index: int) -> EncodedEvent:
+        """Open the frame that holds event `index`; the event. Raises `IndexError`."""
+        end = self.page.base
+        for place, frame in enumerate(self.page.frames):
+            first, end = end, end + frame.count
+            if first <= index < end:
+                self._opened.update(enumerate(self.page.read_frame(place), first))
+                return self._opened[index]
+        raise IndexError(index)

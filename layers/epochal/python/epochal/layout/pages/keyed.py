@@ -9,13 +9,11 @@ from epochal.layout import once, unfolding
 from epochal.layout.attempts import UnfoldsRefused
 from epochal.layout.expectations import version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
-from epochal.layout.pages.append import append_on, settle
-from epochal.layout.pages.attempt import Blocked, head_from, next_write
+from epochal.layout.pages.append import Earlier, append_on, find, settle
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.find import Earlier, find
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.writes import can_be_left
+from epochal.layout.pages.writes import Blocked, can_be_left, head_from, next_write
 from epochal.layout.streams import Known, Result, Settled
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.limits import ITEM_BYTES

@@ -1,24 +1,48 @@
-"""Named streams as pages, as the feed sees them: every page is a head."""
+"""Named streams as pages, as the feed sees them: every page is a head.
+
+What a page tells the feed: the events that its latest write appended.
+
+Every page is a head: its image carries its index, the next one, and its frames, so nothing need be read. A stream has
+as many heads as pages, each with events of its own; one that is full does not tell whether another follows.
+
+Frames of one write have stamps one tick apart. Those of two writes may have, too, where a clock is behind the stream:
+then a head tells events that an earlier one has told, which the index drops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from epochal.layout.pages import heads
-from epochal.layout.pages.items import DICTIONARIES, STREAMS, is_dictionary, is_page
-from epochal.layout.pages.reading import advance, begin
-from epochal.layout.port import CategoriesBy, Heal, Permission, Port, Source, heal_streams
+from epochal.layout.pages.frames import time_of
+from epochal.layout.pages.items import (
+    DICTIONARIES,
+    STREAMS,
+    Page,
+    PageSpan,
+    frames_size,
+    is_dictionary,
+    is_page,
+    read_page,
+    unfolds_size,
+)
+from epochal.layout.pages.reading import advance, begin, query
+from epochal.layout.port import CategoriesBy, Heal, Permission, Port, Source, Touched, heal_streams
 from epochal.model.dcb import group_of
+from epochal.model.ends import End
 from epochal.model.names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
+from epochal.model.spans import Span
+from epochal.model.storage import StoredAppend, StoredItem
+from epochal.model.times import Ticks, format_ticks
+from epochal.plan.conditions import Condition, Present
 from epochal.plan.ops import Steps
+from epochal.plan.units import write_units
 from epochal.plan.values import Item
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
-    from epochal.model.storage import StoredItem
-    from epochal.model.times import Ticks
     from epochal.model.training import Trained
 
 
@@ -29,21 +53,21 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         table=table,
         partitions=partitions,
         setting=variable("pages_partitions"),
-        appended=heads.appended,
+        appended=appended,
         heal=heal_pages(table),
-        end=heads.end,
-        told=heads.told,
-        where=heads.WHERE,
+        end=end,
+        told=told,
+        where=WHERE,
         moved=None,  # whether `w` is there at all is no question for a filter
-        stored=heads.stored,
-        learn=heads.learn,
+        stored=stored,
+        learn=learn,
         train=partial(_train, table),
         due=partial(_due, table),
     )
 
 
 def _train(table: str, category: str, images: Iterable[Item]) -> Steps[Trained]:
-    from epochal.layout.pages.retraining import retrain  # noqa: PLC0415  the feed does without
+    from epochal.layout.pages.training import retrain  # noqa: PLC0415  the feed does without
 
     return retrain(table, category, images)
 
@@ -57,12 +81,6 @@ def _due(table: str, category: str, now: Ticks) -> Steps[bool]:
 def heal_pages(table: str) -> Heal:
     """Heals gaps of streams from their pages."""
     return heal_streams("pages", partial(begin, table), partial(advance, table))
-
-
-def _stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
-    from epochal.layout.pages.storage import stored_items  # noqa: PLC0415  for people alone
-
-    return stored_items(table, stream, first, end)
 
 
 def _source(settings: Settings) -> Source:
@@ -104,6 +122,123 @@ def _category_of(stream: str) -> str:
     return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
 
 
+WHERE: Condition = Present("r", "N")
+"""What only pages meet: records of idempotency keys do not."""
+
+
+def appended(item: Item) -> Span | Touched | None:
+    """The span that a page's latest write appended; None for records, and writes without events.
+
+    Where this process has not met the dictionary that it is packed under, only that it is.
+
+    Raises:
+        CorruptData: the item looks like a page, and contradicts itself.
+    """
+    page = _page_of(item)
+    if page is None or page.stamp is not None:
+        return None
+    span = page.span.since(page.version - _latest(page))
+    return Touched(stream=page.stream) if _is_closed(page) else _span(span)
+
+
+def _latest(page: Page) -> int:
+    """How many events the latest write appended."""
+    *earlier, last = page.frames
+    count, time = last.count, time_of(last.stamp)
+    for frame in reversed(earlier):
+        time = Ticks(time - 1)
+        if time_of(frame.stamp) != time:
+            break
+        count += frame.count
+    return count
+
+
+def end(item: Item) -> End | None:
+    """Where a page ends; None for records. Raises as `appended` does."""
+    page = _page_of(item)
+    if page is None:
+        return None
+    pruned = max(page.low_water, page.base if page.base > page.index else 0)
+    return End(page.stream, page.version, pruned, since=page.index)
+
+
+def told(item: Item) -> Span | Touched | None:
+    """`stored`, or as for `appended` that there is something."""
+    page = _page_of(item)
+    return Touched(stream=page.stream) if page is not None and _is_closed(page) else stored(item)
+
+
+def stored(item: Item) -> Span | None:
+    """The events that a page holds: what is before it is in other pages. None where it holds none. Raises likewise."""
+    page = _page_of(item)
+    return None if page is None else _span(page.span)
+
+
+def learn(item: Item) -> None:
+    """Meet the dictionary that an item is, if it is one. Raises likewise."""
+    if is_dictionary(item) and "d" in item:
+        from epochal.layout.pages.dictionaries import read_dictionary  # noqa: PLC0415  most stores have none
+
+        read_dictionary(item)
+
+
+def _is_closed(page: Page) -> bool:
+    """Whether frames of it cannot be opened yet."""
+    if not page.dictionaries:
+        return False
+    from epochal.layout.pages.dictionaries import lacks  # noqa: PLC0415  most stores have none
+
+    return lacks(page)
+
+
+def _page_of(item: Item) -> Page | None:
+    return read_page(item) if is_page(item) else None
+
+
+def _span(span: PageSpan) -> Span | None:
+    return Span(span.page.stream, span.base, tuple(span.types)) if span.base < span.next else None
+
+
+def stored_items(table: str, stream: str, first: int, end: int) -> Steps[tuple[StoredItem, ...]]:
+    """The pages that hold events `first` to `end - 1`, in two requests. Raises `CorruptData`."""
+    found = yield query(table, stream, 0, first, forward=False, limit=1)
+    items = found.items
+    if end > first + 1:
+        more = yield query(table, stream, first + 1, end - 1)
+        items += more.items
+    return tuple(_shown(read_page(item, table)) for item in items)
+
+
+def _shown(page: Page) -> StoredItem:
+    return StoredItem(
+        index=page.index,
+        end=page.version,
+        bytes=page.size,
+        unfolds=unfolds_size(page.unfolds),
+        full=page.full,
+        appends=tuple(_appends(page)),
+    )
+
+
+def _appends(page: Page) -> Iterator[StoredAppend]:
+    """Each left the page with one frame more; the latest left it as it is."""
+    index = page.base
+    least = bool(page.unfolds) or page.stamp is not None or page.base > page.index
+    bare = replace(page, unfolds=b"", stamp=None, full=False, deleted=False)
+    for position, frame in enumerate(page.frames, 1):
+        last = position == len(page.frames)
+        after = page if last else replace(bare, frames=page.frames[:position], version=index + frame.count)
+        yield StoredAppend(
+            index=index,
+            events=frame.count,
+            bytes=frames_size((frame,)),
+            units=write_units(after.size),
+            least=least,
+            timestamp=format_ticks(time_of(frame.stamp)),
+        )
+        index += frame.count
+
+
 PORT: Final = Port(
     tables=(STREAMS,),
     kind_of=_kind_of,
@@ -111,5 +246,5 @@ PORT: Final = Port(
     heads=STREAMS,
     source=_source,
     categories=lambda _: CategoriesBy(_category_of),
-    stored_items=_stored_items,
+    stored_items=stored_items,
 )

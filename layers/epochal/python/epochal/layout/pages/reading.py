@@ -21,8 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from epochal.errors import CorruptData
-from epochal.layout.pages.items import Page, page_key, read_page
-from epochal.layout.pages.spans import PageSpan
+from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import ReadPart
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.ops import Get, Query, Steps

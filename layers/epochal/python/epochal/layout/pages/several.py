@@ -35,10 +35,9 @@ from epochal.layout.pages.commit import (
     page_of,
     unmoved,
 )
-from epochal.layout.pages.etags import state_of
-from epochal.layout.pages.items import Page, page_key
+from epochal.layout.pages.frames import ByteReader, Writer
+from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.reading import query
-from epochal.layout.pages.values import ByteReader, Writer
 from epochal.layout.pages.writes import Planned
 from epochal.layout.streams import DecidedBefore, Known, Rejected, Results, Unknown, Written, decision_id
 from epochal.model.times import Ticks, unix_seconds

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from epochal.codec.bodies import MIN_SIZE
 from epochal.layout.pages import append, reading
 from epochal.layout.pages.batch import Packed, packed
-from epochal.layout.pages.fullness import ROOM
-from epochal.layout.pages.items import Page
+from epochal.layout.pages.items import Page, PageSpan
 from epochal.layout.pages.reading import Cursor
-from epochal.layout.pages.spans import PageSpan
+from epochal.layout.pages.writes import ROOM
 from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import (
     Batch,
@@ -73,7 +72,7 @@ class Pages:
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str
     ) -> Steps[Result[Page]]:
         """See `layout.once` and, for unfolds alone, `layout.unfolding`."""
-        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it: 2 ms
         from epochal.layout.pages import keyed  # noqa: PLC0415  likewise
 
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
@@ -132,13 +131,11 @@ class Pages:
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
     ) -> Steps[tuple[Result[Page], ...]]:
-        """See `together`."""
-        from epochal.layout.pages import together  # noqa: PLC0415  likewise
-
+        """See `append.append_together`."""
         packs: list[Packed] = []
         for batch in batches:
             packs.append((yield from self._packed(table, batch)))  # noqa: PERF401  a generator cannot be listed
-        return (yield from together.append_together(table, packs, start))
+        return (yield from append.append_together(table, packs, start))
 
     def load(
         self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
@@ -192,9 +189,9 @@ class Pages:
         etags: Iterator[str],  # noqa: ARG002  copied pages keep their own
     ) -> Steps[int]:
         """See `archiving`."""
-        from epochal.layout.pages import archiving  # noqa: PLC0415  few have an archive, and copy to it
+        from epochal.layout.pages import pruning  # noqa: PLC0415  few have an archive, and copy to it
 
-        return archiving.archive(table, into, stream, before)
+        return pruning.archive(table, into, stream, before)
 
     def _all_packed(self, table: str, appends: Sequence[tuple[Batch, T]]) -> Steps[list[tuple[Packed, T]]]:
         packs: list[tuple[Packed, T]] = []

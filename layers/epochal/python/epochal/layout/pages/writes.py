@@ -1,29 +1,51 @@
-"""The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §8."""
+"""The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §8.
+
+When a page is full: what its next append would cost here, against what an append costs over a page's life.
+
+Every append is charged by the whole page, so each byte that a page carries taxes the appends after it. A page that is
+left costs too: its item and the unfolds in it stay, and count for nothing. The writer reckons with appends of the
+page's average size, each with unfolds as large as now. `rate` is the least average cost of an append over a page's
+life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
+where the next one here would cost more than the rate, all after it would, and the page is full.
+
+Large unfolds that stay are the exception: the next page names this one instead, and is as small as any.
+
+A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
+token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
+
+One attempt to append on what is known of the last page: the write that goes out, and what blocked it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
 
+from epochal.errors import InvalidInput, TooLarge
+from epochal.layout.expectations import version_of
 from epochal.layout.pages.batch import MARK_BYTES, Packed
-from epochal.layout.pages.etags import PageState, state_of
 from epochal.layout.pages.frames import Frame, refer_to, stamp_of, time_of
-from epochal.layout.pages.fullness import REFER_FROM, fits, is_full
 from epochal.layout.pages.items import (
     Page,
+    PageState,
     frames_size,
     origin,
     page_key,
+    read_page,
+    state_of,
     unfolds_size,
     write_frames,
     write_page,
 )
+from epochal.layout.pages.reading import load_head, load_page, openable, whole
 from epochal.layout.streams import Known
 from epochal.model.times import Ticks
-from epochal.model.versions import Token
+from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.conditions import Absent, All, Condition, equals
-from epochal.plan.ops import Extend, Put, Set, Update
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, Update
 from epochal.plan.sizes import attribute_size, value_size
+from epochal.plan.units import write_units
 from epochal.plan.values import Key, binary, number, sequence
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
@@ -236,3 +258,190 @@ def _grown(before: Token, frames: tuple[Frame, ...], unfolds: bytes | None) -> T
         events=before.events + count,
         appends=before.appends + len(frames),
     )
+
+
+ROOM: Final = 8 * 1024
+"""Kept free below the item limit for counters, and for what sizes in a token may be off by."""
+
+KEPT_MONTHS: Final = 3
+"""How long what is left behind is reckoned to be stored. For ever would be dearer than any write; but whoever minds can
+have pages pruned, and what is spent later weighs less."""
+
+_UNITS_PER_BYTE: Final = KEPT_MONTHS * 0.38 / 1024
+"""A KB costs as much in a month as 0.38 write units, on demand and by any region's prices: $0.25 per GB against $0.625
+per million."""
+
+_ITEM: Final = 100
+"""Bytes that an item is charged for besides its own, where storage is paid for."""
+
+_MARK: Final = attribute_size("x", number(1))
+
+_CAUTION: Final = 0.5
+"""How much of the difference between appends the next one is taken to be larger by. Where sizes stray the rule is
+careful, because one more unit costs more than one more page; more care than this costs more than it saves."""
+
+REFER_FROM: Final = 768
+"""Unfolds of so many bytes stay on a full page, which later ones name. On each page they would cost every append a unit
+more for each KB; where they are elsewhere, a load reads one page more, which is a fifth of a unit for 4 KB."""
+
+_NAMED: Final = 16
+"""Bytes of unfolds that a page has less of where it only names another."""
+
+_LEAST: Final = 20
+"""No frame takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
+
+
+def is_full(left: Token, before: Token | None = None, joined: int = 0, *, kept: bool = False) -> bool:
+    """Whether a page, as a write leaves it, is to be left by the next.
+
+    Args:
+        before: of the page that the write found last, this one or the one before it.
+        joined: bytes of the write, if it was several appends that met: those who meet next are taken to be as many.
+        kept: the write has left the unfolds as they were, which the next is taken to do, too.
+    """
+    if left.size >= ITEM_BYTES - ROOM:
+        return True
+    usual = max(_LEAST, joined or left.carried / max(1, left.appends))
+    # To say that it is full takes bytes of its own, which now and then are the ones that cost another unit.
+    mark = write_units(left.size + _MARK) - write_units(left.size)
+    caution = 0 if joined else _CAUTION * _spread(left, before)
+    further = write_units(int(left.size + usual + caution) + _MARK)
+    # Where only a name was of the unfolds before, these will stay as those have.
+    stay = kept or (before is not None and 0 < before.unfolds < _NAMED)
+    return further - _rate(left, usual, kept=stay) > mark
+
+
+def fits(page: Token, growth: int) -> bool:
+    """Whether a page takes so many bytes more. Where it does, closing it first would be no cheaper."""
+    return page.size + growth <= ITEM_BYTES - ROOM
+
+
+def _spread(left: Token, before: Token | None) -> float:
+    """By how much the latest append differs in size from those before it."""
+    if before is None or not before.appends or left.version == before.version:
+        return 0
+    extended = left.appends > before.appends
+    latest = left.carried - before.carried if extended else left.carried
+    return abs(latest - before.carried / before.appends)
+
+
+def _rate(left: Token, usual: float, *, kept: bool) -> float:
+    """The least average units of an append over a page's life, for appends of `usual` bytes each."""
+    bare = max(0, left.size - left.carried)
+    if kept and left.unfolds >= REFER_FROM:  # the next page would only name this one
+        bare = max(0, bare - left.unfolds)
+    spent = (bare + _ITEM) * _UNITS_PER_BYTE
+    best, carried, appends = float("inf"), 0.0, 0
+    while carried < ITEM_BYTES:
+        carried += usual
+        appends += 1
+        units = write_units(int(bare + carried))
+        if units > best:  # and so will be all that follow
+            break
+        spent += units
+        best = min(best, spent / appends)
+    return best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocked:
+    """A write did not go through.
+
+    Attributes:
+        page: what stood in its way.
+        planned: the write; None where nothing of the batch was sent.
+    """
+
+    page: Page | None
+    planned: Planned | None = None
+    ambiguous: bool = False
+
+
+def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
+    """Append on exactly what is known: what was written, or what blocked it."""
+    planned = yield from next_write(table, batch, known)
+    if isinstance(planned, Blocked):
+        return planned
+    reply = yield planned.write
+    if isinstance(reply, Overflow) and can_be_left(known):
+        planned = yield from next_write(table, batch, known, extending=False)
+        if isinstance(planned, Blocked):
+            return planned
+        reply = yield planned.write
+    return sent(planned, reply)
+
+
+def next_write(
+    table: str, batch: Packed, known: Known[Page], *, extending: bool = True
+) -> Steps[Planned | Blocked]:
+    """The write that appends on what is known, once all that it needs is read, and the page before it is closed.
+
+    Args:
+        extending: the page may be extended; False where that has turned out to be too much for it.
+    """
+    if version_of(known) + batch.count > MAX_VERSION:
+        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
+    if known is None:
+        return begin(table, batch, None, b"")
+    if isinstance(known, Page) and known.deleted:
+        return Blocked(page=known)
+    planned = extend(table, batch, known) if extending else None
+    if planned is not None:
+        return planned
+    if is_own(table, batch.stream, known):
+        return (yield from _begin_after(table, batch, known))
+    head = yield from load_head(table, batch.stream)
+    if head is None or (head.version, head.etag) != (known.version, known.etag):
+        return Blocked(page=head)
+    return (yield from next_write(table, batch, head, extending=extending))
+
+
+def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocked:
+    """What came of a write."""
+    if isinstance(reply, Done):
+        return planned
+    if isinstance(reply, Overflow):
+        raise TooLarge("events", planned.token.size, ITEM_BYTES)
+    page = None if reply.item is None else read_page(reply.item, planned.write.table)
+    return Blocked(page=page, planned=planned, ambiguous=reply.ambiguous)
+
+
+def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:
+    """The last page, from the one that stood in the way; that one is kept, where it is the page before."""
+    if page is not None and (page.deleted or not page.full):
+        return (yield from whole(page))
+    head = yield from load_head(table, stream)
+    if head is None or page is None or page.version != head.index:
+        return head
+    return replace(head, before=((yield from openable(page)),))
+
+
+def _begin_after(table: str, batch: Packed, known: Page | Token) -> Steps[Planned | Blocked]:
+    """Leave a page that is full, or that does not take the batch."""
+    closed = yield from _closed(table, batch, known)
+    if isinstance(closed, Blocked):
+        return closed
+    if batch.unfolds is not None or not token_of(closed).unfolds:
+        return begin(table, batch, closed, b"")
+    page = closed if isinstance(closed, Page) else (yield from _page_of(table, batch.stream, closed))
+    if page is None or page.version != known.version:
+        return Blocked(page=page)
+    return replace(begin(table, batch, closed, kept_by_next(page)), after=page)
+
+
+def _page_of(table: str, stream: str, known: Token) -> Steps[Page | None]:
+    return (yield from load_page(table, stream, index_of(known)))
+
+
+def _closed(table: str, batch: Packed, known: Page | Token) -> Steps[Page | Token | Blocked]:
+    """What is known once no append extends the page."""
+    state = place_of(known)
+    if state is None or state.full:
+        return known
+    planned = close(table, batch, known, state)
+    came = sent(planned, (yield planned.write))
+    if isinstance(came, Planned):
+        return came.token
+    if came.page is not None and came.page.stamp == planned.stamp:
+        return came.page
+    return Blocked(page=came.page)

@@ -9,32 +9,60 @@ in the order of events.
     anything else                      again, on the pages that came back
 
 Tags are never pruned, and a page that holds a stamp holds it for good. So whether a try was made is always told.
+
+An append of tagged events, and what each of its tags' pages gets of it.
+
+    the first tag of an event   its body, always
+    its other tags              the body too; or, where all that a page would get is large, only where it is
+
+A body on a second page costs what it takes there, two write units a KB and storage; a reference costs each reader of
+that tag another read. So small ones are copied, which most are, and a tag is read without a second request.
+
+Events by ids that callers chose: each has a record of where it is, written with it, so that it is appended once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
-from epochal.layout.fences import Condition, check_covered
-from epochal.layout.pages.batch import Packed
+from epochal.codec.bodies import EMPTY, Encoded
+from epochal.errors import CorruptData
+from epochal.layout.fences import Condition, IdTaken, check_covered
+from epochal.layout.pages.batch import AHEAD, Packed, packed
 from epochal.layout.pages.commit import Commit, Heads, Made, Writes, commit
-from epochal.layout.pages.items import Page
-from epochal.layout.pages.reading import stand
-from epochal.layout.pages.tags.batch import TaggedBatch, TagShare, shares_of
-from epochal.layout.pages.tags.entries import reached_by
-from epochal.layout.pages.tags.identities import stored_before
-from epochal.layout.pages.tags.labels import sortable_id_of
-from epochal.layout.pages.tags.reading import altered, heads_of, matches
-from epochal.layout.pages.tags.reads import PageReads
-from epochal.layout.pages.tags.site import TagStreams, id_record, stream_of
+from epochal.layout.pages.frames import time_of
+from epochal.layout.pages.items import Page, page_key, read_page
+from epochal.layout.pages.reading import query, stand
+from epochal.layout.pages.tags.entries import (
+    EventOfTag,
+    Label,
+    TagStreams,
+    body_of,
+    entries_of,
+    event_id,
+    id_key,
+    id_record,
+    placed,
+    reached_by,
+    read_id_record,
+    recorded_all,
+    sortable_id_of,
+    stream_of,
+)
+from epochal.layout.pages.tags.reading import PageReads, altered, heads_of, matches
 from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
-from epochal.layout.streams import Known
-from epochal.model.dcb import Position, Reached, own_tags
+from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import Batch, Known
+from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, is_text, own_tags
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.times import Ticks, format_ticks
+from epochal.plan.batches import settled
 from epochal.plan.ops import Put, Refusal, Steps
+from epochal.plan.values import Item
 
 _End = TaggedAppended | TaggedConflict
 
@@ -227,3 +255,203 @@ def _in_the_way(
     }
     new = yield from matches(site, condition.fence, position.seen, until, cursors)
     return TaggedConflict(events=new, position=replace(position, seen=until))
+
+
+REFERRED_FROM: Final = 1_024
+"""Bytes of a frame, compressed, from which on its bodies are only referred to where that can be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedBatch:
+    """One append: all or nothing.
+
+    Attributes:
+        events: at least one; an id only where the caller chose it.
+        bodies: of each, its data and its metadata as they are stored.
+        now: the writer's clock.
+        append_id: 16 fresh bytes, and
+        etag: 32 fresh hex digits: the same over all tries.
+        times: when each happened, where that is not now; a stamp is never below `now`.
+    """
+
+    events: tuple[TaggedEvent, ...]
+    bodies: tuple[tuple[Encoded, Encoded], ...]
+    now: Ticks
+    append_id: bytes
+    etag: str
+    times: tuple[Ticks, ...] = ()
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Those that the caller chose."""
+        return tuple(event.id for event in self.events if event.id is not None)
+
+    def recorded(self, stamp: bytes) -> tuple[RecordedTaggedEvent, ...]:
+        """The events as the append of this stamp stores them."""
+        time = time_of(stamp)
+        times = self.times or (time if time - self.now <= AHEAD else self.now,) * len(self.events)
+        return tuple(
+            RecordedTaggedEvent(
+                id=event_id(stamp, Label(number=number, id=event.id)),
+                sortable_id=sortable_id_of(stamp, number),
+                type=event.type,
+                data=event.data,
+                meta=event.meta,
+                tags=tuple(sorted(set(event.tags))),
+                timestamp=format_ticks(times[number]),
+                causation_id=event.causation_id,
+                correlation_id=event.correlation_id,
+                executed_user=event.executed_user,
+            )
+            for number, event in enumerate(self.events)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagShare:
+    """What one tag gets of an append.
+
+    Attributes:
+        numbers: of the events that it gets.
+        firsts: the first tag of each of them.
+        whole: these with their bodies.
+    """
+
+    tag: str
+    numbers: tuple[int, ...]
+    firsts: tuple[str, ...]
+    whole: Packed
+
+    def on(self, batch: TaggedBatch, pages: Mapping[str, int]) -> Packed:
+        """What is written.
+
+        Args:
+            pages: of the first tags' streams, the index of the page that gets the bodies.
+        """
+        if len(self.whole.content.data) < REFERRED_FROM or set(self.firsts) == {self.tag}:
+            return self.whole
+        own = zip(self.numbers, self.firsts, strict=True)
+        events = [
+            _stored(batch, number, self.tag, None if first == self.tag else pages[first])
+            for number, first in own
+        ]
+        return _packed(batch, self.tag, events)
+
+
+def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
+    """What each tag gets, those that have a body only after those whose streams these are in."""
+    numbers = dict[str, list[int]]()
+    tags = [site.tags_of(event.type, event.tags) for event in batch.events]
+    for number, each in enumerate(tags):
+        for tag in each:
+            numbers.setdefault(tag, []).append(number)
+    return [
+        TagShare(
+            tag=tag,
+            numbers=tuple(numbers[tag]),
+            firsts=tuple(tags[number][0] for number in numbers[tag]),
+            whole=_packed(batch, tag, [_stored(batch, number, tag, None) for number in numbers[tag]]),
+        )
+        for tag in sorted(numbers, key=lambda tag: (tag.startswith("$"), tag))
+    ]
+
+
+def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Packed:
+    found = packed(
+        Batch(
+            stream=stream_of(tag),
+            events=tuple(events),
+            etag=batch.etag,
+            append_id=batch.append_id,
+            now=batch.now,
+        )
+    )
+    return replace(found, dated=bool(batch.times))
+
+
+def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> EncodedEvent:
+    event, (data, meta) = batch.events[number], batch.bodies[number]
+    here = page is None
+    label = Label(
+        number=number,
+        others=tuple(sorted(set(event.tags) - {tag})),
+        id=event.id,
+        user=event.executed_user,
+        page=page,
+        meta=meta if here else EMPTY,
+        data_text=here and is_text(event.data),
+        meta_text=here and is_text(event.meta),
+    )
+    return EncodedEvent(
+        type=event.type,
+        data=data if here else EMPTY,
+        meta=label.encoded(),
+        timestamp=format_ticks(batch.times[number] if batch.times else batch.now),
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+    )
+
+
+def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+    """A batch of ids as it is stored, if it is there already and equal; none of it, nothing.
+
+    Raises:
+        InvalidInput: an id exists with other contents; some exist, and others do not.
+    """
+    if not batch.ids:
+        return ()
+    found = yield from events_by_id(site, batch.ids)
+    for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
+        stored = found.get(event.id or "")
+        if stored is None:
+            raise IdTaken(
+                "events", f"some of the ids exist and {event.id or 'an event without one'} does not"
+            )
+        if not _as_stored(event, bodies[0], stored).repeats(stored):
+            raise IdTaken("events", f"the id {event.id} exists with other contents")
+    return tuple(found[event.id or ""] for event in batch.events if found)
+
+
+def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+    """Events by ids that callers chose; those that never were are missing."""
+    items: list[Item] = []
+    # Where a record is, its event is too, once no append of them is under way.
+    for read in settled((site.table, id_key(each)) for each in dict.fromkeys(ids)):
+        reply = yield read
+        items += [item for item in reply.items if item is not None]
+    return (yield from _of_records(site, items))
+
+
+def _as_stored(event: TaggedEvent, data: Encoded, stored: RecordedTaggedEvent) -> RecordedTaggedEvent:
+    return replace(
+        stored,
+        type=event.type,
+        data=body_of(data, text=is_text(event.data)),
+        tags=tuple(sorted(set(event.tags))),
+        executed_user=event.executed_user,
+    )
+
+
+def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, RecordedTaggedEvent]]:
+    entries: list[EventOfTag] = []
+    for item in items:
+        event_id, stream, index = read_id_record(item)
+        entry, last = yield from _entry(site, stream, index)
+        if entry is None:
+            # The append may be under way still, though its record is there: it writes to this page, or to the next.
+            places = (0,) if last is None else (last.index, last.version)
+            yield from settled((site.table, page_key(stream, place)) for place in dict.fromkeys(places))
+            entry, _ = yield from _entry(site, stream, index)
+        if entry is None or entry.id != event_id:
+            raise CorruptData(f"the event {event_id} is not where its record says")
+        entries.append(entry)
+    events = yield from recorded_all(site, entries)
+    return {event.id: placed(event, entry) for event, entry in zip(events, entries, strict=True)}
+
+
+def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag | None, Page | None]]:
+    """What a tag has at an index, and the last page that begins there or before."""
+    reply = yield query(site.table, stream, 0, index, forward=False, limit=1)
+    page = next((read_page(each, site.table) for each in reply.items), None)
+    held = () if page is None else entries_of(page.span)
+    return next((entry for entry in held if entry.index == index), None), page

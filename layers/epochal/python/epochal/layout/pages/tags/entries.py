@@ -3,22 +3,44 @@
 The body of an event is on the page of its first tag; the pages of its other tags may say where. Both were written at
 once, but a read may find one of them before the other: a body that is not there is asked for again, once no append to
 its page is under way.
+
+What a tagged event says of itself, in the place of its metadata (FORMATS §8). This outlives the code.
+
+    flags (1 byte)   number   tags   id (16)   user   page   metadata: encoding (1 byte), bytes
+
+    number    of the event within its append
+    tags      how many, and each: those besides the tag whose stream the page is of
+    flags     1 the id is a caller's   2 there is a user   4 the body is elsewhere   8 there are metadata
+              16 the data are text   32 so are the metadata
+    page      where the body is: on the page of the first tag's stream that begins at this index
+
+An id that the store chose is not stored: it follows from the append's stamp and the number.
+
+Where tags are: each is a stream of pages, named so that no stream of a user's can be it.
+
+$tag-<tag>        events that carry the tag; those without any are in `$tag-`
+$tag-$type:<type> events of the type, and
+$tag-$all         all events: only where the store was opened for it
+$event-<uuid>     i = 0: where the event is whose id a caller chose (s its first tag's stream, n its index)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import uuid
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
-from epochal.codec.bodies import Encoded, decode
+from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.errors import CorruptData
-from epochal.layout.pages.items import Page, page_key, read_page
-from epochal.layout.pages.spans import PageSpan
-from epochal.layout.pages.tags.labels import Label, event_id, read_label, sortable_id_of
-from epochal.layout.pages.tags.site import TagStreams, stream_of
+from epochal.layout.pages.frames import ByteReader, Writer, time_of
+from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.stored import EncodedEvent
 from epochal.model.dcb import (
+    EVERYTHING,
+    RANDOM_DIGITS,
     UNTAGGED,
     Reached,
     RecordedTaggedEvent,
@@ -28,12 +50,14 @@ from epochal.model.dcb import (
     Unfetched,
     as_given,
     is_reserved,
+    type_tag,
 )
 from epochal.model.events import Claim
-from epochal.model.names import TAG_STREAMS
+from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.plan.batches import get_all, settled
-from epochal.plan.ops import Steps
-from epochal.plan.values import Key
+from epochal.plan.conditions import Absent
+from epochal.plan.ops import Put, Steps
+from epochal.plan.values import Item, Key, number, text
 
 
 # No slots: what is derived once is kept.
@@ -147,10 +171,10 @@ def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps
     for read in settled((site.table, key) for key in late.values()):
         reply = yield read
         found |= _held([read_page(item, site.table) for item in reply.items if item is not None], places)
-    for key, stamp, number in places:
-        if (stamp, number) not in found:
+    for key, stamp, numbered in places:
+        if (stamp, numbered) not in found:
             raise CorruptData(
-                f"{key['p']['S']}: page {key['i']['N']} has no body of event {number} of an append"
+                f"{key['p']['S']}: page {key['i']['N']} has no body of event {numbered} of an append"
             )
     return {entry.id: entry for entry in found.values()}
 
@@ -200,3 +224,137 @@ def body_of(encoded: Encoded, *, text: bool) -> TaggedBody:
     """A body as its writer gave it; what is in the bucket is left there (`Unfetched`)."""
     body = decode(encoded)
     return Unfetched.of(body, text=text) if isinstance(body, Claim) else as_given(body, text=text)
+
+
+_ID: Final = 1
+_USER: Final = 2
+_ELSEWHERE: Final = 4
+_META: Final = 8
+_DATA_TEXT: Final = 16
+_META_TEXT: Final = 32
+_ALL: Final = 63
+
+_ID_BYTES: Final = 16
+_NUMBER_DIGITS: Final = 5
+"""Of a sortable id: an append has fewer events than these can tell apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What is said of an event.
+
+    Attributes:
+        others: its tags, without that of the stream.
+        id: a caller's.
+        page: where its body is, if that is not here.
+    """
+
+    number: int
+    others: tuple[str, ...] = ()
+    id: str | None = None
+    user: str | None = None
+    page: int | None = None
+    meta: Encoded = EMPTY
+    data_text: bool = False
+    meta_text: bool = False
+
+    def encoded(self) -> Encoded:
+        """As stored."""
+        out = Writer()
+        given = (
+            (_ID, self.id is not None),
+            (_USER, self.user is not None),
+            (_ELSEWHERE, self.page is not None),
+        )
+        kinds = ((_META, self.meta != EMPTY), (_DATA_TEXT, self.data_text), (_META_TEXT, self.meta_text))
+        out.byte(sum(flag for flag, there in (*given, *kinds) if there))
+        out.number(self.number)
+        out.number(len(self.others))
+        for tag in self.others:
+            out.text(tag)
+        if self.id is not None:
+            out.add(uuid.UUID(self.id).bytes)
+        if self.user is not None:
+            out.text(self.user)
+        if self.page is not None:
+            out.number(self.page)
+        if self.meta != EMPTY:
+            out.byte(self.meta.encoding)
+            out.add(self.meta.data)
+        return Encoded(DIRECT, out.written())
+
+
+def read_label(encoded: Encoded) -> Label:
+    """The inverse. Raises `CorruptData`."""
+    if encoded.encoding != DIRECT:
+        raise CorruptData("what a tagged event says of itself is not as it is stored")
+    source = ByteReader(encoded.data)
+    flags = source.byte()
+    if flags & ~_ALL:
+        raise CorruptData(f"flags {flags:#x} mean nothing")
+    label = Label(
+        number=source.number(),
+        others=tuple(source.text() for _ in range(source.number())),
+        id=str(uuid.UUID(bytes=source.take(_ID_BYTES))) if flags & _ID else None,
+        user=source.text() if flags & _USER else None,
+        page=source.number() if flags & _ELSEWHERE else None,
+        meta=Encoded(source.byte(), source.rest()) if flags & _META else EMPTY,
+        data_text=bool(flags & _DATA_TEXT),
+        meta_text=bool(flags & _META_TEXT),
+    )
+    if not source.at_end:
+        raise CorruptData("something follows the last of it")
+    return label
+
+
+def event_id(stamp: bytes, label: Label) -> str:
+    """The event's id: a caller's, or one that follows from its append and its number there."""
+    if label.id is not None:
+        return label.id
+    digest = hashlib.sha256(stamp + label.number.to_bytes(4, "big")).digest()
+    return str(uuid.UUID(bytes=digest[:_ID_BYTES], version=5))
+
+
+def sortable_id_of(stamp: bytes, number: int) -> SortableId:
+    """Its place: the append's time, what tells the append from others of that moment, its number there."""
+    others = int.from_bytes(stamp[8:], "big") % 10 ** (RANDOM_DIGITS - _NUMBER_DIGITS)
+    return SortableId(f"{time_of(stamp):019d}{others:06d}{number:0{_NUMBER_DIGITS}d}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagStreams:
+    """A table of pages, and the reserved tags that have streams there: of types, and of everything."""
+
+    table: str
+    type_heads: frozenset[str] = frozenset()
+
+    def tags_of(self, kind: str, tags: Collection[str]) -> tuple[str, ...]:
+        """The tags in whose streams an event is; the first of them has its body."""
+        own = tuple(sorted(set(tags))) or (UNTAGGED,)
+        return (*own, *(each for each in (type_tag(kind), EVERYTHING) if each in self.type_heads))
+
+
+def reserved_tags(types: Collection[str], *, everything: bool) -> frozenset[str]:
+    """The reserved tags of these types, and of everything."""
+    return frozenset(map(type_tag, types)) | ({EVERYTHING} if everything else set())
+
+
+def stream_of(tag: str) -> str:
+    """The stream that a tag is."""
+    return f"{TAG_STREAMS}{tag}"
+
+
+def id_key(event_id: str) -> Key:
+    """Primary key of the record of an id that a caller chose."""
+    return {"p": text(f"{EVENT_IDS}{event_id}"), "i": number(0)}
+
+
+def id_record(table: str, event_id: str, tag: str, index: int) -> Put:
+    """The record, if there is none: an event with an id is appended once."""
+    item = {**id_key(event_id), "s": text(stream_of(tag)), "n": number(index)}
+    return Put(table=table, item=item, condition=Absent("i"))
+
+
+def read_id_record(item: Item) -> tuple[str, str, int]:
+    """The id, and the stream and the index that its event has there."""
+    return item["p"]["S"].removeprefix(EVENT_IDS), item["s"]["S"], int(item["n"]["N"])

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import Cursor, advance, begin, query
-from epochal.layout.pages.tags.entries import EventOfTag, entries_of, last_entry
+from epochal.layout.pages.tags.entries import EventOfTag, TagStreams, entries_of, last_entry, stream_of
 from epochal.layout.pages.tags.reading import heads_of
-from epochal.layout.pages.tags.site import TagStreams, stream_of
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TagCount, TagEntry
