@@ -14,10 +14,10 @@ from epochal.codec.bodies import Encoded
 from epochal.model.events import Claim
 
 PREFIX: Final = "bodies/"
-"""Where bodies are: an event may name what is here, for ever."""
+"""The prefix of bodies, which events may name; objects stay for ever."""
 
 UPLOADS: Final = "uploads/"
-"""Where callers upload to. What is here expires; a body that an event names is copied to `PREFIX` first."""
+"""The prefix of uploads, which expire. Before an event names a body, it is copied to `PREFIX`."""
 
 CLAIM_BYTES: Final = 240
 """At most what a claim check of ours takes inside an item."""

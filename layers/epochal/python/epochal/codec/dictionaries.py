@@ -28,10 +28,10 @@ ID_BYTES: Final = 4
 LEVEL: Final = 6
 
 _FRAME: Final = b"\x28\xb5\x2f\xfd\x00"
-"""How a frame of zstd begins that tells neither its size, nor a dictionary, nor a checksum."""
+"""The first bytes of a zstd frame without content size, dictionary id and checksum."""
 
 _WINDOW: Final = b"\x38"
-"""Of 128 KiB: all that a block may hold."""
+"""The window descriptor for 128 KiB, the most that a block holds."""
 
 _BLOCK_AT: Final = len(_FRAME) + len(_WINDOW)
 _SIZE_BYTES: Final = 3
@@ -99,7 +99,7 @@ _KNOWN: dict[bytes, Dictionary] = {}
 
 
 def id_of(content: bytes) -> bytes:
-    """What frames call a dictionary."""
+    """The id by which frames name a dictionary."""
     return hashlib.sha256(content).digest()[:ID_BYTES]
 
 
@@ -129,12 +129,12 @@ def finished(content: bytes, samples: Sequence[bytes], size: int) -> Dictionary 
 
 
 def is_known(dictionary: bytes) -> bool:
-    """Whether what is packed under an id can be opened."""
+    """Whether this process has the dictionary of an id."""
     return dictionary in _KNOWN
 
 
 def unpack(packed: bytes, limit: int) -> bytes:
-    """What some dictionary packed.
+    """Decompress content that was packed with the dictionary it names.
 
     Raises:
         UnknownDictionary: this process has not met it.

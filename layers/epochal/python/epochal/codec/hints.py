@@ -109,7 +109,7 @@ def _is_attrs(kind: type) -> bool:
 
 
 def _arguments(kind: Any) -> list[tuple[str, str, bool]]:
-    """Of each field that the constructor takes: its name, that of its argument, and whether it may be left out."""
+    """For each field that the constructor takes: its name, its argument's name, and whether it has a default."""
     if _is_attrs(kind):
         from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
 

@@ -57,11 +57,11 @@ class Versions:
 
     @property
     def current(self) -> int:
-        """What is written."""
+        """The version that is written."""
         return max((step.to for step in self.steps.values()), default=1)
 
     def mark(self, value: Any) -> Any:
-        """What is stored: with its version, where it is not the first."""
+        """The object to store: with its version `$v`, unless that is the first."""
         return {VERSION: self.current, **value} if self.steps else value
 
     def unmark(self, value: Any) -> Any:

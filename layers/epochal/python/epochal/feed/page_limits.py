@@ -29,7 +29,7 @@ MOST: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageBounds:
-    """What a page may hold.
+    """The limits of a page.
 
     Attributes:
         max_bytes: of all its items. The first may be larger.

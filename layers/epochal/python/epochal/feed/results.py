@@ -82,7 +82,7 @@ class FeedEvent:
 
 
 def name_of(event: FeedEvent) -> str:
-    """What other events name it by as their cause."""
+    """The text by which other events name this event as their cause."""
     return event.id or f"{event.stream}@{event.index}"
 
 

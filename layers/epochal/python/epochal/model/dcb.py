@@ -336,7 +336,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """What a read has seen, tag by tag. Opaque to callers; `model.positions` gives it its text form.
+    """How far a read has read each tag. Opaque to callers; `model.positions` gives it its text form.
 
     Comparable where both have the same tags: a later read is behind in none of them.
 
@@ -381,7 +381,7 @@ class Trail:
         return Trail.of(Position(seen={tag: Reached(count, last) for tag, count in counts.items()}))
 
     def at(self, key: str) -> Position:
-        """What had been seen with the event of this key: each tag's events up to it, and none beyond."""
+        """The position that includes each tag's events up to the one with this key."""
         return replace(self.end, seen={tag: self._reached(tag, key) for tag in self.base})
 
     def _reached(self, tag: str, key: str) -> Reached:

@@ -13,7 +13,7 @@ from typing import Final
 from epochal.errors import InvalidInput
 
 MAX_WHOLE: Final = 2**53 - 1
-"""What every reader of JSON still tells from its neighbours, and far more than is ever counted here."""
+"""The greatest whole number that every reader of JSON reads exactly; nothing counted here comes near it."""
 
 
 def must_be(kind: type | tuple[type, ...], value: object, field: str, rule: str) -> None:

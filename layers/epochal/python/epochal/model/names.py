@@ -14,13 +14,13 @@ from epochal.model.kinds import must_be
 StreamName = NewType("StreamName", str)
 
 TAG_STREAMS: Final = "$tag-"
-"""What the names of streams begin with that are tags, where a tag is a stream; the tag follows."""
+"""The stream of a tag has this prefix and the tag as its name."""
 
 EVENT_IDS: Final = "$event-"
-"""What the keys of records begin with that say where the event of an id is, beside those streams; the id follows."""
+"""The record that says where the event of an id is has this prefix and the id as its key."""
 
 SEALS: Final = "$seal"
-"""The key of the item that tokens are sealed with, beside those streams."""
+"""The key of the item that holds the key of tokens' seals."""
 
 MAX_NAME_BYTES: Final = 512
 _USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)

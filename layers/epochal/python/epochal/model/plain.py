@@ -51,7 +51,7 @@ def is_async(function: object) -> bool:
 
 
 def _called(function: object) -> tuple[object, ...]:
-    """What is called when a function is: itself, and the method of an object."""
+    """The function itself, and its `__call__` where it is an object with one."""
     while isinstance(function, functools.partial):
         function = function.func
     return function, getattr(type(function), "__call__", None)  # noqa: B004  # the method itself is asked for
@@ -74,7 +74,7 @@ def must_be_done(result: T, field: str, *, may_yield: bool = False) -> T:
 
 
 def must_be_state(result: T, before: object, initial: Callable[[], object], event: object) -> T:
-    """What `evolve` has returned; raises `InvalidInput` for None, where None is not how states begin.
+    """The state that `evolve` returned; raises `InvalidInput` for None, unless states begin as None.
 
     A branch without a `return` would go on, and be stored, as a state of nothing.
     """
@@ -87,8 +87,8 @@ def must_be_state(result: T, before: object, initial: Callable[[], object], even
 
 
 def must_be_events(result: Iterable[T] | None, field: str = "decide") -> Iterable[T]:
-    """What a decision has returned as its events; raises `InvalidInput` for one event, for None, and for what is no
-    list of any.
+    """The events that a decision returned; raises `InvalidInput` for a single event, for None, and for anything else
+    that is no list.
     """
     must_be_done(result, field, may_yield=True)
     # Of NamedTuples and Pydantic's models one alone can be iterated, too: over its fields.

@@ -12,7 +12,7 @@ from epochal.model.versions import ANY, ExpectedVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamAppend:
-    """What one of the streams is to get. The fields are what `Streams.append` takes."""
+    """An append to one of the streams, with the arguments of `Streams.append`."""
 
     stream: str
     events: Sequence[Event] = ()

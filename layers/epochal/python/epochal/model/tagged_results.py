@@ -100,7 +100,7 @@ class BackwardPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rest:
-    """Where the next part goes on: how far the tags have been read, and the position of the read.
+    """Where the next page begins: how far the tags have been read, and the position of the read.
 
     The text form is not trusted: a place that does not fit what is stored is refused as input.
     """
@@ -115,7 +115,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Where the next part goes on: at the key `upto` and below, in the read of this position.
+    """Where the next page begins, backward: at the key `upto`, in the read of this position.
 
     Where tags are streams, `at` is how far up each of them is still to be read.
     """

@@ -11,7 +11,7 @@ from epochal.plan.values import Item, Key
 
 
 def get_all(table: str, keys: Iterable[Key]) -> Steps[list[Item]]:
-    """Those of the items that are there, in no order. No key may come twice."""
+    """The items that exist, in no order. `keys` may have none twice."""
     wanted = tuple(keys)
     starts = range(0, len(wanted), BATCH_KEYS)
     replies = yield from side_by_side(

@@ -236,7 +236,7 @@ class Refusal:
 
     @property
     def item(self) -> Item | None:
-        """What stood in the way of a single write."""
+        """The item that made the condition of a single write fail."""
         return self.items[0]
 
 

@@ -64,7 +64,7 @@ def read_list(item: Item, name: str) -> list[AttributeValue]:
 
 
 def decodes(layout: str) -> Callable[[Callable[[Item], T]], Callable[[Item], T]]:
-    """What reads items of a layout raises `CorruptData` where one lacks an attribute, or has it in another type."""
+    """Make a reader of a layout's items raise `CorruptData` for an item that lacks an attribute or has another type."""
 
     def decoder(read: Callable[[Item], T]) -> Callable[[Item], T]:
         @wraps(read)

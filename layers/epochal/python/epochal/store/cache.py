@@ -21,7 +21,7 @@ from epochal.errors import InvalidInput
 from epochal.model.versions import Token
 
 _SHARED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType)
-"""What states refer to without holding it."""
+"""Objects that states refer to, and which do not count towards their size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

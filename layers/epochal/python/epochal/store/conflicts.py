@@ -13,7 +13,7 @@ from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 
 
 def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
-    """What kept an append to a stream from being made."""
+    """The error of an append to a stream that was not made."""
     match outcome:
         case Conflict():
             return conflict(stream, outcome, expected)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a block adds to events. What an event says itself stays."""
+    """The metadata that a block adds to events. An event's own metadata win."""
 
     correlation_id: str | None = None
     causation_id: str | None = None

@@ -297,7 +297,7 @@ class Deciders(Generic[C, S, E]):
         return plan if plan.writes or base.confirmed else None
 
     def planned(self, base: Loaded[S], result: R, decided: tuple[E, ...]) -> Plan[R, S, E]:
-        """What is stored of what was decided on a state."""
+        """The plan of a decision on a state: its events, unfolds and new state."""
         nothing: Plan[R, S, E] = Plan(base=base, result=result, state=base.state)
         if not decided:
             return nothing
@@ -327,7 +327,7 @@ class Deciders(Generic[C, S, E]):
 
     @property
     def loader(self) -> Loader[S, E]:
-        """What makes states of streams, for decisions built on these."""
+        """Loads states of streams, for decisions that are built on these deciders."""
         folder = Folder(
             streams=self.streams,
             initial=self.decider.initial,
@@ -351,14 +351,14 @@ def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> N
 
 
 def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
-    """What a decision answers, and its events; raises `InvalidInput` where it would have to be awaited first."""
+    """A decision's answer and its events; raises `InvalidInput` for a coroutine."""
     result, events = must_be_done(answer, "decide")
     return result, tuple(must_be_events(events))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(Generic[R, S, E]):
-    """What a decision on `base` stores, and what it answers once stored."""
+    """What a decision on the state `base` stores, and the answer once it is stored."""
 
     base: Loaded[S]
     result: R
@@ -378,5 +378,5 @@ class Plan(Generic[R, S, E]):
             raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
     def outcome(self, token: Token | None) -> Transacted[S, E]:
-        """What is told once it is stored."""
+        """The answer once the plan is stored."""
         return Transacted(state=self.state, events=self.decided, token=token)

@@ -146,7 +146,7 @@ class Decided:
 
 
 Decide = Callable[[Mapping[str, Any]], Sequence[TaggedEvent]]
-"""From the answers, by projection, to the events to append. It may raise the domain's own errors."""
+"""Takes the states by projection and returns the events to append. It may raise the domain's own errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ class Decisions:
     def _earlier(
         self, projections: Mapping[str, Projection[Any]], events: tuple[RecordedTaggedEvent, ...]
     ) -> Decided:
-        """What an earlier call with the key was told."""
+        """The answer of an earlier call with the same key."""
         query, store = _query_of(projections), replace(self.store, driver=self.store.driver.telling())
         seen = store.read(query)
         before = [event for event in seen.events if event.key < events[0].key]

@@ -115,7 +115,7 @@ class Meter:
 
     @property
     def capacity(self) -> Capacity:
-        """What was counted so far."""
+        """The capacity that was consumed so far."""
         with self._lock:
             return Capacity(read=self.units.read, write=self.units.write, requests=self.requests)
 

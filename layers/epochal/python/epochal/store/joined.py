@@ -31,10 +31,10 @@ from epochal.store.pools import Turn, turn
 from epochal.store.streams import Streams, outcome_of
 
 JOINED_BYTES: Final = 32 * 1024
-"""Of events that one write takes, unless one append has more: each KB of it costs a unit, joined or not."""
+"""Bytes of events that one write takes, unless a single append has more. Each KB costs a unit, joined or not."""
 
 JOINED_APPENDS: Final = 100
-"""That one write takes: as many answers wait for it."""
+"""Appends that one write takes; so many callers wait for it."""
 
 _ENDED: Final = "the caller who wrote for others has ended"
 
@@ -81,7 +81,7 @@ class Line:
         return leads
 
     def take(self) -> list[Waiting]:
-        """Those who go out with the next write: the first who waits, and who follow while there is room."""
+        """The appends of the next write: the first that waits, and those after it while there is room."""
         taken = [self._waiting.popleft()]
         room = JOINED_BYTES - taken[0].size
         while self._waiting and len(taken) < JOINED_APPENDS and self._waiting[0].size <= room:

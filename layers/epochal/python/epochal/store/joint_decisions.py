@@ -165,7 +165,7 @@ def _store_of(parties: Sequence[Party[Any, Any]], key: str | None) -> Streams:
 
 @dataclass(frozen=True, kw_only=True)
 class _Decided:
-    """What all parties' plans are, or the error that the decision ended in."""
+    """The plans of all parties, or the error that the decision raised."""
 
     plans: Sequence[Plan[None, Any, Any]] = ()
     fault: Exception | None = None
@@ -214,7 +214,7 @@ class _Joint:
         return [party.stream for party in self.parties]
 
     def _earlier(self, before: DecidedBefore) -> tuple[Transacted[Any, Any], ...]:
-        """What an earlier call with the key was told."""
+        """The answer of an earlier call with the same key."""
         told, streams = [], self.streams.on(self.streams.driver.telling())
         for party in self.parties:
             deciders, written = replace(party.deciders, streams=streams), before.streams[party.stream]
@@ -243,7 +243,7 @@ class _Joint:
     def _stored(
         self, loaded: Sequence[Loaded[Any]], decided: _Decided
     ) -> dict[str, Written | Rejected[Head] | None] | DecidedBefore:
-        """What was told of each stream."""
+        """The result of each stream's write."""
         writing = {
             party.stream: plan
             for party, plan in zip(self.parties, decided.plans, strict=False)

@@ -120,7 +120,7 @@ class Loader(Generic[S, E]):
         return self.made(stream, head, before, as_of) if newest else self.read(stream, before)
 
     def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
-        """What a decision under a key can be made on, from what was loaded; or what came of an earlier one."""
+        """The state to decide on under a key, or the result of an earlier decision under it."""
         as_of = self.now()
         found = self._told(key, once.begin(key, loaded.known))
         if isinstance(found, Written):
@@ -165,5 +165,5 @@ class Loader(Generic[S, E]):
 
 
 def token_of(known: Known[Head]) -> Token | None:
-    """What is known of a head, without what it carries."""
+    """The token of a known head, without its events."""
     return known if known is None or isinstance(known, Token) else known.token()

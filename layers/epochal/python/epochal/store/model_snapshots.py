@@ -32,7 +32,7 @@ _TYPE: Final = "Model"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSnapshots:
-    """Where decisions keep what their models were folded to.
+    """Keeps the folded models of decisions, in streams.
 
     Attributes:
         streams: streams as pages, in the table of the events or another.

@@ -30,7 +30,7 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
 
 
 def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at_once: int) -> Iterator[A]:
-    """What sources yield in pages, each of them in order, in one order.
+    """Merge sources, each of which yields pages in order, into one order.
 
     Up to `at_once` pages are under way, each on a thread. One page of each source is at hand, and the next is
     asked for when half of that is taken, which bounds memory however long the sources are.

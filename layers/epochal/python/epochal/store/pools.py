@@ -15,7 +15,7 @@ POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=
 
 
 class Turn(Protocol):
-    """What one caller waits for, and another says: an event of threads, or of tasks."""
+    """Something that one caller waits for until another sets it: an event of threads, or of tasks."""
 
     def wait(self) -> object:
         """Until it is set."""
@@ -32,10 +32,10 @@ TURN: Final[ContextVar[Callable[[], Turn]]] = ContextVar("turn", default=threadi
 
 
 def pool(at_once: int) -> Executor:
-    """What up to `at_once` calls run in; a context, as executors are."""
+    """An executor that runs up to `at_once` calls at the same time."""
     return POOL.get()(at_once)
 
 
 def turn() -> Turn:
-    """What the caller can wait for, not set."""
+    """A new `Turn`, which is not set."""
     return TURN.get()()

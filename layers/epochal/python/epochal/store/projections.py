@@ -176,7 +176,7 @@ class ProjectionStates:
         return self.driver.run(states.upsert(self.table, self.keys, stored))
 
     def find(self, projector: str, version: str) -> StoredState | None:
-        """What is known of a version's state, without its content; None where there is none."""
+        """A version's state without its content; None where it has none."""
         check_names(projector, version)
         return self.driver.run(states.latest(self.table, self.keys, projector, version))
 

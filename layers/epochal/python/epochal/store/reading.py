@@ -35,7 +35,7 @@ _FIELDS = 200
 """Bytes reckoned for an event's fields besides its bodies, where a page is measured."""
 
 _Places = tuple[EventSpan, range]
-"""Where neighbouring events are: in a span, so far from its beginning, in the order of reading."""
+"""Neighbouring events: a span, and their places in it, in the order of reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +135,13 @@ class Reader:
                 raise EventsPruned(walk.cursor.head.stream, each.first, each.end)
 
     def _next(self, last: int, cursor: ReadCursor) -> int | None:
-        """Where a page that ends at event `last` goes on."""
+        """The index at which the page after event `last` begins; None at the end."""
         if cursor.forward:
             return last + 1 if last + 1 < cursor.head.version else None
         return last - 1 if last > self._lowest(cursor) else None
 
     def _beginning(self, taken: Sequence[Recorded], cursor: ReadCursor) -> Hole | None:
-        """What is gone of the stream's beginning below a page that ends with it, backward."""
+        """The hole below the last page of a backward read; None where nothing is gone."""
         ends = not cursor.forward and taken and 0 < taken[-1].index <= self._lowest(cursor)
         return Hole(first=0, end=taken[-1].index) if ends else None
 
@@ -241,7 +241,7 @@ class _Walk:
         return self.limit - passed if passed < self.limit else max(1, self.limit)
 
     def _archived(self, first: int, end: int) -> Iterator[Found]:
-        """What the archive has of events `first` to `end - 1`."""
+        """The events `first` to `end - 1` that the archive has."""
         if self.reader.archive is None or first >= end:
             return iter(())
         found = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)

@@ -44,7 +44,7 @@ def check(appends: Sequence[StreamAppend], key: str | None) -> None:
 
 @contextmanager
 def placed(place: int) -> Iterator[None]:
-    """What breaks a rule in one of the appends is named with its place."""
+    """Add the append's place to the field of an `InvalidInput`."""
     try:
         yield
     except InvalidInput as error:
@@ -61,7 +61,7 @@ def layout_of(layout: AnyStreamLayout) -> SeveralStreams:
 
 
 def derived(appends: Sequence[StreamAppend], key: str) -> bytes:
-    """What the append is known by under a key, in whatever order its streams are named."""
+    """The append id that follows from a key, the streams in any order, and the contents."""
     ordered = sorted(appends, key=lambda each: each.stream)
     whose = hashlib.sha256("\0".join(("", *(each.stream for each in ordered), key)).encode()).digest()
     contents = b"".join(contents_digest(each.events, each.unfolds) for each in ordered)
@@ -74,7 +74,7 @@ def outcome(
     shown: Callable[[Result[Any], Capacity], Outcome],
     capacity: Capacity,
 ) -> AllOutcome:
-    """What a layout answered, by the names of streams."""
+    """A layout's results as one outcome, by the names of streams."""
     outcomes = {
         each.stream: shown(result, NOTHING)
         for each, result in zip(appends, results, strict=True)
@@ -84,7 +84,7 @@ def outcome(
 
 
 def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> AllOutcome:
-    """What came of all of it, by what came of each stream that there is something to tell of."""
+    """One outcome of the whole append, from those of its streams."""
     if conflicts := _those(outcomes, Conflict):
         return Conflicts(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):
@@ -93,7 +93,7 @@ def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> AllOutcome:
 
 
 def not_made(appends: Sequence[StreamAppend], outcome: Conflicts | AllUndetermined) -> EpochalError:
-    """What kept it from being made, told of the first stream; the error of a conflict carries all of them."""
+    """The error of an append that was not made. It speaks of the first stream; a conflict carries all of them."""
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
     stream, first = next(iter(each_of.items()))
     error = one_not_made(stream, first, next(each.expected for each in appends if each.stream == stream))

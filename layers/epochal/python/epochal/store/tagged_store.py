@@ -66,7 +66,7 @@ NAMED: Final = 3
 _USED: Final = "was used before for other contents"
 
 _LOOKED_FOR: Final = (0, 1, 10, 55, TRANSACTION_ITEMS)
-"""Where requests for the events of a key begin. Most keys are free, or have one event."""
+"""The first numbers of the requests that look for a key's events. Most keys are free, or have one event."""
 
 
 A = TypeVar("A", Seen, TaggedPage, BackwardPage)
@@ -237,7 +237,7 @@ class TaggedStore(ABC):
         return self._answered(read_page_back(self._reads(fenced), after, rest, takes, limit))
 
     def _answered(self, steps: Steps[A]) -> A:
-        """What a read finds, with whole bodies and what it took."""
+        """The result of a read, with large bodies and the capacity that it consumed."""
         driver, meter = self.driver.metered()
         with meter:
             found = driver.run(steps)
@@ -269,7 +269,7 @@ class TaggedStore(ABC):
     @property
     @abstractmethod
     def listings(self) -> Listings:
-        """What the store holds, listed."""
+        """Lists events by tag or in order of time, tags and their counts."""
 
     @property
     @abstractmethod
