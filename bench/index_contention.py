@@ -5,6 +5,12 @@ active epoch of one partition of the feed. The indexer's code runs under a virtu
 happens in the middle of them, code takes no time, and an invocation begins a batching window after its first record.
 Heads are appended at random times. On the memory interpreter; units are DynamoDB's rules applied to the real items.
 
+Or the table sends its changes to a Kinesis stream (`40 > 1`: to one shard). Then that stream's shards have the
+invocations, whatever the table's shards are. Lambda says that it asks a shard for records once a second, and waits for
+no window besides; `at once` is if it asked again after each invocation. `few` are ten streams. What is assumed, since
+nobody has measured it: DynamoDB takes `SENDING` seconds to send a change, half a second at most, and sends one in a
+hundred twice; so they come out of order.
+
 Bounds: write units and the delay of 99 in 100 heads, beside each load.
 """
 
@@ -37,6 +43,11 @@ REQUEST = 0.006
 WINDOW = 1.0
 """Seconds that a mapping gathers records for: the standard of a stage."""
 
+SENDING = 0.05
+"""Seconds that a change takes to Kinesis, on average: AWS says that it is milliseconds."""
+
+LONGEST = 0.5
+TWICE = 0.01
 BATCH = 1_000
 STREAMS = 4_000
 SETTLED = 5.0
@@ -56,6 +67,10 @@ class Load:
         units: write units for 1,000 heads at most.
         late: seconds from an append to the index that 99 of 100 heads take at most.
         together: the shards' windows begin at the same moments, as after an outage.
+        kinesis: shards of a Kinesis stream that the table sends its changes to, each of which takes 1,000 a second; 0
+            where the table's own stream is followed.
+        streams: that heads are of. Of few, a head more often comes after the next one of its stream.
+        eager: Lambda asks again at once after each invocation, and not once a second.
     """
 
     shards: int
@@ -63,6 +78,14 @@ class Load:
     units: float
     late: float
     together: bool = False
+    kinesis: int = 0
+    eager: bool = False
+    streams: int = STREAMS
+
+    @property
+    def following(self) -> int:
+        """Shards that are followed."""
+        return self.kinesis or self.shards
 
 
 LOADS = (
@@ -73,6 +96,12 @@ LOADS = (
     Load(shards=4, rate=1_000, units=18, late=1.2),
     Load(shards=40, rate=1_000, units=95, late=1.5),
     Load(shards=40, rate=1_000, units=260, late=2.0, together=True),
+    Load(shards=40, rate=100, units=22, late=1.2, kinesis=1),
+    Load(shards=40, rate=1_000, units=16, late=1.2, kinesis=2),
+    Load(shards=40, rate=1_000, units=22, late=1.2, kinesis=4),
+    Load(shards=40, rate=100, units=16, late=1.2, kinesis=1, streams=10),
+    Load(shards=40, rate=100, units=45, late=1.2, kinesis=1, eager=True),
+    Load(shards=40, rate=1_000, units=105, late=1.7, kinesis=2, eager=True),
 )
 
 
@@ -130,6 +159,7 @@ class Measured:
         entries: written.
         refused: writes that were.
         lateness: seconds from append to index, of each head.
+        healed: events that were read from the store, since they came after later ones.
     """
 
     load: Load
@@ -140,6 +170,7 @@ class Measured:
     refused: int = 0
     units: Units = NONE
     lateness: list[float] = field(default_factory=list)
+    healed: int = 0
 
     @property
     def thousands(self) -> float:
@@ -188,7 +219,8 @@ class World:
 
     def play(self) -> Measured:
         """All that happens; and the feed has every head, in order."""
-        self.clock.run([lambda shard=shard: self._shard(shard) for shard in range(self.load.shards)])  # type: ignore[misc]
+        follow = self._kinesis_shard if self.load.kinesis else self._shard
+        self.clock.run([lambda shard=shard: follow(shard) for shard in range(self.load.following)])  # type: ignore[misc]
         reached = Counter[str]()
         for page in FeedReader(driver=Driver(execute=self.tables.execute, meter=Meter()), table="index").read(
             0
@@ -211,13 +243,57 @@ class World:
                 ready.append(following)
                 following = next(appended)
             clock.wait(max(0.0, (ready[-1][0] if len(ready) == BATCH else ends) - clock.now))
-            began = clock.now
-            assert not indexer.index([record for _, record in ready]).failed
-            if self._counts():
-                self.measured.invocations += 1
-                self.measured.paid += clock.now - began
-                self.measured.lateness += [clock.now - at for at, _ in ready]
+            self._invoke(indexer, ready)
             ready = []
+
+    def _kinesis_shard(self, number: int) -> None:
+        """Asked once a second, as Lambda says; what comes twice is late once."""
+        indexer = self._indexer(number)
+        indexer.register()
+        arrived, asked = self._arrivals(number), random.Random(f"asked {number}").random()
+        following, seen = next(arrived), set[str]()
+        while asked < SETTLED + self.seconds:
+            self.clock.wait(max(0.0, asked - self.clock.now))
+            until = self.clock.now
+            while following[0] <= until:
+                ready: list[tuple[float, Record]] = []
+                while len(ready) < BATCH and following[0] <= until:
+                    ready.append(following[1])
+                    following = next(arrived)
+                ready.sort(key=lambda each: each[0])  # as `read_records` does
+                first = [each for each in ready if each[1].sequence_number not in seen]
+                seen.update(each[1].sequence_number for each in first)
+                self._invoke(indexer, ready, first)
+                until = self.clock.now if self.load.eager else until
+            asked = max(asked + 1, self.clock.now)
+
+    def _invoke(
+        self,
+        indexer: Indexer,
+        ready: list[tuple[float, Record]],
+        first: list[tuple[float, Record]] | None = None,
+    ) -> None:
+        began = self.clock.now
+        report = indexer.index([record for _, record in ready])
+        assert (report.failed, report.set_aside) == ((), 0)
+        if self._counts():
+            self.measured.invocations += 1
+            self.measured.paid += self.clock.now - began
+            self.measured.lateness += [self.clock.now - at for at, _ in (ready if first is None else first)]
+            self.measured.healed += sum(each.healed for each in report.by_partition.values())
+
+    def _arrivals(self, number: int) -> Iterator[tuple[float, tuple[float, Record]]]:
+        """What comes to a Kinesis shard and when, in the order of its coming."""
+        rng, waiting = random.Random(f"sending {number}"), list[tuple[float, int, tuple[float, Record]]]()
+        serial = itertools.count()
+        for head in self._appends(number):
+            while waiting and waiting[0][0] <= head[0]:
+                arrives, _, change = heapq.heappop(waiting)
+                yield arrives, change
+            self.tables.execute(Put(table="tips", item=head[1].image))  # what was late is read from there
+            for _ in range(1 + (rng.random() < TWICE)):
+                arrives = head[0] + min(LONGEST, rng.expovariate(1 / SENDING))
+                heapq.heappush(waiting, (arrives, next(serial), head))
 
     def _window_end(self) -> float:
         now = self.clock.now
@@ -254,10 +330,11 @@ class World:
 
     def _appends(self, number: int) -> Iterator[tuple[float, Record]]:
         """When a shard's heads are appended, and their records."""
+        shards = self.load.following
         rng, at, versions = random.Random(f"appends {number}"), 0.0, Counter[str]()
         for serial in itertools.count():
-            at += rng.expovariate(self.load.rate / self.load.shards)
-            which = rng.randrange(max(1, STREAMS // self.load.shards)) * self.load.shards + number
+            at += rng.expovariate(self.load.rate / shards)
+            which = rng.randrange(max(1, self.load.streams // shards)) * shards + number
             stream = f"Order-{which * 2_654_435_761 % 2**32:08x}"
             versions[stream] += 1
             yield (
@@ -274,7 +351,8 @@ def _head(stream: str, version: int) -> Item:
         "i": {"N": "2147483647"},
         "n": {"N": str(version)},
         "a": {"N": "1"},
-        "c": {"L": [{"S": "OrderPlaced" if version == 1 else "OrderPaid"}]},
+        "c": {"L": [{"S": "OrderPaid" if at else "OrderPlaced"} for at in range(version)]},
+        "e": {"L": [{"M": {"t": {"S": "2026-11-23T08:50:22.3631515+00:00"}}}] * version},
         "etag": {"S": "0" * 32},
     }
 
@@ -292,6 +370,7 @@ def main() -> None:
             "requests",
             "entries",
             "refused/entry",
+            "healed",
             "ms paid",
             "p50",
             "p99",
@@ -305,17 +384,25 @@ def main() -> None:
 def _row(result: Measured) -> tuple[str, ...]:
     thousands = result.thousands
     return (
-        f"{result.load.shards}{' at once' if result.load.together else ''}",
+        _shards(result.load),
         f"{result.load.rate:,.0f}",
         f"{result.write_units:,.0f}",
         f"{result.units.read / thousands:,.0f}",
         f"{result.requests / thousands:,.0f}",
         f"{result.entries / thousands:,.0f}",
         f"{result.refused / max(1, result.entries):.2f}",
+        f"{result.healed / thousands:,.1f}",
         f"{result.paid / thousands * 1_000:,.0f}",
         f"{result.late(0.5):.2f} s",
         f"{result.late(0.99):.2f} s",
     )
+
+
+def _shards(load: Load) -> str:
+    if load.kinesis:
+        besides = " at once" if load.eager else " few" if load.streams != STREAMS else ""
+        return f"{load.shards} > {load.kinesis}{besides}"
+    return f"{load.shards}{' at once' if load.together else ''}"
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ class Explorer:
     def explore(self) -> int:
         """Visit every state; how many there are. Fails with the way that led to one that must not be."""
         streams = memory_tips(self.source)
-        for span in (span for shard in self.shards for span in shard):
+        # As they were appended: a shard may have them otherwise, and twice.
+        for span in sorted({span for shard in self.shards for span in shard}):
             streams.append(span.stream, [Event(type=kind) for kind in span.types])
         first = State(
             tables=self._index_number(self.source),
@@ -268,7 +269,7 @@ class Explorer:
         ends = tuple(map(len, self.shards))
         if state.done != ends or state.on_the_way or any(state.working):
             return
-        last = {span.stream: span for shard in self.shards for span in shard}
+        last = {span.stream: span for span in sorted(span for shard in self.shards for span in shard)}
         due = {stream: span.next for stream, span in last.items() if span not in state.dropped}
         reached = self.reached[state.tables]
         assert due.items() <= reached.items(), f"lost: {due} were appended, {reached} are indexed"

@@ -18,6 +18,7 @@ class Weather:
         drops: a record never arrives.
         stale: an invocation starts with the state that some earlier one held.
         pieces: gaps are healed event by event.
+        jumbled: a record comes twice; and likewise, that one comes late.
     """
 
     limits: EpochLimits
@@ -32,6 +33,7 @@ class Weather:
     prunes: float
     stale: float
     pieces: bool
+    jumbled: float = 0.0
 
     @classmethod
     def draw(cls, rng: random.Random) -> Weather:

@@ -87,6 +87,7 @@ class World:
         held: what invocations that ended well hold, for later ones in the same processes.
         on_the_way: requests whose senders are gone and that have not arrived yet.
         told: what has happened, a line for each turn.
+        late: records that are on their way to their shard, where changes come twice and in any order.
         met: how often what the seeds are to bring about has come about.
     """
 
@@ -99,6 +100,7 @@ class World:
     on_the_way: list[Op] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    late: list[Change] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
     pruned: dict[str, int] = field(default_factory=dict)
     shards: list[Shard] = field(init=False)
@@ -128,7 +130,7 @@ class World:
         check_feed(self.tables, self.writer.types, self.pruned, self.readings)
 
     def _at_rest(self) -> bool:
-        working = self.left or self.invocations or self.on_the_way
+        working = self.left or self.invocations or self.on_the_way or self.late
         return not working and all(shard.done == len(shard.changes) for shard in self.shards)
 
     def _turn(self) -> None:
@@ -141,6 +143,7 @@ class World:
         turns += [self._write] * bool(self.left)
         turns += [partial(self._step, each) for each in self.invocations] * 3
         turns += [partial(self._land, op) for op in self.on_the_way]
+        turns += [partial(self._arrive, change) for change in self.late]
         if len(self.invocations) < self.weather.invocations:
             turns += [partial(self._deliver, shard) for shard in self.shards if shard.changes]
         return [*turns, self._read]
@@ -177,7 +180,27 @@ class World:
             if self._chance(self.weather.drops):
                 self._tell(f"{change} never arrives")
             else:
-                self.shards[int(change.stream[2:]) % len(self.shards)].changes.append(change)
+                self._send(change)
+
+    def _send(self, change: Change) -> None:
+        """To its shard; or, as DynamoDB sends changes to Kinesis, once more as well, and later than others."""
+        copies = 2 if self.weather.jumbled and self._chance(self.weather.jumbled) else 1
+        for _ in range(copies):
+            if self.weather.jumbled and self._chance(self.weather.jumbled):
+                self.late.append(change)
+            else:
+                self._shard_of(change).changes.append(change)
+
+    def _arrive(self, change: Change) -> None:
+        self.late.remove(change)
+        shard = self._shard_of(change)
+        self.met["comes after a later one"] += not is_last(change, shard.changes)
+        self.met["comes twice"] += change in shard.changes
+        self._tell(f"{change} arrives")
+        shard.changes.append(change)
+
+    def _shard_of(self, change: Change) -> Shard:
+        return self.shards[int(change.stream[2:]) % len(self.shards)]
 
     # ------------------------------------------------------------------------------------------------- the invocations
 
@@ -274,6 +297,12 @@ FATES = (
 )
 
 
+def is_last(change: Change, before: Sequence[Change]) -> bool:
+    """Whether none of its stream that was appended later came before it."""
+    end = getattr(change, "next", 0)
+    return all(each.stream != change.stream or getattr(each, "next", 0) <= end for each in before)
+
+
 def in_turn(
     steps: Steps[T], arrange: Callable[[list[int]], object] = lambda order: order
 ) -> Generator[Op, Any, T]:
@@ -327,10 +356,11 @@ def in_pieces(heal: Heal) -> Heal:
     return healed
 
 
-def run(seed: int, layout: str = "tips") -> World:
+def run(seed: int, layout: str = "tips", *, jumbled: float = 0.0) -> World:
     """Play one world to its rest; an `AssertionError` names the seed and tells what was done."""
     rng = random.Random(seed)
-    world = World(rng=rng, weather=Weather.draw(rng), layout=layout)
+    weather = replace(Weather.draw(rng), jumbled=jumbled)
+    world = World(rng=rng, weather=weather, layout=layout)
     try:
         with pytest.MonkeyPatch.context() as patch:
             # Marks go out with every entry that owes any, and in some worlds leaves split.

@@ -143,6 +143,28 @@ def a_shard_that_splits() -> Explorer:
     )
 
 
+def changes_that_come_twice_and_in_any_order() -> Explorer:
+    """As Kinesis has them: a later one first, an earlier one again."""
+    return Explorer(
+        shards=(records("A1", "A0", "A1"), records("F0")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(crashes=1),
+        batch=2,
+    )
+
+
+def changes_of_a_stream_in_two_shards() -> Explorer:
+    """Two processes have those of one stream at once, neither in order; one of them is heard of too late."""
+    return Explorer(
+        shards=(records("A1", "F0", "A0"), records("A2", "A1")),
+        processes=(0, 1),
+        limits=EVERY_ENTRY,
+        budget=Budget(again=1, crashes=1),
+        batch=1,
+    )
+
+
 def two_partitions() -> Explorer:
     """They share nothing but the series, which both take further."""
     return Explorer(
@@ -168,6 +190,8 @@ WORLDS = (
     many_new_streams,
     leaves_that_split,
     a_shard_that_splits,
+    changes_that_come_twice_and_in_any_order,
+    changes_of_a_stream_in_two_shards,
     two_partitions,
 )
 
@@ -182,6 +206,7 @@ DEAR = (
     leaves_that_split,
     a_record_that_never_arrives,
     epochs_of_two_entries,
+    changes_of_a_stream_in_two_shards,
 )
 
 
@@ -198,6 +223,8 @@ def test_nothing_that_can_happen_breaks_the_feed(world: Callable[[], Explorer]) 
         (an_entry_tells_of_marks_that_were_not_written, many_new_streams, "."),
         (the_previous_epoch_is_not_looked_at, again_while_others_roll_over, "backwards"),
         (a_gap_is_accepted, a_record_that_never_arrives, "a gap"),
+        (a_gap_is_accepted, changes_that_come_twice_and_in_any_order, "a gap"),
+        (no_marks_are_written, changes_of_a_stream_in_two_shards, "backwards"),
         (an_entry_is_written_whatever_the_epoch_holds_by_then, two_processes_on_one_shard, "."),
         (no_marks_are_written, a_shard_that_splits, "backwards"),
         (a_leaf_is_written_whatever_it_is_by_then, a_request_that_lands_late, "lowered"),

@@ -15,9 +15,13 @@ SIZE, COUNT = 25, 48
 """Of seeds; what is particular to the other layouts takes fewer to be met."""
 
 
+JUMBLED = 0.4
+"""How likely a change is to come twice, and late, where Kinesis brings it."""
+
+
 @cache
-def met(seed: int, layout: str) -> Counter[str]:
-    return run(seed, layout).met
+def met(seed: int, layout: str, jumbled: float = 0.0) -> Counter[str]:
+    return run(seed, layout, jumbled=jumbled).met
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -28,6 +32,23 @@ def test_whatever_befalls_the_indexers_the_feed_is_complete_in_order_and_without
     third = 1 if layout == "tips" else 3
     for seed in range(seeds.start // third, seeds.stop // third):
         met(seed, layout)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@ranges(SIZE, COUNT)
+def test_so_it_is_where_changes_come_twice_and_in_any_order(seeds: range, layout: str) -> None:
+    third = 1 if layout == "tips" else 3
+    for seed in range(seeds.start // third, seeds.stop // third):
+        met(seed, layout, JUMBLED)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_and_there_the_seeds_bring_about_both(layout: str) -> None:
+    found = sum((met(seed, layout, JUMBLED) for seed in range(SIZE)), Counter())
+    assert {what for what, times in found.items() if times >= 10} >= {
+        "comes after a later one",
+        "comes twice",
+    }
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -286,6 +286,10 @@ def changes_refused(type_: str, id_: str, before: Properties, after: Properties)
     """What a service says no to in a change of a resource that stays."""
     if type_ == TABLE:
         yield from (f"{id_} {refused}" for refused in _table_refused(before, after))
+    if type_ == "AWS::Kinesis::Stream":
+        old, new = (int(each.get("ShardCount", 0)) for each in (before, after))
+        if old and new and not old / 2 <= new <= old * 2:
+            yield f"{id_} cannot go from {old} shards to {new}, but to half or twice as many at most"
     if type_.startswith("Custom::") and before.get("ServiceToken") != after.get("ServiceToken"):
         yield f"{id_} cannot have another ServiceToken"
 

@@ -20,7 +20,7 @@ from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Op
 from epochal.settings import variable
 from epochal.store.driver import Patience
-from tests.unit.feed.events import event, stream_record
+from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.unit.feed.feeds import Feeds, streams_of
 from tests.unit.feed.layouts import ALICE, HEADS, Layouts
 
@@ -104,6 +104,27 @@ def test_the_answer_names_the_records_of_a_partition_that_failed(
     (logged,) = [each for each in caplog.records if each.levelname == "ERROR"]
     assert logged.name == "indexer"
     assert "throttled" in str(vars(logged)["error"])
+
+
+def test_of_what_came_by_kinesis_it_names_the_places_there(
+    feeds: Feeds, start: Callable[[], Handler]
+) -> None:
+    handler = start()
+    streams = [f"Order-{k}" for k in range(10)]
+    for stream in streams:
+        feeds.append(stream, "a")
+
+    def throttle(op: Op) -> None:
+        if epoch_stream(1, 0) in streams_of([op]):
+            raise NotApplied("throttled")
+
+    feeds.fault = throttle
+    sent = [sent_change(image, 1_000 * k) for k, image in enumerate(feeds.tables.changes("tips"))]
+    answer = handler(event(kinesis_record(k, each) for k, each in enumerate(reversed(sent))))
+    failing = [k for k, stream in enumerate(reversed(streams)) if partition_of(stream, 2) == 1]
+    named = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+    assert sorted(named) == [f"{k:056d}" for k in failing]
+    assert len(feeds.feed(0)) == 10 - len(failing)
 
 
 def test_a_poison_record_is_not_named_in_the_answer(feeds: Feeds, start: Callable[[], Handler]) -> None:

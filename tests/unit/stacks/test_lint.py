@@ -15,9 +15,11 @@ IGNORED = {
     "W3005": "CDK says of a function that it comes after its role, which a reference to the role says as well",
 }
 
+KEY = f"arn:aws:kms:{PLACE['AWS::Region']}:{PLACE['AWS::AccountId']}:key/1234"
 STAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "prod": ("prod", {"reactions": {"board": {"entry": "board"}}}),
     "chosen": ("dev", CHOSEN),
+    "kinesis": ("prod", {"feed_kinesis_shards": 2, "kms_key": KEY}),
     "sparse": ("staging", {**SPARSE, "api": "urls"}),
 }
 

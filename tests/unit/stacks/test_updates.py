@@ -79,6 +79,12 @@ MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
     "a name of one's own": ({}, DOMAIN),
     "addresses of their own": ({}, {"api": "urls"}),
     "reactions": ({}, REACTIONS),
+    "changes through Kinesis": ({}, {"feed_kinesis_shards": 1}),
+    "more of Kinesis": ({"feed_kinesis_shards": 2}, {"feed_kinesis_shards": 4}),
+    "a restored table beside Kinesis": (
+        {"feed_kinesis_shards": 1},
+        {"feed_kinesis_shards": 1, "existing_tips": RESTORED["existing_tips"]},
+    ),
     "a key": ({}, {"kms_key": KEY}),
     "provisioned": (EVERYTHING, {**EVERYTHING, **PROVISIONED}),
     "floors": (PROVISIONED, {**PROVISIONED, "min_read_units": 9, "min_write_units": 9}),
@@ -104,7 +110,7 @@ MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
 
 LEAVING = {
     *("fewer layouts", "an archive", "read models", "another index", "another index of more partitions"),
-    *("a restored store", "everything restored"),
+    *("a restored store", "everything restored", "a restored table beside Kinesis"),
 }
 """Those of them that leave a table or the bucket behind, which has to be taken back before the stage has it again."""
 
@@ -271,9 +277,10 @@ class TestInAnAppOfOnesOwn:
             {"layouts": ["pages"], "watch": False},
             {"api": "urls", "archive": True},
             {"api": None},
+            {"feed_kinesis_shards": 1},
             RESTORED,
         ],
-        ids=["fewer layouts", "addresses", "no api", "restored"],
+        ids=["fewer layouts", "addresses", "no api", "kinesis", "restored"],
     )
     def test_a_store_moves_both_ways_beside_a_stack_that_uses_it(
         self, sources: Sources, options: dict[str, Any]

@@ -105,7 +105,7 @@ class EventStore(Store):
         self.tables: Final = self._stores.tables
         self.bucket: Final = self._stores.bucket
         shared = Shared(stage=stage, stores=self._stores, code=self.code(), layers=layers, outputs=outputs)
-        feed = Feed(Construct(self, "Feed"), shared, storage.streams)
+        feed = Feed(Construct(self, "Feed"), shared, storage.streams, storage.changes)
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
         served = Api(Construct(self, "Api"), shared) if api else None

@@ -131,6 +131,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         # As long as Lambda waits at most.
         "feed_window_seconds": a_number(0, 300),
         "feed_batch_size": a_number(1, 10_000),
+        # As many as an account may have in most regions, until it asks for more.
+        "feed_kinesis_shards": a_number(0, 200),
         "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
         "kms_key": _KEY,
         "replica_region": _REGION,

@@ -52,6 +52,7 @@ class StoreOptions(TypedDict, total=False):
     feed_wait_seconds: int
     feed_window_seconds: int
     feed_batch_size: int
+    feed_kinesis_shards: int
     journal_keys: str
     journal_partitions: int
     journal_serializer: str

@@ -58,6 +58,9 @@ class Stage(Options):
             makes one entry out of many, and an entry costs by the size of the epoch's Tip; readers wait at most this
             much longer, and not at all under load.
         feed_batch_size: appends that the indexer is given at a time at most.
+        feed_kinesis_shards: of a Kinesis stream that tables of heads send their changes to, and that the indexer reads
+            instead of their own streams: so it writes one entry a window, however many shards the tables have. It is
+            paid by the hour. 0 for none.
         reserved_concurrency: invocations a function may have at once, and which no other takes from it.
         kms_key: ARN of a key of one's own for tables and buckets; else keys that AWS owns.
         replica_region: of a replica of every table that is made, to read from and to fail over to; empty for none.
@@ -109,6 +112,7 @@ class Stage(Options):
     # An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two. Lambda
     # cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each.
     feed_batch_size: int = 1_000
+    feed_kinesis_shards: int = 0
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
     kms_key: str = ""
     replica_region: str = ""
@@ -144,6 +148,13 @@ class Stage(Options):
     def existing(self, kind: str) -> str:
         """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""
         return self.existing_tables.get(kind, "")
+
+    def sending(self) -> tuple[str, ...]:
+        """Kinds of tables that send their changes to Kinesis: what is not the stage's own, it cannot tell where to."""
+        if not self.feed_kinesis_shards:
+            return ()
+        heads = (each.port.heads.kind for each in self.deployed_layouts())
+        return tuple(kind for kind in heads if not self.existing(kind))
 
 
 PARTITIONS_KEPT: Final = {"pages_partitions": 4}
@@ -260,6 +271,11 @@ def coherent(where: str, stage: Stage) -> Stage:
     _replicated(where, stage)
     _tables(where, stage)
     _calving(where, stage)
+    if stage.feed_kinesis_shards and not stage.sending():
+        raise BadSetting(
+            f"{where}.feed_kinesis_shards",
+            "must be 0 where every table of heads is an existing one, which is followed by the stream that is named",
+        )
     if stage.snapshot_ttl_days and not stage.snapshot_copies:
         raise BadSetting(
             f"{where}.snapshot_copies",

@@ -9,6 +9,7 @@
                 functions have the boto3 that it brings, which is the one that is tested
                 keys of logs and certificates of domains are not there, and it is every account and region at once
                 no data is kept, whatever the stage says, and no table has a replica: it is one region
+                tables send nothing to Kinesis: what it sends has not the form of what DynamoDB sends
                 the deploying user's own credentials suffice: no roles from a bootstrapped account
                 functions log the words of handlers' errors, and names of streams: nobody but the developer reads it
                 no WatchStack: metric-math alarms are not emulated
@@ -113,6 +114,7 @@ def fitted(stage: Stage, target: Target) -> Stage:
         domain_certificate="",
         replica_region="",
         replica_kms_key="",
+        feed_kinesis_shards=0,
         tls_only=False,
         batches_named=True,
         log_level="DEBUG",

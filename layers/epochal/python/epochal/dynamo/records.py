@@ -1,14 +1,26 @@
-"""Records of DynamoDB Streams, as a function receives them, to the images that the indexer reads."""
+"""Records as the indexer's function receives them, of a table's stream or of Kinesis, to the images that it reads.
+
+    a table's stream    each change of an item once, in order
+    Kinesis             what DynamoDB sends there: new and old image, now and then twice, or after a later one
+
+Order is no condition: what the index has is dropped, what it lacks is read from the store. But reading costs, so a
+batch of Kinesis is put into the order in which the changes were made.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.indexer.indexer import Record
 from epochal.plan.values import AttributeValue
+
+_A_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
+"""Units of a change's time. One without a unit is from when there were milliseconds alone."""
 
 
 def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
@@ -17,15 +29,20 @@ def read_records(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
     Raises:
         InvalidInput: the table's stream carries no new images, so that nothing could ever be indexed.
     """
-    for record in records:
+    sent = list(records)
+    if sent and "kinesis" in sent[0]:
+        yield from _of_kinesis([each["kinesis"] for each in sent])
+        return
+    for record in sent:
         change = record["dynamodb"]
         if record.get("eventName") == "REMOVE":
             continue
         if "NewImage" not in change:
             raise InvalidInput("StreamViewType", "must be one that carries new images")
-        image = {name: read_value(value) for name, value in change["NewImage"].items()}
         yield Record(
-            table=table_of(record["eventSourceARN"]), sequence_number=change["SequenceNumber"], image=image
+            table=table_of(record["eventSourceARN"]),
+            sequence_number=change["SequenceNumber"],
+            image=_image(change),
         )
 
 
@@ -48,3 +65,31 @@ def read_value(value: dict[str, Any]) -> AttributeValue:
             return {"M": {name: read_value(each) for name, each in content.items()}}
         case _:
             return {kind: content}
+
+
+def _of_kinesis(records: Iterable[dict[str, Any]]) -> Iterator[Record]:
+    """What tables have sent, in the order of their changes as far as times say: an item's are milliseconds apart."""
+    changes = [(json.loads(base64.b64decode(each["data"])), each["sequenceNumber"]) for each in records]
+    changes.sort(key=lambda each: _made(each[0]["dynamodb"]))
+    for record, number in changes:
+        change = record["dynamodb"]
+        if record["eventName"] != "REMOVE":
+            yield Record(
+                table=record["tableName"], sequence_number=number, image=_image(change), change=_same(change)
+            )
+
+
+def _made(change: dict[str, Any]) -> float:
+    """When a change was made, in seconds."""
+    unit = change.get("ApproximateCreationDateTimePrecision", "MILLISECOND")
+    return float(change["ApproximateCreationDateTime"]) / _A_SECOND[unit]
+
+
+def _same(change: dict[str, Any]) -> str:
+    """What tells a change from all others, and is the same where it comes twice: the item, and the time."""
+    item = hashlib.sha256(json.dumps(change["Keys"], sort_keys=True).encode()).hexdigest()
+    return f"{change['ApproximateCreationDateTime']}-{item[:32]}"
+
+
+def _image(change: dict[str, Any]) -> dict[str, AttributeValue]:
+    return {name: read_value(value) for name, value in change["NewImage"].items()}

@@ -91,11 +91,16 @@ class IndexWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One change of an item of `table`: its new image, and its place in the table's stream."""
+    """One change of an item of `table`: its new image, and its place in the stream that it came by.
+
+    Attributes:
+        change: the same wherever that stream has the change twice; empty of a stream that has each once.
+    """
 
     table: str
     sequence_number: str
     image: Item
+    change: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +231,10 @@ class Indexer(IndexWriter):
 
     def _set_aside(self, source: Source, record: Record, cause: Exception, outcome: _Outcome) -> None:
         poison = UnreadableRecord(
-            source=source.name, sequence_number=record.sequence_number, image=record.image, cause=cause
+            source=source.name,
+            sequence_number=record.change or record.sequence_number,
+            image=record.image,
+            cause=cause,
         )
         steps = set_aside(self.index_table, poison, self.ids())
         try:

@@ -11,16 +11,21 @@ with the numbers below:
     nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
     nothing is lost with it             the stream's next append finds the gap and heals it from the store
 
+A stage may have its tables send their changes to one Kinesis stream (`feed_kinesis_shards`). Then one mapping takes the
+place of those of the tables' streams, under the same rules.
+
 Beside it stand the notifier, which tells reactions what the indexer has got to (`notices.py`), and the auditor, which
 looks after what nobody told the indexer (`audit.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aws_cdk import Duration
+from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -29,11 +34,11 @@ from epochal.cdk.parts.audit import AuditResources
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.failures import MAX_AGE_SECONDS, RETRIES, Failures
 from epochal.cdk.parts.functions import Function, Shared
-from epochal.cdk.parts.heads import heads_of
+from epochal.cdk.parts.heads import heads_of, heads_sent
+from epochal.cdk.parts.names import changes_of
 from epochal.cdk.parts.notices import Notices
 from epochal.cdk.parts.outputs import output
 from epochal.cdk.stages import Stage
-from epochal.layout.port import Port
 from epochal.layout.registry import layouts
 from epochal.layout.tables import INDEX
 from epochal.plan.tables import TableSpec
@@ -43,6 +48,10 @@ PARALLELIZATION: Final = 1
 """More would divide a shard by stream, while entries are divided by partition: every invocation would meet the others
 at every epoch. DynamoDB adds shards with the load, and each has an invocation of its own anyway."""
 
+POLLING_SECONDS: Final = 1
+"""Lambda asks a Kinesis shard for records once a second, and a table's stream four times: what gathers in that second
+need not be waited for again."""
+
 TIMEOUT: Final = Duration.minutes(2)
 """A batch takes a second or two; healing a long gap and waiting out throttling take longer."""
 
@@ -51,22 +60,48 @@ class Feed:
     """The indexer, the notifier, what wakes them, and where their failures go, as children of `scope`.
 
     Attributes:
-        mappings: of the indexer, by the kind of their table.
+        mappings: of the indexer, by the kind of their table; `changes` is that of what tables send to Kinesis.
     """
 
-    def __init__(self, scope: Construct, shared: Shared, streams: Mapping[str, str]) -> None:
-        """Make them; `streams` are ARNs by the kinds of their tables."""
+    def __init__(
+        self,
+        scope: Construct,
+        shared: Shared,
+        streams: Mapping[str, str],
+        changes: kinesis.IStream | None = None,
+    ) -> None:
+        """Make them.
+
+        Args:
+            scope: what they are children of.
+            shared: what functions have in common.
+            streams: ARNs of tables' streams, by the kinds of the tables.
+            changes: the Kinesis stream that tables send changes to, where this stack makes it; else its name tells.
+        """
         stage, stores = shared.stage, shared.stores
         self._scope: Final = scope
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
-        self.indexer: Final = self._indexer(shared, streams)
-        settings = Settings(service=stage.service)
+        settings, window = Settings(service=stage.service), stage.feed_window_seconds
+        ports = {each.port.heads.kind: each.port for each in stage.deployed_layouts()}
+        sending = {kind: ports.pop(kind) for kind in stage.sending()}
+        sent_to = changes.stream_arn if changes else _arn_of(scope, stage)
+        self.indexer: Final = self._indexer(
+            shared,
+            [
+                *(grants.on_streams([streams[kind] for kind in ports]) if ports else ()),
+                *(grants.on_kinesis(sent_to) if sending else ()),
+            ],
+        )
         self.mappings: Final = {
-            port.heads.kind: self._mapping(
-                _id(port.heads), streams[port.heads.kind], heads_of(port.source(settings)), stage
+            kind: self._mapping(
+                _id(port.heads), streams[kind], [heads_of(port.source(settings))], stage, window
             )
-            for port in _ports(stage)
+            for kind, port in ports.items()
         }
+        if sending:
+            sent = [heads_sent(port.source(settings), stage.named(kind)) for kind, port in sending.items()]
+            waited = max(0, window - POLLING_SECONDS)
+            self.mappings["changes"] = self._mapping("Changes", sent_to, sent, stage, waited)
         self.notices: Final = Notices(
             scope, "Notices", shared, failures=self._failures, stream=streams[INDEX.kind]
         )
@@ -76,9 +111,8 @@ class Feed:
         topic = self.notices.topic.topic_arn
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 
-    def _indexer(self, shared: Shared, streams: Mapping[str, str]) -> lambda_.Function:
+    def _indexer(self, shared: Shared, following: Sequence[iam.PolicyStatement]) -> lambda_.Function:
         stage, stores = shared.stage, shared.stores
-        following = grants.on_streams([streams[port.heads.kind] for port in _ports(stage)])
         return Function(
             self._scope,
             "Indexer",
@@ -90,7 +124,9 @@ class Feed:
             allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],
         ).function
 
-    def _mapping(self, id_: str, stream_arn: str, heads: str, stage: Stage) -> lambda_.CfnEventSourceMapping:
+    def _mapping(
+        self, id_: str, stream_arn: str, heads: Sequence[str], stage: Stage, window: int
+    ) -> lambda_.CfnEventSourceMapping:
         """CloudFormation's own resource: the construct above it would grant more for the destination."""
         mapping = lambda_.CfnEventSourceMapping
         return mapping(
@@ -101,9 +137,11 @@ class Feed:
             # Appends made before the mapping existed are in the stream, and belong in the feed.
             starting_position="TRIM_HORIZON",
             batch_size=stage.feed_batch_size,
-            maximum_batching_window_in_seconds=stage.feed_window_seconds,
+            maximum_batching_window_in_seconds=window,
             parallelization_factor=PARALLELIZATION,
-            filter_criteria=mapping.FilterCriteriaProperty(filters=[mapping.FilterProperty(pattern=heads)]),
+            filter_criteria=mapping.FilterCriteriaProperty(
+                filters=[mapping.FilterProperty(pattern=pattern) for pattern in heads]
+            ),
             function_response_types=["ReportBatchItemFailures"],
             bisect_batch_on_function_error=True,
             maximum_retry_attempts=RETRIES,
@@ -114,8 +152,14 @@ class Feed:
         )
 
 
-def _ports(stage: Stage) -> list[Port]:
-    return [each.port for each in stage.deployed_layouts()]
+def _arn_of(scope: Construct, stage: Stage) -> str:
+    """The Kinesis stream that another stack makes: unlike a table's stream, it is called as the stage says."""
+    return Stack.of(scope).format_arn(
+        service="kinesis",
+        resource="stream",
+        resource_name=changes_of(stage),
+        arn_format=ArnFormat.SLASH_RESOURCE_NAME,
+    )
 
 
 def _id(heads: TableSpec) -> str:

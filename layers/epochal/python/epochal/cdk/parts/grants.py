@@ -73,6 +73,16 @@ def on_streams(arns: Sequence[str]) -> tuple[iam.PolicyStatement, ...]:
     )
 
 
+def on_kinesis(arn: str) -> tuple[iam.PolicyStatement, ...]:
+    """Reading a Kinesis stream."""
+    actions = ("DescribeStream", "DescribeStreamSummary", "GetRecords", "GetShardIterator", "ListShards")
+    return (
+        _allow("kinesis", actions, [arn]),
+        # As of tables' streams, a mapping is refused without it.
+        _allow("kinesis", ("ListStreams",), ["*"]),
+    )
+
+
 def on_objects(bucket: s3.IBucket, prefix: str, *actions: str) -> iam.PolicyStatement:
     """`actions` on the objects of `bucket` below `prefix`."""
     return _allow("s3", actions, [bucket.arn_for_objects(f"{prefix}*")])

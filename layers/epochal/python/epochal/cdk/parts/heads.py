@@ -21,7 +21,12 @@ from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not, Pr
 
 def heads_of(source: Source) -> str:
     """A head of the source's feed was written, and maybe by an append."""
-    return _written(source.where if source.moved is None else All((source.where, source.moved)))
+    return json.dumps(_written(_moved(source)))
+
+
+def heads_sent(source: Source, table: str) -> str:
+    """The same of what `table` sent to Kinesis, where it is JSON under `data`."""
+    return json.dumps({"data": {"tableName": [table], **_written(_moved(source))}})
 
 
 def epochs() -> str:
@@ -29,12 +34,15 @@ def epochs() -> str:
 
     Marks, states of consumer groups and the series are in the same table, and move no partition.
     """
-    return _written(All((BeginsWith("p", EPOCHS), WHERE)))
+    return json.dumps(_written(All((BeginsWith("p", EPOCHS), WHERE))))
 
 
-def _written(condition: Condition) -> str:
-    pattern = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": _image(condition)}}
-    return json.dumps(pattern)
+def _moved(source: Source) -> Condition:
+    return source.where if source.moved is None else All((source.where, source.moved))
+
+
+def _written(condition: Condition) -> dict[str, Any]:
+    return {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": _image(condition)}}
 
 
 def _image(condition: Condition) -> dict[str, Any]:

@@ -15,6 +15,11 @@ def stream_of(stage: Stage, kind: str) -> str:
     return f"/epochal/{stage.named('')}/streams/{kind}"
 
 
+def changes_of(stage: Stage) -> str:
+    """The Kinesis stream that tables of heads send their changes to."""
+    return stage.named("changes")
+
+
 def function_of(reaction: str) -> str:
     """The kind of a reaction's function, which `stage.named` makes a name of."""
     return f"reaction-{reaction}"

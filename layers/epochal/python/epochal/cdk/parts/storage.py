@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from aws_cdk import Duration
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from epochal.cdk.parts.buckets import private_bucket
 from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.names import changes_of
 from epochal.cdk.parts.outputs import output
 from epochal.cdk.parts.stores import UPLOADS, Stores, specs_of
 from epochal.cdk.parts.tables import keyed_table
@@ -29,11 +31,13 @@ class Storage:
 
     Attributes:
         streams: ARNs of the tables' streams, of those that somebody follows, by the kind of their table.
+        changes: the Kinesis stream that tables of heads send their changes to; None where the stage has none.
     """
 
     def __init__(self, scope: Construct, *, stage: Stage, outputs: str = "") -> None:
         self._scope: Final = scope
         self.key: Final = kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None
+        self.changes: Final = self._changes(stage) if stage.feed_kinesis_shards else None
         self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
         self.streams: Final = {
             spec.kind: cast(str, self.tables[spec.kind].table_stream_arn)
@@ -52,6 +56,20 @@ class Storage:
             stage=stage,
             key=self.key,
             existing=stage.existing(spec.kind),
+            changes=self.changes if spec.kind in stage.sending() else None,
+        )
+
+    def _changes(self, stage: Stage) -> kinesis.Stream:
+        """It keeps changes for a day, as tables' streams do, and has nothing that the tables do not have."""
+        return kinesis.Stream(
+            self._scope,
+            "Changes",
+            stream_name=changes_of(stage),
+            stream_mode=kinesis.StreamMode.PROVISIONED,
+            shard_count=stage.feed_kinesis_shards,
+            encryption=kinesis.StreamEncryption.KMS if self.key else kinesis.StreamEncryption.MANAGED,
+            encryption_key=self.key,
+            removal_policy=RemovalPolicy.DESTROY,
         )
 
     def _bucket(self, stage: Stage) -> s3.IBucket:

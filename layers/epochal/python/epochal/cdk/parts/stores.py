@@ -60,11 +60,12 @@ class Stores:
 
 def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
     """ARNs of the streams that somebody follows, of a stage whose tables another stack makes, by the kinds of these."""
+    sending = stage.sending()
     return {
         spec.kind: stage.existing(spec.kind)
         or ssm.StringParameter.value_for_string_parameter(scope, stream_of(stage, spec.kind))
         for spec in specs_of(stage)
-        if spec.stream
+        if spec.stream and spec.kind not in sending
     }
 
 

@@ -6,13 +6,15 @@ ARN, which names the table as well, or by its own where it needs no stream.
 
 A replica is what the table is: keys, indexes, expiry, recovery, protection. A table of several regions has to have a
 stream, and DynamoDB gives it none in the update that adds a region. So every table has one from the beginning; where
-nobody reads it, it costs nothing and holds keys alone.
+nobody reads it, it costs nothing and holds keys alone. That stream stays where a table sends its changes to Kinesis
+too: a stage that no longer wants that finds the last day in it.
 """
 
 from __future__ import annotations
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
@@ -27,9 +29,19 @@ _TYPES = {
 
 
 def keyed_table(
-    scope: Construct, id_: str, *, spec: TableSpec, stage: Stage, key: kms.IKey | None, existing: str = ""
+    scope: Construct,
+    id_: str,
+    *,
+    spec: TableSpec,
+    stage: Stage,
+    key: kms.IKey | None,
+    existing: str = "",
+    changes: kinesis.IStream | None = None,
 ) -> dynamodb.ITableV2:
-    """The table of `spec` in `stage`: made, or taken over where `existing` is its ARN or its stream's."""
+    """The table of `spec` in `stage`: made, or taken over where `existing` is its ARN or its stream's.
+
+    One that is made sends its changes to `changes`; its replica, which nobody writes to, sends none.
+    """
     if existing:
         return dynamodb.TableV2.from_table_attributes(
             scope,
@@ -46,6 +58,7 @@ def keyed_table(
         sort_key=_attribute(spec.sort) if spec.sort else None,
         global_secondary_indexes=[_index(index) for index in spec.indexes] or None,
         time_to_live_attribute=spec.ttl,
+        kinesis_stream=changes,
         dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else dynamodb.StreamViewType.KEYS_ONLY,
         billing=_billing(stage),
         encryption=_encryption(stage, key),

@@ -3,6 +3,7 @@
     the feed lags            the age of the last record the indexer got to
     a record was set aside   nothing can be made of it; an operator decides
     records were given up    the failure destination got something, or could not be reached
+    changes wait             Kinesis takes no more of what tables send, or DynamoDB is behind with it, or gave it up
     a function failed        handlers answer every foreseen failure, so an error is a fault of code or set-up
     a replica lags           a second region is further behind than usual
     something throttled      functions or tables at a ceiling: the stage's, or the account's
@@ -17,7 +18,7 @@ deploys that as well. Everything else has names that stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from aws_cdk import Duration
@@ -28,7 +29,7 @@ from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, metric,
 from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.dashboard import dashboard
 from epochal.cdk.parts.feed import Feed
-from epochal.cdk.parts.names import function_of
+from epochal.cdk.parts.names import changes_of, function_of
 from epochal.cdk.parts.stores import Stores, specs_of
 from epochal.cdk.stages import Stage
 from epochal.plan.tables import TableSpec
@@ -54,6 +55,8 @@ class Watch:
         self._stage: Final = stage
         self._alarms: Final = Alarms(scope, stage)
         self._watch_feed()
+        if stage.feed_kinesis_shards:
+            self._watch_changes([stage.named(kind) for kind in stage.sending()])
         watched = (*functions, "indexer", "notifier")
         for name in watched:
             watch_function(self._alarms, name, stage.named(name))
@@ -74,6 +77,31 @@ class Watch:
             "feed-set-aside",
             "Records that can never be indexed were set aside, with the cause.",
             metric("Epochal", "Indexed.setAside", {"service": self._stage.named("indexer")}),
+            minutes=ONCE,
+        )
+
+    def _watch_changes(self, tables: Sequence[str]) -> None:
+        """What is late before it is in Kinesis has no age there, nor has what never gets there."""
+        self._alarms.when(
+            "changes-throttled",
+            "The Kinesis stream takes less than the tables send: it has too few shards.",
+            metric(
+                "AWS/Kinesis", "WriteProvisionedThroughputExceeded", {"StreamName": changes_of(self._stage)}
+            ),
+            minutes=LASTING,
+        )
+        self._alarms.when(
+            "changes-lag",
+            "DynamoDB is minutes behind with sending changes to Kinesis.",
+            _sent("MAX", "AgeOfOldestUnreplicatedRecord", tables),
+            above=LAG_SECONDS * 1_000,
+            # DynamoDB measures it every five minutes.
+            minutes=(1, 5),
+        )
+        self._alarms.when(
+            "changes-skipped",
+            "DynamoDB could not send changes to Kinesis, where they are too large, and goes on without them.",
+            _sent("SUM", "FailedToReplicateRecordCount", tables),
             minutes=ONCE,
         )
 
@@ -139,6 +167,18 @@ class Watch:
             minutes=LASTING,
             entry="table-indexes-throttled",
         )
+
+
+def _sent(function: str, measured: str, tables: Sequence[str]) -> cloudwatch.IMetric:
+    """A metric of what tables send, as a query: it has a dimension whose values AWS documents nowhere."""
+    places = " OR ".join(f"TableName = '{name}'" for name in tables)
+    schema = 'SCHEMA("AWS/DynamoDB", DelegatedOperation, TableName)'
+    return cloudwatch.MathExpression(
+        expression=f"SELECT {function}({measured}) FROM {schema} WHERE {places}",  # noqa: S608  it reads metrics
+        label=measured,
+        using_metrics={},
+        period=Duration.minutes(1),
+    )
 
 
 def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
