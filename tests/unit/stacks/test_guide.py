@@ -60,6 +60,7 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
         read_models=True,
         region="eu-west-1",
         replica_region="eu-central-1",
+        feed_kinesis_shards=1,
     )
     found = {
         each["Properties"]["AlarmName"].removeprefix("epochal-prod-"): each["Properties"]["AlarmDescription"]
@@ -80,7 +81,7 @@ def general(name: str) -> str:
     of_tables = "(?:reads|writes|indexes)-throttled|replica-lags"
     name = re.sub(rf"^({TABLES})-({of_tables})$", r"<table>-\2", name)
     name = name.replace("reaction-board-", "reaction-<name>-")
-    return re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES})$", r"\1-<table>", name)
+    return re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES}|changes)$", r"\1-<table>", name)
 
 
 def test_the_stages_have_the_numbers_of_their_table() -> None:
