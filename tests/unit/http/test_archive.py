@@ -10,8 +10,8 @@ import pytest
 from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, Unavailable
+from epochal.http import streams
 from epochal.http.operation import Request
-from epochal.http.streams import reading, writing
 from epochal.layout.tables import ARCHIVE
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
@@ -52,17 +52,17 @@ class World:
         body = json.dumps({"before": before})
         headers = {"content-type": "application/json"}
         request = Request(path={"stream": STREAM}, body=body, headers=headers, seconds=seconds)
-        answer = writing.prune_stream(writing.opened(self.deployment, "tips"), request)
+        answer = streams.prune_stream(streams.opened(self.deployment, "tips"), request)
         return answer, json.loads(answer.body.encode())
 
     def numbers(self) -> list[int]:
         """What a caller reads, by pages."""
-        opened = reading.opened(self.deployment, "tips")
+        opened = streams.opened(self.deployment, "tips")
         found: list[int] = []
         start: int | None = 0
         while start is not None:
             request = Request(path={"stream": STREAM}, query=(("from", str(start)),))
-            answer: Any = reading.read_events(opened, request)
+            answer: Any = streams.read_events(opened, request)
             page = json.loads(answer.body.encode())
             found += [event["index"] for event in page["events"]]
             start = page["next"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.http.operations import OPERATIONS
-from epochal.http.streams.representation import MAX_EVENTS, MAX_UNFOLDS
+from epochal.http.stream_shapes import MAX_EVENTS, MAX_UNFOLDS
 from tests.support.api import Answer, Api, gateway_event
 
 EVENT = {"type": "A"}

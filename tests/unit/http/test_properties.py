@@ -19,7 +19,7 @@ from epochal.http.operation import Operation, Request
 from epochal.http.operations import OPERATIONS
 from epochal.http.performers import Performers
 from epochal.http.problems import Problem
-from epochal.http.streams.representation import EVENT_FIELDS
+from epochal.http.stream_shapes import NEW_EVENT
 from epochal.model.dcb import Position, check_tag
 from epochal.model.names import stream_name
 from epochal.model.positions import write_position
@@ -41,7 +41,7 @@ VALUES = st.recursive(
 )
 FIELDS = st.sampled_from(
     [
-        *EVENT_FIELDS,
+        *NEW_EVENT.names,
         "events",
         "unfolds",
         "expected",

@@ -81,7 +81,7 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
-    resources = ("aggregates", "feed", "projections", "streams", "tagged")
+    resources = ("aggregates", "projections")
     modules = sorted(["operation", "operations", *resources])
     assert found.stdout.split() == ["epochal", "epochal.http", *(f"epochal.http.{each}" for each in modules)]
 

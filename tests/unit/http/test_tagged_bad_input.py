@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.http.tagged.representation import MAX_NAMED
+from epochal.http.tagged_shapes import MAX_NAMED
 from epochal.model.dcb import Position, Reached
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest

@@ -27,7 +27,7 @@ EMBEDDED = {
 }
 """What ministack tells a function of AWS."""
 
-RESOURCES = ("aggregates", "feed", "projections", "streams", "tagged")
+RESOURCES = ("aggregates", "projections")
 
 NOT_ON_THE_WAY = (
     "aws_cdk",
@@ -41,8 +41,8 @@ NOT_ON_THE_WAY = (
     *(f"epochal.http.{each}.{said}" for each in RESOURCES for said in ("described", "schemas")),
     "epochal.http.openapi",
     "epochal.http.projections.representation",
-    "epochal.http.streams.several",
-    "epochal.http.tagged.representation",
+    "epochal.http.tagged",
+    "epochal.http.tagged_shapes",
     "epochal.local",
     "epochal.otel",
     "epochal.testing",
@@ -227,7 +227,7 @@ def test_tagged_events_and_states_have_what_their_deployment_says(function: str)
     code = """
 import handler, json
 from epochal.http.projections import operations as projections
-from epochal.http.tagged import operations as tagged
+from epochal.http import tagged
 tagged, states = tagged.opened(handler.deployment, "dcb").store, projections.opened(handler.deployment).states
 site, keys = tagged.site, tagged.site.keys
 print(json.dumps([site.events, site.tags, site.type_heads, keys.shards, keys.service, states.table, states.prefix]))

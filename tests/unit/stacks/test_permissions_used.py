@@ -19,7 +19,7 @@ from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
-from epochal.http.streams.writing import Writing, prune_stream
+from epochal.http.streams import Opened, prune_stream
 from epochal.layout.dcb.port import heal_dcb
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
@@ -367,11 +367,13 @@ def test_who_prunes_writes_the_archive_and_who_reads_reads_it() -> None:
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
     tables.used.clear()
-    writing = Writing(streams=streams, upload=lambda claim, _: (claim.key, {}), most=1)
+    opened = Opened(
+        streams=streams, link=lambda claim, _: claim.key, upload=lambda claim, _: (claim.key, {}), most=1
+    )
     for before in range(10, CALVES, 10):
         body = json.dumps({"before": before}).encode()
         headers = {"content-type": "application/json"}
-        prune_stream(writing, Request(path={"stream": "Flight-1"}, body=body, headers=headers))
+        prune_stream(opened, Request(path={"stream": "Flight-1"}, body=body, headers=headers))
     assert {pair for pair in tables.used if pair[1] == ARCHIVE.kind} == archiving("append", ARCHIVE)
     tables.used.clear()
     assert len(list(streams.read("Flight-1"))) == CALVES

@@ -11,8 +11,7 @@ import click
 from epochal.cli import inputs, output, views
 from epochal.cli.target import OpenedStore, existing, pass_streams
 from epochal.errors import StreamDeleted
-from epochal.http.streams.representation import event_of
-from epochal.http.streams.several import append_of
+from epochal.http.stream_shapes import append_of, event_of
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.times import parse_time
 from epochal.model.versions import ExpectedVersion

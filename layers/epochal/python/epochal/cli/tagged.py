@@ -16,8 +16,8 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, must_be_named
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text
+from epochal.http import tagged_shapes
 from epochal.http.fields import Node
-from epochal.http.tagged import representation
 from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
@@ -94,12 +94,12 @@ def append(
     single = replace(
         _event(type, data, tags, event_id), meta=b"" if meta is None else _text_of(meta, "--meta")
     )
-    events = inputs.several_of(source, representation.event_of) if source else [single]
+    events = inputs.several_of(source, tagged_shapes.event_of) if source else [single]
     fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
     made = _made(measured, events, fail_if, _position_of(after), key)
-    view = representation.appended(made, meter.units)
+    view = tagged_shapes.appended(made, meter.units)
     again = ", appended before" if made.replayed else ""
     count = f"{output.events(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
@@ -133,7 +133,7 @@ def query(
         raise click.UsageError("Give either --query or --type and --tag.")
     asked = _query_of(store, source, "--query") if source else _item_of(store, types, tags)
     read = _Read(store=store, query=asked, after=_position_of(after), limit=limit, backward=backward)
-    output.stream(read.events(), representation.event, line, as_json=as_json)
+    output.stream(read.events(), tagged_shapes.event, line, as_json=as_json)
     if read.position is not None:
         position = write_position(read.position)
         output.document({"position": position}, [f"position {position}"], as_json=as_json)
@@ -148,10 +148,10 @@ def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
     found = store.event(parse_event_id(event_id, "ID"))
     if found is None:
         raise EventMissing(event_id)
-    view = representation.event(found)
+    view = tagged_shapes.event(found)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
-        for name, value in representation.fields(found).items()
+        for name, value in tagged_shapes.fields(found).items()
     ]
     bodies = [("data", _shown(found.data)), *([("meta", _shown(found.meta))] if found.meta else [])]
     output.document(view, output.table([*rows, *bodies]), as_json=as_json)
@@ -223,12 +223,12 @@ def _made(
 
 
 def _query_of(store: TaggedStore, source: str, option: str) -> Query:
-    return representation.query_of(Node(inputs.json_of(source, option), option), store)
+    return tagged_shapes.query_of(Node(inputs.json_of(source, option), option), store)
 
 
 def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Query:
     item = {"types": list(types), "tags": list(tags)}
-    return representation.query_of(Node({"items": [item]}, "query"), store)
+    return tagged_shapes.query_of(Node({"items": [item]}, "query"), store)
 
 
 def _position_of(after: str | None) -> Position | None:

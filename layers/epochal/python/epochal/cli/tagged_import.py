@@ -13,12 +13,12 @@ from epochal.cli.errors import ImportStopped
 from epochal.cli.tagged import pass_tagged
 from epochal.errors import EpochalError
 from epochal.http.fields import Node, moment, required
-from epochal.http.tagged.representation import EVENT_FIELDS, event_of
+from epochal.http.tagged_shapes import NEW_EVENT, event_of
 from epochal.model.dcb import parse_sortable_id
 from epochal.store.importing import Imported, ImportedEvent
 from epochal.store.tagged_store import TaggedStore
 
-FIELDS: Final = (*EVENT_FIELDS, "timestamp", "sortableId")
+FIELDS: Final = (*NEW_EVENT.names, "timestamp", "sortableId")
 
 
 @click.command("import")
@@ -62,7 +62,7 @@ def _history(lines: IO[bytes]) -> Iterator[ImportedEvent]:
 
 def _imported(node: Node) -> ImportedEvent:
     fields = node.members(FIELDS)
-    own = {name: each.value for name, each in fields.items() if name in EVENT_FIELDS}
+    own = {name: each.value for name, each in fields.items() if name in NEW_EVENT.names}
     sortable = fields.get("sortableId")
     return ImportedEvent(
         event=event_of(Node(own, node.at)),

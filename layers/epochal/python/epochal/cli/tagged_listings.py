@@ -10,7 +10,7 @@ import click
 from epochal.cli import output
 from epochal.cli.errors import TagMissing
 from epochal.cli.tagged import line, pass_tagged
-from epochal.http.tagged import representation
+from epochal.http import tagged_shapes
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
 from epochal.model.tagged_results import TagCount
 from epochal.store.listings import Listings, until_whole
@@ -41,7 +41,7 @@ def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int |
         if tag is None
         else until_whole(listings.tagged(tag, since=first), limit or sys.maxsize)
     )
-    output.stream(found, representation.event, line, as_json=as_json)
+    output.stream(found, tagged_shapes.event, line, as_json=as_json)
 
 
 @click.command()
@@ -69,7 +69,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool, as_json: bool) 
         return
     output.stream(
         _tags(listings, group),
-        representation.tag_count,
+        tagged_shapes.TAG_COUNT,
         lambda each: f"{each.tag}  {each.events:,}",
         as_json=as_json,
     )
@@ -86,7 +86,7 @@ def tag(store: TaggedStore, *, name: str, as_json: bool) -> None:
     if latest is None:
         raise TagMissing(name)
     (count,) = listings.counted([name])
-    view = representation.tag(count, latest)
+    view = tagged_shapes.tag(count, latest)
     rows = [
         ("tag", count.tag),
         ("events", count.events),

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 from epochal.cli import output
 from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import bodies
-from epochal.http.feed.representation import bare
-from epochal.http.streams import representation as streams
+from epochal.http import stream_shapes as streams
+from epochal.http.answer_size import capacity
 from epochal.model.events import Body, Claim, Recorded
 from epochal.model.outcomes import Appended
 from epochal.plan.units import Units
@@ -29,7 +29,7 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    return bare(found)
+    return streams.bare(found)
 
 
 def item_line(found: FeedItem) -> str:
@@ -57,7 +57,8 @@ def state(found: StreamState) -> dict[str, Any]:
 
 def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
     """The outcome of an append; its token makes the next one a single request."""
-    return {**streams.appended(stream, outcome, units), "token": outcome.token.text()}
+    shown = streams.APPENDED(outcome, stream=stream, capacity=capacity(units))
+    return {**shown, "token": outcome.token.text()}
 
 
 def of_stream(stream: str, outcome: Appended) -> dict[str, Any]:

@@ -1,16 +1,17 @@
-"""The HTTP API: a folder for each resource, over a kernel that they share.
+"""The HTTP API: a module for each resource, over a kernel that they share.
 
-    streams, aggregates, tagged, projections, feed
-        one resource each: its operations as records, how its values are written as JSON, and what performs the
-        operations, each of which parses its request and shows its outcome
-    operations          all records: what the gateway, the stacks and the OpenAPI document read
+    operations          the records of all operations: what the gateway, the stacks and the OpenAPI document read
     operation           what a record is; a request and a response, as plain values
-    deployment          what operations run on
+    streams, tagged, feed, health       what performs the operations, and declares what they take and answer
+    stream_shapes, tagged_shapes        their values as JSON: read, shown and described
+    aggregates, projections             likewise, a folder each
+    shapes              the words of these declarations
     fields, document, query, preconditions      parsing: every refusal names the field and the rule
     bodies, answer_size                         stored bodies in an answer, and how much fits one
     problems            every error as an RFC 9457 document
+    performers          how operations run on a deployment, each measured
     gateway, transport  API Gateway, logs and metrics around them; the only modules that know AWS Lambda
-    openapi             the document; nothing on the way of a request imports it, or what resources say for it
+    openapi             the document; nothing on the way of a request imports it
 
 Parsing and showing are pure. Nothing is imported here, so that stacks can read `operations` without the rest.
 """

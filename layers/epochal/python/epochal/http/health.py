@@ -7,11 +7,13 @@ from typing import Final
 from epochal.deployment import Deployment
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, measured
-from epochal.http.query import nothing
+from epochal.http.shapes import Query, Shown, operation
 from epochal.store.projections import ProjectionStates
 
 PROBE: Final = "Health"
 """A name to look for. It does not matter whether such a state exists, only that the table answers."""
+
+HEALTH: Final = Shown("Health", {"status": {"const": "ok"}})
 
 
 def opened(deployment: Deployment) -> ProjectionStates:
@@ -19,9 +21,9 @@ def opened(deployment: Deployment) -> ProjectionStates:
     return deployment.states
 
 
-def check_health(states: ProjectionStates, request: Request) -> Response:
+@operation("Whether the store answers", "One strongly consistent read.", gives=HEALTH)
+def check_health(states: ProjectionStates, request: Request, _: Query) -> Response:
     """Whether the store answers: one strongly consistent read."""
-    nothing(request)
     states, meter = measured(states, request)
     states.find(PROBE, PROBE)
-    return answer(meter, {"status": "ok"})
+    return answer(meter, HEALTH(status="ok"))

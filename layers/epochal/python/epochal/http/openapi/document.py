@@ -8,8 +8,6 @@ from importlib import import_module
 from typing import Any, Final
 
 from epochal.http.aggregates import described as aggregates
-from epochal.http.feed import described as feed
-from epochal.http.health import check_health
 from epochal.http.openapi.description import ALWAYS, Description, Perform
 from epochal.http.openapi.schemas import components
 from epochal.http.openapi.shapes import Schema, ref
@@ -18,20 +16,18 @@ from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.projections import described as projections
-from epochal.http.streams import described as streams
-from epochal.http.tagged import described as tagged
 
 _CORRELATION = "X-Correlation-Id"
 
+
+def _performs(operation: Operation) -> Any:
+    return getattr(import_module(operation.module), operation.perform)
+
+
 DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
-    **streams.DESCRIPTIONS,
+    **{each: each.described for each in map(_performs, OPERATIONS) if hasattr(each, "described")},
     **aggregates.DESCRIPTIONS,
-    **tagged.DESCRIPTIONS,
     **projections.DESCRIPTIONS,
-    check_health: Description(
-        summary="Whether the store answers", description="One strongly consistent read.", gives="Health"
-    ),
-    **feed.DESCRIPTIONS,
 }
 
 
@@ -83,7 +79,7 @@ def _security() -> dict[str, Any]:
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
-    described = DESCRIPTIONS.get(getattr(import_module(operation.module), operation.perform))
+    described = DESCRIPTIONS.get(_performs(operation))
     if described is None:
         raise LookupError(
             f"{operation.key}: `described.py` beside {operation.module} lacks {operation.perform}"

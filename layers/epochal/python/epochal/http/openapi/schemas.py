@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from epochal.http import feed, health, stream_shapes, tagged_shapes
 from epochal.http.aggregates import schemas as aggregates
-from epochal.http.feed import schemas as feed
 from epochal.http.openapi.shapes import Schema, array, flag, ref, text, whole
 from epochal.http.projections import schemas as projections
 from epochal.http.projections.schemas import PROCESSED
-from epochal.http.streams import schemas as streams
-from epochal.http.streams.schemas import IN_THE_WAY, INDEX, VERSION
-from epochal.http.tagged import schemas as tagged
-from epochal.http.tagged.schemas import POSITION
+from epochal.http.shapes import Component
+from epochal.http.stream_shapes import IN_THE_WAY, INDEX, VERSION
+from epochal.http.tagged_shapes import POSITION
 
 SCHEMAS: Final[dict[str, Schema]] = {
     "Problem": {
@@ -55,6 +54,9 @@ SCHEMAS: Final[dict[str, Schema]] = {
 def components() -> dict[str, Any]:
     """The schemas, by name."""
     found = dict(SCHEMAS)
-    for each in (streams, aggregates, tagged, projections, feed):
+    for module in (feed, health, stream_shapes, tagged_shapes):
+        declared = [each for each in vars(module).values() if isinstance(each, Component)]
+        found |= {each.name: each.schema for each in declared if each.name}
+    for each in (aggregates, projections):
         found |= each.SCHEMAS
     return dict(sorted(found.items()))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from epochal.http.openapi.shapes import CAPACITY, Schema, array, base64, only_one, record, ref, text, whole
 from epochal.http.projections.operations import MAX_PROCESSED, MAX_WINDOW_BYTES
-from epochal.http.tagged.schemas import SORTABLE_ID
+from epochal.http.tagged_shapes import SORTABLE_ID
 from epochal.store.projections import MAX_NAME_BYTES
 
 _PRINTABLE: Final = r"[^/\x00-\x1f\x7f]+"

@@ -1,0 +1,230 @@
+"""The feed over HTTP: partitions, pages, long polls."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from simplejson import RawJSON
+
+from epochal.deployment import Deployment
+from epochal.errors import InvalidInput
+from epochal.feed.page_limits import PageBounds
+from epochal.feed.reader import FeedReader
+from epochal.feed.results import FeedItem
+from epochal.http import problems
+from epochal.http.answer_size import LARGEST, sent_size, text_of
+from epochal.http.bodies import Link
+from epochal.http.operation import Request, Response
+from epochal.http.performers import answer, driver_for
+from epochal.http.problems import Problem, fault_of
+from epochal.http.shapes import (
+    LIMIT,
+    MEGABYTES,
+    Query,
+    Shown,
+    array,
+    flag,
+    operation,
+    path,
+    query,
+    record,
+    ref,
+    text,
+    whole,
+)
+from epochal.http.stream_shapes import bare, event
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.layout.registry import partitions_of
+from epochal.model.aggregates import UNDECLARED
+from epochal.model.names import TAG_STREAMS
+from epochal.model.spans import ITEM_BYTES, name_bytes
+from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
+from epochal.store.driver import Meter
+
+TAIL: Final = "tail"
+_CATEGORY: Final = re.compile(rf"({re.escape(TAG_STREAMS)})?[A-Za-z0-9_.:~@+=]{{1,512}}", re.ASCII)
+"""Of streams, and of tags that are streams. A type of aggregates that holds `-` is known by being declared."""
+
+_PARTITION: Final = re.compile(r"0|[1-9]\d{0,8}", re.ASCII)
+EVENTS: Final = 4.0
+"""Seconds of a request kept for reading events after the waiting and the walking are over."""
+
+ANSWER: Final = 2.0
+"""Seconds of these after which no more events are read."""
+
+CHECKPOINT: Final = text(
+    "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
+)
+_NUMBER: Final = whole("Its number.")
+
+PARTITIONS: Final = Shown(
+    "Partitions",
+    {
+        "partitions": array(
+            record({"partition": _NUMBER, "tail": CHECKPOINT}),
+            "Every partition, and the checkpoint after its last entry.",
+        )
+    },
+)
+FEED_PAGE: Final = Shown(
+    "FeedPage",
+    {
+        "partition": _NUMBER,
+        "items": array(ref("FeedItem"), "In feed order: within a stream by index, without gaps."),
+        "next": CHECKPOINT,
+        "atTail": (flag("The index held no more."), "at_tail"),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the operations run on: an index of these partitions; a reader waits at most `longest` seconds."""
+
+    feed: FeedReader
+    partitions: Sequence[int]
+    link: Link
+    longest: int
+
+
+def opened(deployment: Deployment) -> Reading:
+    """The feed of a deployment."""
+    settings = deployment.settings
+    return Reading(
+        feed=deployment.feed,
+        partitions=partitions_of(settings),
+        link=deployment.bucket.links.download,
+        longest=settings.feed_wait_seconds,
+    )
+
+
+@operation(
+    "List the feed's partitions and how far each has got",
+    "A stream's events are all in one partition.",
+    gives=PARTITIONS,
+)
+def list_partitions(reading: Reading, request: Request, _: Query) -> Response:
+    """Every partition and how far it has got; an empty one is at the beginning."""
+    source, meter = _measured(reading.feed, request)
+    found = _tails(source)
+    shown = [{"partition": each, "tail": str(found.get(each, BEGINNING))} for each in reading.partitions]
+    return answer(meter, PARTITIONS(partitions=shown))
+
+
+@operation(
+    "Read a page of the feed",
+    "A page ends with an entry of the index, so it may hold more than its limit. It ends "
+    f"at {MEGABYTES} MB too; of an entry whose events are more, what has no room is omitted. A filtered page may "
+    "be empty and still move on: follow `next` until `atTail`.",
+    parameters=(
+        path("partition", whole("Its number.", 0, 999_999_999)),
+        query(
+            "from",
+            {
+                "description": "A checkpoint, as text or as a 64-bit integer, or `tail`; left out: the beginning.",
+                "anyOf": [CHECKPOINT, {"type": "string", "pattern": "^[0-9]{1,19}$"}, {"const": TAIL}],
+            },
+        ),
+        query("limit", {**LIMIT, "description": "Items after which the page ends."}),
+        query("data", flag("Also the events themselves.")),
+        query(
+            "category",
+            {
+                "type": "array",
+                "items": {"type": "string", "pattern": r"^[A-Za-z0-9$_.:~@+=-]{1,512}$"},
+                "description": "Only streams of this category; may be given several times. Of tagged events below "
+                "`/events` it is `$tag-` and their group; another one with `-` is a declared type of aggregates.",
+            },
+        ),
+        query(
+            "wait",
+            whole(
+                "Seconds to wait at the tail for something to come. The deployment may wait fewer.",
+                0,
+                MAX_WAIT_SECONDS,
+                default=0,
+            ),
+        ),
+    ),
+    gives=FEED_PAGE,
+    fails=(problems.PARTITION_NOT_FOUND,),
+)
+def read_feed(reading: Reading, request: Request, asked: Query) -> Response:
+    """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
+    start, categories = asked.text("from"), asked.texts("category")
+    types = reading.feed.types or UNDECLARED
+    if not all(_CATEGORY.fullmatch(each) or each in types for each in categories):
+        rule = "must be what precedes the first - of stream names, a declared type of aggregates, or $tag- and a group"
+        raise InvalidInput("category", rule)
+    partition = _partition(request.path["partition"])
+    given = None if start == TAIL else parse_checkpoint("0" if start is None else start)
+    limit, data = asked.limit(), asked.flag("data")
+    wait = asked.whole("wait") or 0
+    if partition not in reading.partitions:
+        raise Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
+    source, meter = _measured(reading.feed, request)
+    begin = _tails(source).get(partition, BEGINNING) if given is None else given
+    shown = FeedItems(reading.link)
+    seconds = max(1.0, request.seconds - EVENTS)
+    found = source.page_within(
+        _bounds(source, shown, request.seconds),
+        partition,
+        start=begin,
+        limit=limit,
+        categories=frozenset(categories) or None,
+        data=data,
+        seconds=seconds,
+        # The deployment may let a reader wait for less than is asked for.
+        wait=min(float(wait), reading.longest, seconds),
+    )
+    items = [shown.view(item) for item in found.items]
+    view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
+    return answer(meter, view, figures={"Items": float(len(items))})
+
+
+class FeedItems:
+    """Items of a page of the feed as they are shown; events are rendered once, to be measured and to be sent."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._texts: dict[tuple[str, int], str] = {}
+
+    def size_of(self, item: FeedItem) -> int:
+        """Bytes of an item in the answer; of one without an event about, since there are many of these."""
+        if item.event is None:
+            fault = 0 if item.fault is None else len(text_of(fault_of(item.fault)))
+            return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type) + fault
+        text = self._texts[item.stream, item.index] = text_of(event(item.event, self._link))
+        return sent_size(text)
+
+    def view(self, item: FeedItem) -> Any:
+        """An item that was measured."""
+        return bare(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
+
+
+def _bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
+    return PageBounds(
+        max_bytes=RESPONSE_BYTES,
+        largest=LARGEST,
+        size_of=shown.size_of,
+        until=reader.driver.clock() + seconds - ANSWER,
+    )
+
+
+def _measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
+    """The reader for one request, and all its stores."""
+    driver, meter = driver_for(request, reader.driver)
+    return reader.on(driver), meter
+
+
+def _tails(reader: FeedReader) -> dict[int, Checkpoint]:
+    return {each.partition: each.tail for each in reader.partitions()}
+
+
+def _partition(given: str) -> int:
+    if not _PARTITION.fullmatch(given):
+        raise InvalidInput("partition", "must be a partition's number, as GET /feed lists them")
+    return int(given)

@@ -1,0 +1,372 @@
+"""The operations on streams, and on bodies too large for a request. Each parses its request, performs it and shows the
+outcome.
+
+The same are there for streams as pages, below `/streams`, and for those as tips, below `/tips`; the append to several
+streams at once, all or nothing, only pages have. Bodies in the bucket are answered with a link, whatever they are part
+of: they may be larger than a function's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from epochal.deployment import Deployment
+from epochal.errors import InvalidInput, TooLarge
+from epochal.http import problems, stream_shapes
+from epochal.http.answer_size import capacity, text_of
+from epochal.http.bodies import LINK_SECONDS, Link, claim_of
+from epochal.http.document import document
+from epochal.http.fields import required
+from epochal.http.operation import Request, Response
+from epochal.http.performers import answer, appends, consumed, streams_for
+from epochal.http.preconditions import etag, idempotency_key, precondition, unchanged
+from epochal.http.problems import Problem
+from epochal.http.shapes import (
+    IDEMPOTENCY_KEY,
+    KNOWN_STATES,
+    LIMIT,
+    MEGABYTES,
+    NO_CACHE,
+    Query,
+    flag,
+    header,
+    operation,
+    path,
+    query,
+    text,
+    whole,
+)
+from epochal.http.stream_shapes import (
+    ALL_APPENDED,
+    APPEND,
+    APPEND_ALL,
+    APPENDED,
+    BODY,
+    CLAIM,
+    EACH_APPENDED,
+    EVENT_PAGE,
+    MAX_APPENDS,
+    PRUNE,
+    PRUNED,
+    STATE,
+    STREAM,
+    UPLOAD,
+    append_of,
+    contents_of,
+    deleted,
+    not_found,
+    refused,
+)
+from epochal.model.events import Claim
+from epochal.model.names import stream_name
+from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, Token, parse_token
+from epochal.store.driver import Meter
+from epochal.store.seals import Seals
+from epochal.store.streams import Streams
+
+_STREAM: Final = path("stream", STREAM)
+_ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
+_IF_MATCH: Final = header(
+    "If-Match",
+    'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
+    pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?)?")',
+)
+_IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
+
+_OF_ALL: Final = ("transaction", "item", "events")
+"""What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
+
+Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
+"""Signs an upload of a body for so many seconds: a URL, and the headers that must be sent with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What the operations run on; uploads may have `most` bytes."""
+
+    streams: Streams
+    link: Link
+    upload: Upload
+    most: int
+
+
+def opened(deployment: Deployment, streams: str) -> Opened:
+    """A store of streams of a deployment, by its name there, and URLs of its bucket."""
+    return Opened(
+        streams=getattr(deployment, streams),
+        link=deployment.bucket.links.download,
+        upload=deployment.bucket.links.upload,
+        most=deployment.settings.max_upload_bytes,
+    )
+
+
+@operation(
+    "Append events, replace unfolds, or both",
+    "One atomic write. What the stream is expected to be stands in one place: `If-Match`, "
+    "`If-None-Match: *` or `expected`.",
+    parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, IDEMPOTENCY_KEY),
+    takes=APPEND,
+    status=201,
+    gives=APPENDED,
+    headers=_ETAG,
+    fails=(
+        problems.VERSION_CONFLICT,
+        problems.STREAM_DELETED,
+        problems.PRECONDITION_FAILED,
+        problems.UNDETERMINED,
+    ),
+)
+def append_events(on: Opened, request: Request, _: Query) -> Response:
+    """Append events and replace unfolds, in one atomic write."""
+    stream = stream_name(request.path["stream"])
+    root = document(request)
+    fields = root.members(APPEND.names)
+    events, unfolds = contents_of(root, fields)
+    wanted = precondition(request, fields.get("expected"), parse_token)
+    key = idempotency_key(request)
+    store, meter = streams_for(on.streams, request)
+    seals = Seals.of(store, writes=True)
+    expected = wanted.expected
+    outcome = store.try_append(
+        stream,
+        events,
+        unfolds=unfolds,
+        expected=seals.believed(stream, expected) if isinstance(expected, Token) else expected,
+        idempotency_key=key,
+    )
+    match outcome:
+        case Appended(token=token, replayed=replayed):
+            headers = {"ETag": etag(seals.sealed(stream, token))}
+            view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units))
+            return answer(
+                meter, view, status=201, headers=headers, figures=appends(events, replayed=replayed)
+            )
+        case Conflict():
+            if outcome.token is not None:
+                outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
+            raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
+        case Undetermined(first=first):
+            raise Problem(
+                problems.UNDETERMINED,
+                "a response was lost, and the events from this index on, which would tell, have been pruned since: read"
+                " the stream's state before writing again",
+                stream=stream,
+                index=first,
+            )
+
+
+@operation(
+    "Append to several streams, all or nothing",
+    "One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. "
+    f"With an `Idempotency-Key` at most {MAX_APPENDS - 1}. `If-Match` and `If-None-Match` are refused.",
+    parameters=(IDEMPOTENCY_KEY,),
+    takes=APPEND_ALL,
+    status=201,
+    gives=ALL_APPENDED,
+    fails=(problems.VERSION_CONFLICT, problems.STREAM_DELETED, problems.UNDETERMINED),
+)
+def append_all(on: Opened, request: Request, _: Query) -> Response:
+    """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
+    stream's ETag, without its quotes.
+    """
+    for name in ("If-Match", "If-None-Match"):
+        if request.header(name) is not None:
+            raise InvalidInput(name, "names the state of one stream: each append has its own `expected`")
+    key = idempotency_key(request)
+    root = document(request)
+    nodes = required(root, root.members(APPEND_ALL.names), "appends").items(MAX_APPENDS - (key is not None))
+    asked = tuple(map(append_of, nodes))
+    store, meter = streams_for(on.streams, request)
+    seals = Seals.of(store, writes=True)
+    asked = tuple(_believed(each, seals) for each in asked)
+    match _outcome(store, asked, key):
+        case AllAppended() as made:
+            replayed = any(each.replayed for each in made.streams.values())
+            got = [(each.stream, made.streams[each.stream]) for each in asked]
+            shown = [
+                EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
+                for name, one in got
+            ]
+            view = ALL_APPENDED(streams=shown, replayed=replayed, capacity=capacity(meter.units))
+            counted = appends([event for each in asked for event in each.events], replayed=replayed)
+            figures = {**counted, "Appends": float(len(asked))} if counted else {}
+            return answer(meter, view, status=201, figures=figures)
+        case Conflicts(streams=found):
+            raise _all_refused(found, seals, meter)
+        case AllUndetermined() as unknown:
+            raise Problem(
+                problems.UNDETERMINED,
+                "a response was lost, and what would tell has been pruned or replaced since, in every stream: read the "
+                "states before writing again",
+                streams=[{"stream": stream, "index": each.first} for stream, each in unknown.streams.items()],
+            )
+
+
+def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
+    if not isinstance(append.expected, Token):
+        return append
+    return replace(append, expected=seals.believed(append.stream, append.expected))
+
+
+def _outcome(store: Streams, asked: Sequence[StreamAppend], key: str | None) -> AllOutcome:
+    try:
+        return store.try_append_all(asked, idempotency_key=key)
+    except InvalidInput as error:
+        if error.field in _OF_ALL:
+            error.call_it("appends")
+        raise
+
+
+def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
+    """Streams in the way. A deleted one decides the status: to go on from where the others are is in vain."""
+    shown = [_in_the_way(stream, conflict, seals) for stream, conflict in found.items()]
+    gone = [each for each in shown if each["deleted"]]
+    first = (gone or shown)[0]
+    detail = f"{first['stream']} {'was deleted' if gone else 'is'} at version {first['version']}"
+    return Problem(
+        problems.STREAM_DELETED if gone else problems.VERSION_CONFLICT,
+        detail if len(shown) == 1 else f"{detail}, and {len(shown) - 1} more are in the way",
+        figures={"Conflicts": 1.0, **consumed(meter.units)},
+        streams=shown,
+    )
+
+
+def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
+    shown = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
+    if conflict.token is not None and not conflict.deleted:
+        shown["token"] = seals.sealed(stream, conflict.token).text()
+    return shown
+
+
+@operation(
+    "Get a URL to upload a body that is too large for a request",
+    "The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 "
+    "from the URL says that it has been uploaded already. An event then carries the `claim`. What is not claimed "
+    "within a day expires.",
+    takes=BODY,
+    status=201,
+    gives=UPLOAD,
+)
+def upload_body(on: Opened, request: Request, _: Query) -> Response:
+    """Sign the upload of a body that is too large for a request; an append then claims it."""
+    root = document(request)
+    fields = root.members(BODY.names)
+    claim = claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
+    if claim.size > on.most:
+        raise TooLarge("bytes", claim.size, on.most)
+    url, headers = on.upload(claim, LINK_SECONDS)
+    view = UPLOAD(url=url, method="PUT", headers=headers, expiresIn=LINK_SECONDS, claim=CLAIM(claim))
+    return Response(status=201, body=text_of(view))
+
+
+@operation(
+    "Make the first events of a stream gone, for good",
+    "At once for readers; what held the events is deleted a part at a time.",
+    parameters=(_STREAM,),
+    takes=PRUNE,
+    gives=PRUNED,
+    fails=(problems.STREAM_NOT_FOUND,),
+)
+def prune_stream(on: Opened, request: Request, _: Query) -> Response:
+    """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
+    stream = stream_name(request.path["stream"])
+    root = document(request)
+    before = required(root, root.members(PRUNE.names), "before").whole(0, MAX_VERSION)
+    store, meter = streams_for(on.streams, request)
+    outcome = store.archive_and_prune(stream, before)
+    if outcome is None:
+        raise not_found(stream)
+    return answer(meter, PRUNED(outcome, stream=stream))
+
+
+@operation(
+    "Delete a stream",
+    "Its name takes no more events, unless it is left open. Where `done` is false, send the request "
+    "again, without `If-Match`.",
+    parameters=(_STREAM, _IF_MATCH, query("leaveOpen", flag("The stream goes on at its next index."))),
+    gives=PRUNED,
+    fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
+)
+def delete_stream(on: Opened, request: Request, asked: Query) -> Response:
+    """Delete a stream, or a bounded part of what is left of it."""
+    stream = stream_name(request.path["stream"])
+    wanted = precondition(request, None, parse_token)
+    leave_open = asked.flag("leaveOpen")
+    store, meter = streams_for(on.streams, request)
+    outcome = store.try_delete(stream, expected=wanted.expected, leave_open=leave_open)
+    if isinstance(outcome, Conflict):
+        if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
+            raise not_found(stream)
+        raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
+    return answer(meter, PRUNED(outcome, stream=stream))
+
+
+@operation(
+    "Read a stream's version and unfolds",
+    "One request of one item, whatever the stream's length.",
+    parameters=(
+        _STREAM,
+        KNOWN_STATES,
+        query("events", flag("Also the last events, as far as the stream's head carries them.")),
+    ),
+    gives=STATE,
+    headers={**_ETAG, **NO_CACHE},
+    not_modified=True,
+    fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
+)
+def read_state(on: Opened, request: Request, asked: Query) -> Response:
+    """A stream's head: its state in one request where unfolds hold it."""
+    stream, events = stream_name(request.path["stream"]), asked.flag("events")
+    store, meter = streams_for(on.streams, request)
+    found = store.load(stream, fetch=False)
+    if found is None:
+        raise not_found(stream)
+    if found.deleted:
+        raise deleted(stream, found.version, consumed(meter.units))
+    token = Seals.of(store, writes=False).sealed(stream, found.token)
+    headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
+    if unchanged(request, token):
+        return Response(status=304, headers=headers, figures=consumed(meter.units))
+    return answer(meter, stream_shapes.state(found, on.link, events=events), headers=headers)
+
+
+@operation(
+    "Read a page of a stream's events",
+    f"A page ends at its limit or at {MEGABYTES} MB, and says where to go on.",
+    parameters=(
+        _STREAM,
+        query(
+            "from",
+            whole(
+                "Index of the first event; left out: the stream's first, or backward its last.",
+                0,
+                MAX_VERSION,
+            ),
+        ),
+        query("limit", {**LIMIT, "description": "Events at most."}),
+        query(
+            "direction",
+            {"enum": ["forward", "backward"], "default": "forward", "description": "Which way to read."},
+        ),
+    ),
+    gives=EVENT_PAGE,
+    fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
+)
+def read_events(on: Opened, request: Request, asked: Query) -> Response:
+    """A page of a stream's events, either way."""
+    backward = asked.choice("direction") == "backward"
+    stream = stream_name(request.path["stream"])
+    start, limit = asked.whole("from"), asked.limit()
+    store, meter = streams_for(on.streams, request)
+    found = store.page(
+        stream, start=start, limit=limit, direction="backward" if backward else "forward", fetch=False
+    )
+    if not found.exists:
+        raise not_found(stream)
+    if found.deleted:
+        raise deleted(stream, found.version, consumed(meter.units))
+    return answer(meter, stream_shapes.page(stream, found, on.link))

@@ -1,0 +1,496 @@
+"""Tagged events as JSON: what is sent, read to values; what is answered, shown; and both as the OpenAPI document has
+them.
+
+    {"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}
+    {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
+
+`data` is any JSON, null included, its numbers exact; in its place `data64` is any bytes, and `claim` what has been
+uploaded (`POST /bodies`). `meta` and `meta64` likewise. A query's items are alternatives; an item asks for any of its
+types and all of its tags.
+
+A page ends where the next event has no room (`answer_size`). What is in the bucket is shown as a link.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Final
+
+from simplejson import RawJSON
+
+from epochal.errors import InvalidInput, TooLarge
+from epochal.http import bodies
+from epochal.http.answer_size import AnswerSize, capacity
+from epochal.http.bodies import Link
+from epochal.http.fields import MAX_ID_BYTES, Node, json_body, only_one, optional_id, required
+from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT
+from epochal.http.shapes import (
+    CAPACITY,
+    Component,
+    Members,
+    Shown,
+    array,
+    base64,
+    flag,
+    or_null,
+    record,
+    ref,
+    text,
+    whole,
+    words,
+)
+from epochal.http.shapes import only_one as only_one_schema
+from epochal.http.stream_shapes import OMITTED
+from epochal.model.dcb import (
+    MAX_TAG_BYTES,
+    MAX_TYPE_BYTES,
+    Position,
+    Query,
+    QueryItem,
+    RecordedTaggedEvent,
+    TaggedBody,
+    TaggedEvent,
+    Unfetched,
+    check_tag,
+    check_type,
+    group_of,
+    parse_event_id,
+)
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedAppended, TaggedPage
+from epochal.model.times import MAX_EXPIRES
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.units import Units
+from epochal.store.tag_pages import DatedPage
+from epochal.store.tagged_store import MAX_EVENTS, TaggedStore
+
+MAX_NAMED: Final = TRANSACTION_ITEMS
+"""Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""
+
+MAX_POSITION_BYTES: Final = 1024 * 1024
+
+ID: Final = text(
+    "The event's id, a UUID.",
+    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
+)
+TAG: Final = text(
+    "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
+    most=MAX_TAG_BYTES,
+    pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
+    examples=["course:1"],
+)
+SORTABLE_ID: Final = text(
+    "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
+)
+POSITION: Final = text("What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES)
+_TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
+_NEXT: Final = text(
+    "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
+)
+_STAMP: Final = words("When it was appended.")
+_GOES_ON: Final = "`from` of the page that goes on; null where there is none."
+
+
+# What is sent.
+
+NEW_EVENT: Final = Component(
+    "NewTaggedEvent",
+    record(
+        {
+            "id": {
+                **ID,
+                "description": "A UUID of the caller's makes repeats of the append harmless, and finds the event.",
+            },
+            "type": _TYPE,
+            "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
+            "data64": base64("Any bytes, in place of `data`; without either there are none."),
+            "claim": {
+                **ref("Claim"),
+                "description": "What has been uploaded, in place of `data`: not below `/dcb`.",
+            },
+            "meta": {"description": "Metadata: any JSON."},
+            "meta64": base64("Metadata, any bytes."),
+            "tags": array(TAG, "What it concerns; order and repetition do not matter.", MAX_NAMED),
+            "causationId": text("What caused it.", most=MAX_ID_BYTES),
+            "correlationId": text("What it belongs to.", most=MAX_ID_BYTES),
+            "executedUser": text("Who did it.", most=MAX_ID_BYTES),
+            "expires": whole(
+                "Seconds since 1970 after which it may be deleted: below `/dcb` alone.", 1, MAX_EXPIRES
+            ),
+        },
+        required=("type",),
+        allOf=[only_one_schema("data", "data64", "claim"), only_one_schema("meta", "meta64")],
+    ),
+)
+EVENT_QUERY: Final = Component(
+    "EventQuery",
+    record(
+        {
+            "items": {
+                **array(ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED),
+                "minItems": 1,
+            }
+        }
+    ),
+)
+EVENT_QUERY_ITEM: Final = Component(
+    "EventQueryItem",
+    record(
+        {
+            "types": array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
+            "tags": array(
+                TAG,
+                "All of these. At least one, unless the deployment lets the types be asked for alone.",
+                MAX_NAMED,
+            ),
+        },
+        required=(),
+    ),
+)
+APPEND: Final = Component(
+    "AppendTagged",
+    record(
+        {
+            "events": {
+                **array(ref("NewTaggedEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                "minItems": 1,
+            },
+            "failIf": ref("EventQuery"),
+            "after": {
+                **POSITION,
+                "description": "Only events beyond this position are in the way; left out, any that match.",
+            },
+        },
+        required=("events",),
+        dependentRequired={"after": ["failIf"]},
+    ),
+)
+QUERY: Final = Component(
+    "QueryTagged",
+    record(
+        {
+            "query": ref("EventQuery"),
+            "after": {**POSITION, "description": "Only what is new since this position."},
+            "from": _NEXT,
+            "limit": whole("Events at most.", 1, MAX_LIMIT, default=DEFAULT_LIMIT),
+            "direction": {
+                "enum": ["forward", "backward"],
+                "default": "forward",
+                "description": "Backward: newest first. The first page then has the last events.",
+            },
+            "positions": {**flag("Whether each event tells its position."), "default": False},
+        },
+        required=("query",),
+    ),
+)
+
+
+def event_of(node: Node, most: int | None = None) -> TaggedEvent:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule.
+
+    Args:
+        most: bytes of a body at most, where the store has such a limit, and with it no bucket.
+    """
+    fields = node.members(NEW_EVENT.names)
+    kind = required(node, fields, "type")
+    return TaggedEvent(
+        type=check_type(kind.text(MAX_TYPE_BYTES), kind.name),
+        data=_data(fields, most),
+        meta=_body(fields, "meta", "meta64", most),
+        tags=tuple(map(_tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
+        id=parse_event_id(fields["id"].text(64), fields["id"].name) if "id" in fields else None,
+        causation_id=optional_id(fields, "causationId"),
+        correlation_id=optional_id(fields, "correlationId"),
+        executed_user=optional_id(fields, "executedUser"),
+        expires=fields["expires"].whole(1, MAX_EXPIRES) if "expires" in fields else None,
+    )
+
+
+def query_of(node: Node, store: TaggedStore) -> Query:
+    """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
+    items = required(node, node.members(EVENT_QUERY.names), "items")
+    found = tuple(map(_item, items.items(MAX_NAMED)))
+    if not found:
+        raise InvalidInput(items.name, "must have at least one item")
+    asked = Query(items=found)
+    try:
+        heads = store.heads_watched(asked)
+    except InvalidInput as error:
+        raise InvalidInput(items.name, error.rule) from error
+    if heads > MAX_NAMED:
+        raise TooLarge(items.name, heads, MAX_NAMED, "different tags and types to watch")
+    return asked
+
+
+def position_of(fields: Mapping[str, Node]) -> Position | None:
+    """The position to append or to read after; None where there is none."""
+    return read_position(fields["after"].text(MAX_POSITION_BYTES)) if "after" in fields else None
+
+
+def _item(node: Node) -> QueryItem:
+    fields = node.members(EVENT_QUERY_ITEM.names)
+    types = map(_type_of, fields["types"].items(MAX_NAMED)) if "types" in fields else ()
+    return QueryItem(
+        types=frozenset(types),
+        tags=frozenset(map(_tag_of, fields["tags"].items(MAX_NAMED)) if "tags" in fields else ()),
+    )
+
+
+def _type_of(node: Node) -> str:
+    return check_type(node.text(MAX_TYPE_BYTES), node.name)
+
+
+def _tag_of(node: Node) -> str:
+    return check_tag(node.text(MAX_TAG_BYTES), node.name)
+
+
+def _data(fields: Mapping[str, Node], most: int | None) -> TaggedBody:
+    claim = fields.get("claim")
+    if claim is None:
+        return _body(fields, "data", "data64", most)
+    if most is not None:
+        raise InvalidInput(claim.name, "must not be given: these tables refer to no bucket")
+    for name in ("data", "data64"):
+        if name in fields:
+            raise InvalidInput(claim.name, f"may not be given together with {fields[name].name}")
+    # Whether it is text, nobody has seen.
+    return Unfetched.of(bodies.uploaded(claim), text=False)
+
+
+def _body(fields: Mapping[str, Node], plain: str, coded: str, most: int | None) -> TaggedBody:
+    """JSON as text, base64 as bytes; nothing is no bytes."""
+    given = only_one(fields, plain, coded)
+    if given is None:
+        return b""
+    body = json_body(given) if plain in fields else given.base64()
+    if most is not None and len(body) > most:
+        raise TooLarge(given.name, len(body), most)
+    return body.decode() if plain in fields else body
+
+
+# Events that are answered.
+
+EVENT: Final = Component(
+    "TaggedEvent",
+    record(
+        {
+            "id": words("Its id."),
+            "sortableId": SORTABLE_ID,
+            "type": words("What kind of event it is."),
+            "tags": array(words(), "What it concerns, in order."),
+            "timestamp": _STAMP,
+            "causationId": words("As it was sent."),
+            "correlationId": words("As it was sent."),
+            "executedUser": words("As it was sent."),
+            "data": {"description": "As it was sent."},
+            "data64": base64("As it was sent; neither of them where there are no bytes."),
+            "payload": words("In its place, what another library stored that is no JSON."),
+            "meta": {"description": "As it was sent."},
+            "meta64": base64("As it was sent."),
+            "dataUrl": ref("Link"),
+            "metaUrl": ref("Link"),
+            "omitted": OMITTED,
+            "metaText": words("In its place, what is no JSON."),
+            "position": {
+                **POSITION,
+                "description": "What had been seen with it, to append after; where `positions` were asked for; "
+                "of one event by its id its place in its first tag.",
+            },
+        },
+        required=("id", "sortableId", "type", "tags", "timestamp"),
+    ),
+)
+
+
+class Listed:
+    """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
+
+    def __init__(self, limit: int, link: Link, *, positions: bool = False) -> None:
+        self._limit = limit
+        self._link = link
+        self._positions = positions
+        self._answer = AnswerSize()
+        self.views: list[Any] = []
+
+    def __call__(self, found: RecordedTaggedEvent) -> bool:
+        """Take an event, if there is room for it."""
+        if len(self.views) >= self._limit:
+            return False
+        frame = fields(found)
+        if self._positions and found.position is not None:
+            frame["position"] = write_position(found.position)
+        shown = {**frame, **_bodies(found, self._link)}
+        view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
+        if view is not None:
+            self.views.append(view)
+        return view is not None
+
+
+def event(found: RecordedTaggedEvent, link: Link | None = None) -> dict[str, Any]:
+    """An event; a link is needed where bodies have been left in the bucket."""
+    return {**fields(found), **_bodies(found, link)}
+
+
+def single(found: RecordedTaggedEvent, link: Link) -> Any:
+    """An event as an answer of its own, with its place in the tag that it was found in."""
+    frame = fields(found)
+    if found.position is not None:
+        frame["position"] = write_position(found.position)
+    return AnswerSize().put({**frame, **_bodies(found, link)}, frame)
+
+
+def fields(found: RecordedTaggedEvent) -> dict[str, Any]:
+    """An event without its bodies."""
+    ids = {
+        "causationId": found.causation_id,
+        "correlationId": found.correlation_id,
+        "executedUser": found.executed_user,
+    }
+    return {
+        "id": found.id,
+        "sortableId": found.sortable_id,
+        "type": found.type,
+        "tags": list(found.tags),
+        "timestamp": found.timestamp,
+        **{name: value for name, value in ids.items() if value is not None},
+    }
+
+
+def _bodies(found: RecordedTaggedEvent, link: Link | None) -> dict[str, Any]:
+    """Data and metadata: text to the byte as it is stored, bytes in base64, nothing as nothing, a link to the bucket.
+
+    Text that is no JSON, which another library stored, is shown as text.
+    """
+    shown: dict[str, Any] = {}
+    for name, body, foreign in (("data", found.data, "payload"), ("meta", found.meta, "metaText")):
+        if isinstance(body, Unfetched) and link is not None:
+            shown[f"{name}Url"] = bodies.claimed(body.claim, link)
+        elif isinstance(body, bytes):
+            shown |= {f"{name}64": b64encode(body).decode()} if body else {}
+        else:
+            text = bodies.json_text(body.encode())
+            shown |= {foreign: body} if text is None else {name: RawJSON(text)}
+    return shown
+
+
+# Answers.
+
+_MADE: Final = Shown(
+    "", {"id": (ID, "id"), "sortableId": (SORTABLE_ID, "sortable_id"), "timestamp": (_STAMP, "timestamp")}
+)
+APPENDED: Final = Shown(
+    "AppendedTagged",
+    {
+        "events": array(_MADE.schema, "In the order sent."),
+        "position": or_null(
+            POSITION,
+            "To append after, under the same query; without `failIf` where the append is in the tags of its events."
+            " Of a replayed append it may be before the events, or null.",
+        ),
+        "versions": {
+            "type": "object",
+            "description": "How many events each tag of these events has with them; that of events without a tag "
+            'is "". Of a replayed append there may be later ones among them.',
+            "additionalProperties": {"type": "integer", "minimum": 1},
+        },
+        "replayed": (flag("Whether an earlier call had appended them."), "replayed"),
+        "capacity": CAPACITY,
+    },
+)
+EVENT_PAGE: Final = Shown(
+    "TaggedEventPage",
+    {
+        "events": array(ref("TaggedEvent"), "In order of their sortable ids; backward, newest first."),
+        "position": or_null(POSITION, "To append after; null until the last page, where it is not backward."),
+        "next": or_null(_NEXT, _GOES_ON),
+    },
+)
+LISTED: Final = Shown(
+    "ListedEvents",
+    {
+        "events": array(ref("TaggedEvent"), "In order of their sortable ids."),
+        "next": or_null(SORTABLE_ID, _GOES_ON),
+    },
+)
+COUNT: Final = Shown("EventCount", {"events": whole("How many there are.")})
+
+
+def appended(made: TaggedAppended, units: Units) -> dict[str, Any]:
+    """The answer to an append. One that was repeated without a condition has looked at no tag: it has no position."""
+    return APPENDED(
+        made,
+        events=[_MADE(each) for each in made.events],
+        position=write_position(made.position) if made.position.seen else None,
+        versions=dict(made.versions),
+        capacity=capacity(units),
+    )
+
+
+def page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
+    """A page of a read; only the last page, or each that is read backward, has the position to append after."""
+    return EVENT_PAGE(
+        events=listed.views,
+        position=None if found.position is None else write_position(found.position),
+        next=None if found.rest is None else found.rest.text(),
+    )
+
+
+def listed(found: DatedPage[RecordedTaggedEvent], link: Link) -> dict[str, Any]:
+    """A page of a listing of events; it ends earlier than `found` where the answer is full."""
+    answer, shown, last = AnswerSize(), list[Any](), ""
+    for each in found.items:
+        # A page never ends between events of one id: it could not be gone on from.
+        ends = bool(shown) and each.sortable_id > last
+        view = answer.fit(event(each, link)) if ends else answer.put(event(each, link), fields(each))
+        if view is None:
+            return LISTED(events=shown, next=last)
+        shown.append(view)
+        last = each.sortable_id
+    return LISTED(events=shown, next=found.next)
+
+
+# Tags.
+
+_COUNTED: Final[Members] = {
+    "tag": (TAG, "tag"),
+    "events": (whole("How many events have it, in Sekiban's tables also those that have expired."), "events"),
+}
+_ENTRY: Final[Members] = {
+    "id": (words("Its id."), "event_id"),
+    "sortableId": (SORTABLE_ID, "sortable_id"),
+    "type": (words("What kind of event it is."), "event_type"),
+    "timestamp": (_STAMP, "created_at"),
+}
+_INDEX: Final = {
+    "type": ["integer", "null"],
+    "description": "Its place among the tag's events, from 0; null where another library wrote it.",
+}
+
+TAG_COUNT: Final = Shown("", _COUNTED)
+_LATEST: Final = Shown("", _ENTRY, description="Its latest event.")
+ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
+
+TAG_PAGE: Final = Shown(
+    "TagPage",
+    {
+        "tags": array(TAG_COUNT.schema, "Below `/dcb` those of a group are in order; all others in none."),
+        "next": (or_null(text(""), _GOES_ON), "next"),
+    },
+)
+TAG_SHOWN: Final = Shown(
+    "Tag", {**_COUNTED, "group": words("What precedes its first `:`."), "latest": _LATEST.schema}
+)
+ENTRIES: Final = Shown(
+    "TagEntries",
+    {
+        "entries": array(ENTRY.schema, "In order of their sortable ids."),
+        "next": (or_null(SORTABLE_ID, _GOES_ON), "next"),
+    },
+)
+
+
+def tag(found: TagCount, latest: TagEntry) -> dict[str, Any]:
+    """A tag and its latest event."""
+    return TAG_SHOWN(found, group=group_of(found.tag), latest=_LATEST(latest))
