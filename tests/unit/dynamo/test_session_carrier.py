@@ -283,7 +283,7 @@ def test_requests_go_where_boto3s_client_would_send_them(
     told: dict[str, str], where: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     found = environment.carrier(told, tmp_path, **where)
-    assert found is not None
+    assert not isinstance(found, str)
     assert (found.url.rstrip("/"), found.region) == client_for(told, monkeypatch, **where)
     frozen = found.credentials.get_frozen_credentials()
     assert (frozen.access_key, frozen.secret_key) == ("AKID", "secret")
@@ -311,14 +311,14 @@ def test_requests_go_where_boto3s_client_would_send_them(
     ids=str,
 )  # fmt: skip
 def test_what_is_out_of_the_ordinary_is_left_to_boto3s_client(told: dict[str, str], tmp_path: Path) -> None:
-    assert environment.carrier(told, tmp_path) is None
+    assert isinstance(environment.carrier(told, tmp_path), str)
 
 
 def test_the_files_of_profiles_are_left_to_boto3s_client(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
-    assert environment.carrier(PLAIN, tmp_path) is not None
+    assert isinstance(environment.carrier(PLAIN, tmp_path), SessionCarrier)
     (tmp_path / ".aws" / "config").touch()
-    assert environment.carrier(PLAIN, tmp_path) is None
+    assert environment.carrier(PLAIN, tmp_path) == "~/.aws/config is there"
 
 
 def test_of_a_home_that_cannot_be_read_no_profile_is_known(
@@ -333,7 +333,7 @@ def test_of_a_home_that_cannot_be_read_no_profile_is_known(
         return status(path, **options)
 
     monkeypatch.setattr(os, "stat", stat)
-    assert environment.carrier(PLAIN, tmp_path) is not None
+    assert isinstance(environment.carrier(PLAIN, tmp_path), SessionCarrier)
 
 
 def test_a_containers_credentials_are_fetched_and_renewed(
@@ -358,7 +358,7 @@ def test_a_containers_credentials_are_fetched_and_renewed(
         "AWS_CONTAINER_AUTHORIZATION_TOKEN": "secret",
     }
     found = environment.carrier(told, tmp_path)
-    assert found is not None
+    assert not isinstance(found, str)
     keys = [found.credentials.get_frozen_credentials().access_key for _ in range(2)]
     assert "AKID0" not in keys
     assert len(set(keys)) == 2
@@ -378,6 +378,41 @@ def test_a_client_is_made_where_it_is_asked_for_or_needed(
     monkeypatch.setattr(opening, "interpreter", lambda _: None)
     opening.execute_through(carrier)
     assert bool(made) is light
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"REQUESTS_CA_BUNDLE": "/etc/secret.pem"}, "REQUESTS_CA_BUNDLE is set"),
+        ({"AWS_PROFILE": "mine"}, "AWS_PROFILE is set"),
+        ({"AWS_DEFAULT_REGION": "cn-north-1"}, "the region is not in AWS_DEFAULT_REGION"),
+        (
+            {"AWS_ENDPOINT_URL": "http://me:secret@here"},
+            "the endpoint is more than a scheme, a host and a port",
+        ),
+        ({"AWS_SECRET_ACCESS_KEY": ""}, "the environment has no credentials"),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_that_the_light_carrier_gives_way_is_logged_once_with_the_reason_and_no_value(
+    told: dict[str, str],
+    why: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    opening._say.cache_clear()  # noqa: SLF001  a process says it once
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name, value in (PLAIN | told).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(opening, "interpreter", lambda _: None)
+    monkeypatch.setattr(clients, "dynamodb_client", lambda **_: None)
+    for _ in range(2):
+        opening.execute_through("light")
+    said = [record.getMessage() for record in caplog.records if record.name == "epochal.dynamo"]
+    assert len(said) == (why is not None)
+    assert why is None or (why in said[0] and "secret" not in said[0])
 
 
 def test_no_credentials_are_an_error_of_boto3s_client(monkeypatch: pytest.MonkeyPatch) -> None:

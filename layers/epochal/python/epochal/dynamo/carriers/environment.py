@@ -61,19 +61,21 @@ def carrier(
     *,
     endpoint: str | None = None,
     region: str | None = None,
-) -> SessionCarrier | None:
-    """The carrier for what the environment says; None where that is not all that there is to know.
+) -> SessionCarrier | str:
+    """The carrier for what the environment says; where that is not all that there is to know, what else there is.
 
     Args:
         home: where the files of profiles would be.
         endpoint, region: other than those of the environment.
     """
     where = _where(environment, endpoint, region)
-    if where is None or not _is_all(environment, home):
-        return None
+    if isinstance(where, str):
+        return where
+    if (more := _more(environment, home)) is not None:
+        return more
     credentials = _credentials(environment)
     if credentials is None:
-        return None
+        return "the environment has no credentials"
     return SessionCarrier(
         url=where.address or _of_aws(where.region, credentials), region=where.region, credentials=credentials
     )
@@ -87,10 +89,16 @@ def _credentials(environment: Mapping[str, str]) -> Credentials | None:
         return None
 
 
-def _is_all(environment: Mapping[str, str], home: Path) -> bool:
-    # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
-    found = (os.path.exists(home / ".aws" / each) for each in _FILES)  # noqa: PTH110
-    return all(map(_is_known, environment)) and not any(found)
+def _more(environment: Mapping[str, str], home: Path) -> str | None:
+    """What else there is to read."""
+    for name in environment:
+        if not _is_known(name):
+            return f"{name} is set"
+    for each in _FILES:
+        # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
+        if os.path.exists(home / ".aws" / each):  # noqa: PTH110
+            return f"~/.aws/{each} is there"
+    return None
 
 
 def _is_known(name: str) -> bool:
@@ -99,7 +107,7 @@ def _is_known(name: str) -> bool:
     return not name.startswith(_BOTO) and name.upper() not in _MORE
 
 
-def _where(environment: Mapping[str, str], endpoint: str | None, region: str | None) -> _Where | None:
+def _where(environment: Mapping[str, str], endpoint: str | None, region: str | None) -> _Where | str:
     found = _Where(
         region=region or environment.get("AWS_DEFAULT_REGION", ""),
         address=endpoint
@@ -107,8 +115,11 @@ def _where(environment: Mapping[str, str], endpoint: str | None, region: str | N
         or environment.get("AWS_ENDPOINT_URL")
         or "",
     )
-    known = _REGION.fullmatch(found.region) and (not found.address or _ADDRESS.fullmatch(found.address))
-    return found if known else None
+    if not _REGION.fullmatch(found.region):
+        return "the region is not in AWS_DEFAULT_REGION, or its addresses are of their own kind"
+    if found.address and not _ADDRESS.fullmatch(found.address):
+        return "the endpoint is more than a scheme, a host and a port"
+    return found
 
 
 def _of_aws(region: str, credentials: Credentials) -> str:
