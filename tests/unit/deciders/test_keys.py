@@ -445,6 +445,23 @@ def test_a_key_that_is_used_anew_after_its_day_is_answered_with_what_it_was_used
     assert written(store) == 2
 
 
+@pytest.mark.parametrize("load", [ASSUME_EMPTY, AllowStale()], ids=str)
+def test_after_its_day_a_key_on_a_state_from_before_its_use_is_a_late_repeat(store: Store, load: Any) -> None:
+    """Only a further read could tell where the former use ended, and so which of the two an append behind that state is
+    of. Whoever repeats a command late gets its answer; and for another its key may not be used.
+    """
+    here = store.tallies(cache=Cache())
+    here.transact(S, add(1))
+    first = store.elsewhere().transact(S, add(2), idempotency_key="daily")
+
+    late = replace(here, streams=a_day_later(store).streams).transact(
+        S, add(2), load=load, idempotency_key="daily"
+    )
+
+    assert (told(late), late.replayed) == (told(first), True)
+    assert written(store) == 2
+
+
 @pytest.mark.parametrize("body", [b"{}", b'{"other":1}'])
 def test_an_append_under_a_key_of_a_day_before_is_made_though_another_writer_is_in_its_way(
     store: Store, body: bytes
