@@ -62,7 +62,8 @@ _MOMENT: Final = re.compile(
     rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _YEAR: Final = 4
-_PART: Final = re.compile(r"[^\W\d_]{3,}")
+_PART: Final = re.compile(r"[^\W\d_]{2,}")
+_SHORT: Final = 2
 _CODE: Final = re.compile(rb"[A-Z]{2,3}")
 _DIGIT: Final = re.compile(rb"[0-9]")
 _CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-zÀ-ÿ]+")
@@ -154,7 +155,7 @@ class Told:
         """What the name of its stream says."""
         _, _, name = stream.partition("-")
         for part in re.split(r"[^\w]+|_", name):
-            self.names.update(_words(part))
+            self.names.update(_names(part))
             if len(part) >= _STREAM_PART:
                 self.links.add(Link("$stream", part.lower(), sure=True))
 
@@ -185,7 +186,7 @@ class Told:
 
     def _blank(self, chunk: bytes) -> None:
         self.tokens.append(Piece(chunk, BLANK))
-        self.names.update(_words(_text(chunk)))
+        self.names.update(_names(_text(chunk)))
 
     def _link(self, path: list[str], value: bytes, *, person: bool) -> None:
         text = _text(value)
@@ -204,7 +205,7 @@ def blanked(told: Iterable[Told]) -> list[list[Piece]]:
     )
     maps = {member for member, count in having.items() if count * RARE_MEMBER < objects[member[0]]}
     names = {name for each in events for name in each.names}
-    names.update(word for _, name in maps for word in _words(name))
+    names.update(word for _, name in maps for word in _names(name))
     return [[_strict(token, maps, names) for token in each.tokens] for each in events]
 
 
@@ -281,6 +282,16 @@ def _is_lower(chunk: bytes) -> bool:
     return not any(
         each.isdigit() or each in "@.\\" or (each.isalpha() and not each.islower()) for each in inner
     )
+
+
+def _names(text: str) -> Iterator[str]:
+    """Words that may be names. Of what has digits, as an IBAN or a flight's number, and behind an `@`, two letters are
+    none: they would make the codes of countries blank.
+    """
+    name, _, rest = text.partition("@")
+    short = not any(map(str.isdigit, name))
+    yield from (word for word in _words(name) if short or len(word) > _SHORT)
+    yield from (word for word in _words(rest) if len(word) > _SHORT)
 
 
 def _words(text: str) -> Iterator[str]:
