@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from urllib3 import PoolManager, Retry
-from urllib3.exceptions import HTTPError
+from botocore.httpsession import URLLib3Session
 
 from bench.load.measures import Measures
 from epochal.codec import json
+from epochal.dynamo.signed_http import SECONDS, SignedHttp
+from epochal.dynamo.signed_http import Answer as HttpAnswer
+from epochal.errors import Unavailable
 
-SECONDS: Final = 35.0
-"""The API answers within 29, a long poll included."""
-
+CONNECTIONS: Final = 32
 TRIES: Final = 5
 AGAIN: Final = (HTTPStatus.TOO_MANY_REQUESTS, 502, 503, 504)
 
@@ -49,9 +48,13 @@ class Api:
 
     def __init__(self, url: str, *, credentials: Credentials, region: str, measures: Measures) -> None:
         self.measures = measures
-        self._url = url.rstrip("/")
-        self._credentials, self._region = credentials, region
-        self._pool = PoolManager(maxsize=32, block=True, timeout=SECONDS, retries=Retry(total=False))
+        self._http = SignedHttp(
+            base=lambda _method, _path: url.rstrip("/"),
+            service="execute-api",
+            region=region,
+            credentials=lambda: credentials,
+            session=URLLib3Session(timeout=SECONDS, max_pool_connections=CONNECTIONS),
+        )
 
     def __call__(
         self,
@@ -64,16 +67,10 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Send a request until it is answered by more than "not now", or five times."""
-        url = f"{self._url}{path}" + (f"?{urlencode(query, doseq=True)}" if query else "")
-        content = b"" if body is None else json.dumps(body)
-        named = {**({"Content-Type": "application/json"} if content else {}), **(headers or {})}
+        asked = path + (f"?{urlencode(query, doseq=True)}" if query else "")
+        send = partial(self._http, method, asked, body, headers=headers)
         for tries in range(1, TRIES + 1):
-            signed = AWSRequest(method, url, dict(named), content)
-            frozen: Any = (
-                self._credentials.get_frozen_credentials()
-            )  # those of a role expire during a long load
-            SigV4Auth(frozen, "execute-api", self._region).add_auth(signed)
-            answer = self._once(operation, signed, tries)
+            answer = self._once(operation, send, tries)
             if answer.status and answer.status not in AGAIN:
                 break
             time.sleep(random.uniform(0, 0.2 * 2**tries))
@@ -82,22 +79,22 @@ class Api:
 
     def fetch(self, url: str) -> bytes:
         """What lies at a signed URL."""
-        answer = self._pool.request("GET", url)
+        answer = self._http("GET", url)
         if answer.status != HTTPStatus.OK:
             raise RuntimeError(f"a body could not be fetched: {answer.status}")
-        return answer.data
+        return answer.content
 
-    def _once(self, operation: str, signed: AWSRequest, tries: int) -> Answer:
+    def _once(self, operation: str, send: Callable[[], HttpAnswer], tries: int) -> Answer:
         began = time.monotonic()
         try:
-            found = self._pool.request(
-                signed.method, signed.url, body=signed.data or None, headers=dict(signed.headers.items())
+            found = send()
+            answer = Answer(
+                status=found.status, etag=found.headers.get("etag", ""), content=found.content, tries=tries
             )
-            status, etag, data = found.status, found.headers.get("ETag", ""), found.data
-        except HTTPError as error:
-            status, etag, data = 0, "", str(error).encode()
-        self.measures.sent(operation, status, time.monotonic() - began, again=tries > 1)
-        return Answer(status=status, etag=etag, content=data, tries=tries)
+        except Unavailable as error:
+            answer = Answer(status=0, etag="", content=str(error).encode(), tries=tries)
+        self.measures.sent(operation, answer.status, time.monotonic() - began, again=tries > 1)
+        return answer
 
     def _count(self, operation: str, answer: Answer) -> None:
         if answer.status == HTTPStatus.CREATED:

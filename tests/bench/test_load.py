@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -260,3 +262,42 @@ def test_a_stage_on_aws_gets_no_load_before_its_price_is_agreed_to(
     monkeypatch.setattr("bench.load.__main__._on_aws", lambda *_: pytest.fail("it went to AWS"))
     assert main() == 1
     assert "3 minutes of load on the stage of epochal-dev-store: 30 cents at most" in capsys.readouterr().out
+
+
+class Answering(BaseHTTPRequestHandler):
+    """Refuses the first try of each request, and shows what it was asked in the second."""
+
+    tries = 0
+
+    def do_GET(self) -> None:
+        type(self).tries += 1
+        told = {name: self.headers[name] for name in ("If-None-Match", "Authorization")}
+        content = dumps({"path": self.path, **told})
+        self.send_response(503 if self.tries % 2 else 200)
+        self.send_header("ETag", '"e"')
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Not on the test's output."""
+
+
+def test_a_request_is_signed_and_measured_at_each_try_and_what_nobody_answers_has_the_status_0(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("bench.load.api.time.sleep", lambda _: None)
+    measures = Measures()
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/"
+        api = Api(url, credentials=Credentials("key", "secret"), region="eu-west-1", measures=measures)
+        answer = api("read", "GET", "/feed/0", query={"from": "0@0"}, headers={"If-None-Match": '"e"'})
+        server.shutdown()
+        thread.join()
+    assert (answer.status, answer.etag, answer.tries) == (200, '"e"', 2)
+    assert (answer.json["path"], answer.json["If-None-Match"]) == ("/feed/0?from=0%400", '"e"')
+    assert "/eu-west-1/execute-api/aws4_request" in answer.json["Authorization"]
+    assert measures.operations["read"].statuses == {503: 1, 200: 1}
+    assert api("read", "GET", "/feed/0").status == 0

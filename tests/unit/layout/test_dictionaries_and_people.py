@@ -265,39 +265,27 @@ def test_no_name_number_or_address_of_a_person_is_in_a_dictionary(
     assert found.after < 0.9 * found.before
 
 
-SHORT: dict[str, Callable[[int], dict[str, Any]]] = {
-    "a person's member": lambda k: {"agent": "Li Wu", "remark": "ask li first, then wu and the driver"},
-    "in lower case": lambda k: {"agent": "li wu", "remark": "ask li first, then wu and the driver"},
-    "capital letters": lambda k: {"agent": "Li Wu", "remark": "ask LI first, then WU and the driver"},
-    "another member": lambda k: {"x": "Li Wu", "remark": "ask li first, then wu and the driver"},
-    "an address": lambda k: {"x": "li.wu@example.org", "remark": "ask li first, then wu and the driver"},
-    "a name of two parts": lambda k: {"x": "Li-Wu", "remark": "ask li first, then wu and the driver"},
-    "a map": lambda k: {
-        "done": {"li" if k % 50 == 0 else "wu" if k % 50 == 1 else f"other{k}": 1},
-        "remark": "ask li first, then wu and the driver",
-    },
+REMARK = "ask li first, then wu and the driver"
+SHORT: dict[str, dict[str, Any]] = {
+    "a person's member": {"agent": "Li Wu", "remark": REMARK},
+    "in lower case": {"agent": "li wu", "remark": REMARK},
+    "capital letters": {"agent": "Li Wu", "remark": REMARK.replace("li", "LI").replace("wu", "WU")},
+    "another member": {"x": "Li Wu", "remark": REMARK},
+    "an address": {"x": "li.wu@example.org", "remark": REMARK},
+    "a name of two parts": {"x": "Li-Wu", "remark": REMARK},
 }
 """Where names of two letters stand, beside a remark that has them."""
 
 
-@pytest.mark.parametrize("where", SHORT)
+@pytest.mark.parametrize("where", [*SHORT, "a map", "a stream"])
 def test_a_name_of_two_letters_is_in_no_dictionary_either(where: str) -> None:
     shop = Shop(0)
     for k in range(150):
-        shop.order(f"Order-{k}", SHORT[where](k))
+        rare = {0: "li", 1: "wu"}.get(k % 50, f"other{k}")
+        data = SHORT.get(where, {"remark": REMARK, "done": {rare: 1} if where == "a map" else {}})
+        shop.order(f"Order-li-wu-{k}" if where == "a stream" else f"Order-{k}", data)
     _, dictionary = shop.trained()
 
     held = set(re.findall(r"[a-z]+", dictionary.content.decode("utf-8", "replace").lower()))
     assert "driver" in held, "words that are nobody's name are there"
     assert held.isdisjoint({"li", "wu"})
-
-
-def test_names_of_streams_of_two_letters_are_in_no_dictionary() -> None:
-    shop = Shop(0)
-    for k in range(150):
-        shop.order(f"Order-li-{k}", {"remark": "ask li first, then the driver"})
-    _, dictionary = shop.trained()
-
-    held = set(re.findall(r"[a-z]+", dictionary.content.decode("utf-8", "replace").lower()))
-    assert "driver" in held
-    assert "li" not in held
