@@ -26,15 +26,15 @@ from greenlet import getcurrent, greenlet
 from bench.corpus import Kind, body
 from bench.report import Report
 from bench.workloads import CODEC, DECIDER, counting
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing, StateCodec, every
+from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deployment import Deployment
-from epochal.model.aggregates import AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Op, Reply
-from epochal.store.aggregate_deciders import AggregateDeciders, Standing
-from epochal.store.aggregates import AggregateStore
 from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Deciders
@@ -42,7 +42,6 @@ from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter
 from epochal.store.joint_decisions import transact_all
 from epochal.store.loading import AllowStale
-from epochal.store.snapshots import StateCodec, every
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket

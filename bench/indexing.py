@@ -16,17 +16,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.report import Report
+from epochal.contrib.event_store_adapter.items import HEAD, JournalSite, KeyResolver
+from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.port import dcb_source
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.journal.keys import HEAD, KeyResolver
-from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import JournalSite
 from epochal.layout.registry import base_of
 from epochal.layout.tips.port import tips_source
-from epochal.model.aggregates import AggregateId
 from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update
 from epochal.plan.units import NONE, Units
 from epochal.plan.values import Item

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, JournalSite, KeyResolver
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateTypes, Lock, aggregate_id
+from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, page
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import JournalSite
-from epochal.model.aggregates import AggregateEvent, AggregateTypes, Lock, aggregate_id
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Execute, Scan
 from epochal.plan.sizes import item_size
-from epochal.store.aggregate_pages import page
-from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables

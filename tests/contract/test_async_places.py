@@ -11,16 +11,16 @@ from epochal import Delivery, Event, FeedEvent, Query, QueryItem, TaggedEvent, r
 from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
 from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.layout.tables import PROJECTION_STATES, READ_MODELS
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.tagged_results import TaggedAppended
 from epochal.reactions.group import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
-from epochal.store.aggregates import AggregateAppended
 from epochal.store.joined import JoinedAppends
 from epochal.store.subjects import Shredded
 from epochal.testing.keys import MemoryWrapping
@@ -79,7 +79,7 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
         async with handling as here:
             assert (await model.get("Paid"), await model.get("Opened")) == (12, 2)
             assert await model.wait_for("Cart-3", 3)
-            feed = here.open_feed(settings.index_table, streams=here.open_streams(settings.table("streams")))
+            feed = here.open_feed(settings.index_table, here.open_streams(settings.table("streams")))
             found = [
                 item.event
                 for each in await feed.partitions()

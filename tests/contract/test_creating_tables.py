@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from epochal import Event, TaggedEvent, aggregate_id, open_aggregates, open_streams, open_tagged_events
+from epochal import Event, TaggedEvent, open_streams, open_tagged_events
 from epochal.cli.main import epochal
+from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.dynamo.stores import Place
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import Endpoint
-from epochal.model.aggregates import AggregateEvent
 from epochal.plan.tables import TableSpec
 from epochal.store.table_kinds import SPECS
 

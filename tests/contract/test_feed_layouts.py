@@ -13,6 +13,9 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.care.quarantined import PoisonRecords
 from epochal.care.verify import Verifier
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.dynamo.stores import Place, open_streams
@@ -22,15 +25,12 @@ from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report, sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import site_of
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.conditions import equals
@@ -40,7 +40,6 @@ from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter

@@ -12,6 +12,9 @@ from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import standings
 from epochal.care.verify import Repairer, Verifier
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
 from epochal.index.epochs import EpochLimits
@@ -21,19 +24,15 @@ from epochal.index.stored import marks_name
 from epochal.indexer.indexer import sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import site_of
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

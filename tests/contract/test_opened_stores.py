@@ -10,14 +10,11 @@ import pytest
 
 from epochal import (
     NO_STREAM,
-    AggregateEvent,
     Appended,
     Event,
     Query,
     QueryItem,
     TaggedEvent,
-    aggregate_id,
-    open_aggregates,
     open_dcb_events,
     open_feed,
     open_projection_states,
@@ -25,11 +22,12 @@ from epochal import (
     open_tagged_events,
     open_tips,
 )
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable, WrongTable
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import INDEX, PROJECTION_STATES
 from epochal.layout.tips.tables import TIPS
@@ -44,7 +42,7 @@ def test_streams_and_their_feed_open_on_tables_of_their_own(ddbl_tables: Tables)
     answer = streams.append("Order-1", [Event(type="Placed", data=b"{}")], expected=NO_STREAM)
     assert isinstance(answer, Appended)
     assert [event.type for event in streams.read("Order-1")] == ["Placed"]
-    feed = open_feed(ddbl_tables.create(INDEX), streams=streams, place=place)
+    feed = open_feed(ddbl_tables.create(INDEX), streams, place=place)
     assert feed.partitions() == ()
 
 
@@ -58,7 +56,7 @@ def test_streams_open_as_pages_on_a_table_of_their_own_and_not_on_one_of_tips(dd
     tips = ddbl_tables.create(TIPS)
     older = open_tips(tips, place=place)
     older.append("Order-1", [Event(type="Placed")])
-    feed = open_feed(ddbl_tables.create(INDEX), tips=older, streams=streams, place=place)
+    feed = open_feed(ddbl_tables.create(INDEX), older, streams, place=place)
     assert feed.partitions() == ()
     with pytest.raises(WrongTable):
         open_streams(tips, place=place).append("Order-1", [Event(type="Paid")])

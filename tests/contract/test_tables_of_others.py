@@ -10,11 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from epochal import (
-    AggregateEvent,
     Event,
     TaggedEvent,
-    aggregate_id,
-    open_aggregates,
     open_dcb_events,
     open_feed,
     open_projection_states,
@@ -24,6 +21,7 @@ from epochal import (
 )
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore, open_store
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
 from epochal.indexer.indexer import Indexer
@@ -118,8 +116,8 @@ def test_streams_are_not_appended_to_an_index_nor_read_from_it(ddbl_tables: Tabl
 
 def test_one_table_is_not_opened_for_two_purposes() -> None:
     for opened in (
-        lambda: open_feed("t", tips=open_tips("t")),
-        lambda: open_feed("t", streams=open_streams("t")),
+        lambda: open_feed("t", open_tips("t")),
+        lambda: open_feed("t", open_streams("t")),
         lambda: open_aggregates("t", "t"),
         lambda: open_dcb_events("t", "t"),
     ):

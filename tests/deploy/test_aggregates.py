@@ -6,14 +6,13 @@ from itertools import count
 
 import pytest
 
+from epochal.contrib.event_store_adapter.items import HEAD, site_of
+from epochal.contrib.event_store_adapter.model import AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.journal.keys import HEAD
-from epochal.layout.journal.writes import site_of
 from epochal.local.deploy import LocalDeployment
-from epochal.model.aggregates import AggregateId, aggregate_id
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number
-from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from tests.deploy.test_http_api import Caller
 

@@ -17,11 +17,12 @@ import pytest
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, reaction
+from epochal import Delivery, Event, TaggedEvent, reaction
 from epochal.cdk.fields import RULES
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from epochal.cli.main import epochal
+from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import CATEGORY
 from epochal.proving.store import QUARANTINE, REACTION, store_checks
@@ -29,7 +30,7 @@ def blocks(language: str) -> list[str]:
 def test_the_stage_that_it_declares_is_one_and_has_what_a_proof_asks_for() -> None:
     (declared,) = blocks("json")
     stage = stage_from("dev", json.loads(f"{{{declared}}}")["stages"])
-    assert CATEGORY in stage.aggregate_types
+    assert CATEGORY in stage.of_plugin(AdapterOptions).aggregate_types
     assert [*stage.reactions] == [REACTION]
     assert (ROOT / stage.reactions[REACTION].entry / "handler.py").is_file()
 

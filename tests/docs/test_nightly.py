@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from epochal.cli.main import epochal
+from epochal.contrib.event_store_adapter.options import AdapterOptions
 from stacks.stages import stage_from
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def test_the_stage_is_a_throwaway_of_its_own(name: str) -> None:
     assert (stage.prefix, stage.recovery_days) == ("epochal-nightly", 1)
     assert not stage.retain
     assert not stage.deletion_protection
-    assert {"order", "EpochalProof"} <= set(stage.aggregate_types)
+    assert {"order", "EpochalProof"} <= set(stage.of_plugin(AdapterOptions).aggregate_types)
 
 
 def test_it_goes_from_the_last_release_to_this_one_and_always_ends_with_the_stage_destroyed() -> None:

@@ -61,7 +61,7 @@ def test_both_are_declared_for_the_stage_that_the_demo_deploys_and_one_is_told_f
     broken = busiest(batches(3_000))
     stage = stage_from("dev", declared({"dev": {"aggregate_types": ["order"]}}, broken), {})
     assert stage.read_models
-    assert stage.aggregate_types == ("order",)
+    assert stage.of_layouts["aggregate_types"] == ("order",)
     assert stage.reactions["airport-delays"].environment == {BROKEN: broken}
     for each in stage.reactions.values():
         module, _, name = each.handler.partition(".")

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from epochal.contrib.event_store_adapter.items import site_of
+from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import tag_site_of
-from epochal.layout.journal.writes import site_of
 from epochal.layout.pages.streams import Pages
 from epochal.layout.tips.streams import Tips
-from epochal.model.aggregates import AggregateId
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.streams import Streams
 

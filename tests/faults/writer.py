@@ -18,14 +18,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.errors import Unavailable
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.tagged_results import TaggedAppended
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
-from epochal.store.aggregates import AggregateAppended
 from tests.faults.site import AGGREGATES, STREAMS, TAGS, Site
 
 HOURS = {"ann": 6, "cid": -6}

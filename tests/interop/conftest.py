@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, JournalSite, KeyResolver
+from epochal.contrib.event_store_adapter.model import AggregateTypes
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import JournalSite
-from epochal.model.aggregates import AggregateTypes
-from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from tests.interop.adapter import Adapter
 from tests.support.tables import Tables

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
+from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
 from epochal.model.versions import NO_STREAM
-from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore
 from tests.interop.adapter import Adapter, OptimisticLock
 
 ALICE = aggregate_id("user-account", "01H42K4ABWQ5V2XQEP3A48VE0Z")

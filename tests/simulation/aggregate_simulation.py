@@ -10,15 +10,19 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from epochal.contrib.event_store_adapter.append import Retention
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, is_head, read_event
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, ExpectedLock, Lock
+from epochal.contrib.event_store_adapter.store import (
+    AggregateAppended,
+    AggregateConflict,
+    AggregateStore,
+    Replay,
+)
 from epochal.errors import InvalidInput
-from epochal.layout.journal.items import is_head, read_event
-from epochal.layout.journal.retention import Retention
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.model.aggregates import AggregateEvent, AggregateId, ExpectedLock, Lock
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Expected
 from epochal.plan.ops import Execute, Op, Query, Reply
 from epochal.plan.values import Item
-from epochal.store.aggregates import AggregateAppended, AggregateConflict, AggregateStore, Replay
 from tests.simulation.dcb_world import piecemeal
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import Simulation, played

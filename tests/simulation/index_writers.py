@@ -16,18 +16,18 @@ from typing import Protocol
 
 import pytest
 
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.port import journal_source
+from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.layout.dcb.port import dcb_source
-from epochal.layout.journal.port import journal_source
 from epochal.layout.pages import writes
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
 from epochal.layout.tips.port import tips_source
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import Token
-from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -18,10 +18,13 @@ from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
+from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
 from epochal.feed.histories.dcb import TagHistory
-from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
@@ -30,14 +33,11 @@ from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import site_of
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.metrics import Metrics
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
@@ -45,7 +45,6 @@ from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams

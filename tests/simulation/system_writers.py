@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.layout.tips.items import tip_key
-from epochal.model.aggregates import AggregateEvent
 from epochal.model.dcb import is_reserved
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Get

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
+from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
 from epochal.plan.ops import BatchGet, Op, Reply
-from epochal.store.aggregates import AggregateConflict, AggregateStore
 from epochal.store.driver import Driver, Meter
 from tests.simulation.aggregate_simulation import ALICE, EQUAL, SITE, STATE, Aggregates, replay
 from tests.simulation.seeds import ranges

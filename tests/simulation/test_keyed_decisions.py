@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, every, json_state
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import once
 from epochal.layout.pages.items import STREAMS
@@ -27,15 +29,12 @@ from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Execute, Put, Steps
-from epochal.store.aggregate_deciders import AggregateDeciders
-from epochal.store.aggregates import AggregateStore
 from epochal.store.cache import Cache
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider
 from epochal.store.decisions import Decisions, projection
 from epochal.store.joint_decisions import transact_all
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Loader
-from epochal.store.snapshots import every, json_state
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 from tests.simulation import dcb_world, tag_world
@@ -48,10 +47,10 @@ from tests.simulation.scheduler import Process, failing, run
 from tests.simulation.seeds import ranges
 from tests.simulation.world import NOON, bytes_of, driver_on
 from tests.support.stream_layouts import WAYS
+from tests.unit.contrib.event_store_adapter.test_deciders import Added as Number
+from tests.unit.contrib.event_store_adapter.test_deciders import Sum
+from tests.unit.contrib.event_store_adapter.test_deciders import evolve as add_up
 from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Tallies, Tally
-from tests.unit.journal.test_deciders import Added as Number
-from tests.unit.journal.test_deciders import Sum
-from tests.unit.journal.test_deciders import evolve as add_up
 
 SEEDS = 300
 KEYS = ("k", "l")

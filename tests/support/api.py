@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.codec import json
+from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
@@ -22,7 +23,6 @@ from epochal.layout.tables import store_tables
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
@@ -150,7 +150,7 @@ class Api:
 
     @property
     def aggregates(self) -> AggregateStore:
-        return self.deployment.aggregates
+        return opened(self.deployment)
 
     @property
     def tagged(self) -> DcbEvents:

@@ -17,20 +17,9 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from epochal import (
-    NO_STREAM,
-    AggregateEvent,
-    Event,
-    FeedEvent,
-    Query,
-    QueryItem,
-    StreamAppend,
-    TaggedEvent,
-    Unfold,
-    aggregate_id,
-    metadata,
-)
+from epochal import NO_STREAM, Event, FeedEvent, Query, QueryItem, StreamAppend, TaggedEvent, Unfold, metadata
 from epochal.care.auditor import train
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS

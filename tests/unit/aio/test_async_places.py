@@ -9,22 +9,22 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from epochal import Decider, Decisions, Delivery, Event, FeedEvent, TaggedEvent, projection
-from epochal.aio.aggregates import AsyncAggregates
 from epochal.aio.bridge import each, run, wait
-from epochal.aio.deciders import AsyncAggregateDeciders, AsyncDecisions
+from epochal.aio.deciders import AsyncDecisions
 from epochal.aio.feed import AsyncFeed
 from epochal.aio.place import AsyncPlace
 from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
+from epochal.contrib.event_store_adapter import open_aggregates
+from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.errors import InvalidInput
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import Documents
-from epochal.store.aggregate_deciders import AggregateDeciders
-from epochal.store.aggregates import AggregateAppended
 from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
 from epochal.store.pools import pool
-from epochal.store.snapshots import StateCodec
 from epochal.testing.feeds import MemoryFeed
 
 ACCOUNT = aggregate_id("account", "1")
@@ -279,9 +279,8 @@ def test_what_is_yielded_is_closed_where_its_reader_leaves() -> None:
 
 def test_stores_are_opened_before_their_place_is_entered_and_used_after() -> None:
     place = AsyncPlace(region="eu-central-1")
-    place.open_feed(
-        "index", streams=place.open_streams("streams"), aggregates=place.open_aggregates("j", "s")
-    )
+    aggregates = AsyncAggregates(place.open(open_aggregates, "j", "s"))
+    place.open_feed("index", place.open_streams("streams"), aggregates)
     models = place.open_read_models("models")
     with pytest.raises(InvalidInput, match="must be entered first"):
         asyncio.run(models.open("counts", 1).get("Opened"))

@@ -32,7 +32,6 @@ from epochal import (
     TaggedEvent,
     projection,
 )
-from epochal.aio.aggregates import AsyncAggregates
 from epochal.aio.bridge import wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.joined import AsyncJoinedAppends
@@ -43,8 +42,10 @@ from epochal.aio.streams import AsyncStreams
 from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.tagged import AsyncTaggedEvents
 from epochal.aio.writes import WriteCancelled, cancelled_write
+from epochal.contrib.event_store_adapter import memory_aggregates
+from epochal.contrib.event_store_adapter.aio import AsyncAggregates
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.errors import Misconfigured
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.events import Claim
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
@@ -57,7 +58,6 @@ from epochal.store.tagged_store import TaggedStore
 from epochal.testing.bodies import MemoryBodies
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import (
-    memory_aggregates,
     memory_dcb_events,
     memory_projection_states,
     memory_streams,

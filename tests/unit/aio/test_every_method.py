@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from epochal.aio.aggregates import AsyncAggregates
 from epochal.aio.bridge import wait
-from epochal.aio.deciders import AsyncAggregateDeciders, AsyncDeciders, AsyncDecisions
+from epochal.aio.deciders import AsyncDeciders, AsyncDecisions
 from epochal.aio.feed import AsyncFeed
 from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.tagged import AsyncTaggedEvents
+from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 
 READS: dict[type, set[str]] = {
     AsyncStreams: {"load", "page"},

@@ -13,14 +13,8 @@ import pytest
 
 import epochal
 from epochal import Decider, Deciders, Decisions, Event, TaggedEvent, projection
-from epochal.aio.aggregates import AsyncAggregates
 from epochal.aio.bridge import each, run, wait
-from epochal.aio.deciders import (
-    AsyncAggregateDeciders,
-    AsyncDeciders,
-    AsyncDecisions,
-    transact_all,
-)
+from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.feed import AsyncFeed
 from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
@@ -29,6 +23,9 @@ from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.tagged import AsyncTaggedEvents
+from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo import kms
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
@@ -36,8 +33,6 @@ from epochal.layout.tables import STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store import joint_decisions
-from epochal.store.aggregate_deciders import AggregateDeciders
-from epochal.store.aggregates import AggregateStore
 from epochal.store.codecs import EventCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.joined import JoinedAppends
@@ -58,7 +53,7 @@ FORMS: Final[list[tuple[type, type, set[str]]]] = [
     (TaggedEvents, AsyncTaggedEvents, PAGES | WITHOUT | {"batch", "between", "count"}),
     (DcbEvents, AsyncTaggedEvents, PAGES | WITHOUT),
     (AggregateStore, AsyncAggregates, {"decided", "since", "recorded"} | WITHOUT),
-    (FeedReader, AsyncFeed, {"page_within"} | WITHOUT),
+    (FeedReader, AsyncFeed, {"page_within", "categories"} | WITHOUT),
     (ReadModels, AsyncReadModels, set()),
     (ReadModel, AsyncReadModel, set()),
     (ProjectionStates, AsyncProjectionStates, set()),
@@ -110,10 +105,12 @@ def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_the
     streams, tips = place.open_streams("s", bucket="b"), place.open_tips("t", equinox=True)
     tagged, dcb = place.open_tagged_events("s", types=["Paid"]), place.open_dcb_events("e", "t", service="x")
     states = place.open_projection_states("p", bucket="b", cache_bytes=1_000_000)
-    place.open_feed("i", streams=streams, tips=tips, dcb=dcb)
+    place.open_feed("i", tips, dcb)
     subjects = place.open_subjects("keys", kms_key="alias/x", log="log")
-    with pytest.raises(InvalidInput, match=r"dcb: must be of `open_dcb_events`, not TaggedEvents"):
-        place.open_feed("i", dcb=tagged)
+    with pytest.raises(InvalidInput, match="store: must be a store of a layout's events, not TaggedEvents"):
+        place.open_feed("i", tagged)
+    with pytest.raises(InvalidInput, match="stores: must be of a layout each"):
+        place.open_feed("i", streams, streams)
     with pytest.raises(InvalidInput, match="tombstone"):
         asyncio.run(tips.delete("Door-1"))
     for asked in (

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli.errors import AggregateMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
+from epochal.contrib.event_store_adapter.commands import AggregateMissing
 from epochal.errors import EpochalError, InvalidInput, WrongExpectedVersion
 from tests.support.terminal import Terminal
 
@@ -134,9 +134,10 @@ def test_an_aggregate_that_is_not_there_is_an_error(terminal: Terminal, command:
 
 
 def test_where_no_tables_of_aggregates_are_named_the_option_is(terminal: Terminal) -> None:
-    aggregates = terminal.store.aggregates
-    bare = replace(aggregates, site=replace(aggregates.site, journal=""))
-    store: OpenedStore = replace(terminal.store, aggregates=bare)
+    deployment = terminal.store.deployment
+    tables = {kind: table for kind, table in deployment.settings.tables.items() if kind != "journal"}
+    bare = replace(deployment, settings=replace(deployment.settings, tables=tables))
+    store: OpenedStore = replace(terminal.store, deployment=bare)
     result = CliRunner().invoke(epochal, ["aggregate", "show", *CART], obj=lambda: store)
     assert isinstance(result.exception, EpochalError)
     assert "--journal-table: is needed for aggregates" in str(result.exception)

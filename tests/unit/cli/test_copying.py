@@ -11,8 +11,8 @@ from epochal import Event
 from epochal.cli import copying
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import EpochalError
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.settings import Settings
 from epochal.store.streams import Streams
 from tests.support.terminal import Terminal

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from epochal import NO_STREAM, AggregateEvent, Event, TaggedEvent, aggregate_id
+from epochal import NO_STREAM, Event, TaggedEvent
 from epochal.cli.errors import PartitionMissing
 from epochal.cli.main import epochal
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, EventsPruned
 from epochal.layout.registry import partition_of
 from epochal.plan.ops import Put
@@ -210,7 +211,7 @@ def test_counting_walks_the_index(filled: Terminal) -> None:
 
 
 def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Terminal) -> None:
-    feed = MemoryFeed(types=["user-account"])
+    feed = MemoryFeed(options={"aggregate_types": ("user-account",)})
     feed.tips.append("course-1", [Event(type="Opened")])
     created = AggregateEvent(type="Created", data=b"{}")
     feed.aggregates.append(aggregate_id("user-account", "7"), [created], snapshot=b"{}", expected=NO_STREAM)

@@ -18,10 +18,10 @@ from epochal.cli.errors import StackMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
-from epochal.layout.registry import layouts
 from epochal.local.deploy import LocalStore
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
+from epochal.plugins import layouts
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables, memory_tips
 
@@ -185,7 +185,7 @@ def test_a_place_that_is_named_wins_over_the_stacks_and_the_stacks_own_settings_
     """Of a restored table the keys are made as the stack makes them, whatever the environment says."""
     settings = opened("shop", OUTPUTS, streams_table="restored", journal_shards=32).deployment.settings
     assert (settings.table("streams"), settings.index_table) == ("restored", "index")
-    assert settings.journal_shards == 8
+    assert settings.value("journal_shards") == 8
 
 
 def test_the_second_store_of_a_stack_is_found_by_its_name_and_never_taken_for_the_first(
@@ -196,7 +196,7 @@ def test_the_second_store_of_a_stack_is_found_by_its_name_and_never_taken_for_th
     for stack, begin, shards in (("shop", "", 8), ("shop/AuditLog", "audit-", 16)):
         settings = opened(stack, outputs).deployment.settings
         assert (settings.table("streams"), settings.index_table) == (f"{begin}streams", f"{begin}index")
-        assert (settings.bucket, settings.journal_shards) == (f"{begin}bucket", shards)
+        assert (settings.bucket, settings.value("journal_shards")) == (f"{begin}bucket", shards)
     with pytest.raises(StackMissing, match="shop/Other: has no outputs"):
         opened("shop/Other", outputs)
 
@@ -258,7 +258,9 @@ def test_tables_are_named_by_options_or_by_the_functions_own_environment(
     monkeypatch.setenv("EPOCHAL_TIPS_TABLE", "t")
     monkeypatch.setenv("EPOCHAL_INDEX_TABLE", "i")
     exits("--index-table", "other", "--region", "eu-central-1", "stats")
-    assert seen == [Choice(settings=Settings.of(tips_table="t", index_table="other"), region="eu-central-1")]
+    (choice,) = seen
+    assert (choice.settings.tables, choice.settings.index_table) == ({"tips": "t"}, "other")
+    assert choice == Choice(settings=choice.settings, region="eu-central-1")
 
 
 def test_a_shell_that_local_env_points_at_a_store_has_all_of_its_tables(

@@ -10,8 +10,9 @@ from threading import Lock
 import pytest
 from flask.testing import FlaskClient
 
-from epochal import NO_STREAM, AggregateEvent, Event, TaggedEvent, aggregate_id, reaction
+from epochal import NO_STREAM, Event, TaggedEvent, reaction
 from epochal.console.server import application
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.plan.ops import Op, Reply
 from epochal.plan.units import Units

@@ -194,6 +194,6 @@ def test_what_was_set_aside_waits_on_the_page_with_its_cause(
 
 
 def test_partitions_that_are_not_on_record_are_told(opened: Deployment) -> None:
-    settings = replace(opened.settings, feed_partitions={"pages_partitions": 3})
+    settings = opened.settings.having(pages_partitions=3)
     page = _page(application(replace(opened, settings=settings), "t").test_client(), "/health")
     assert "1 on record, 3 deployed" in page

@@ -8,12 +8,13 @@ from random import Random
 import pytest
 
 from epochal import NO_STREAM, Event
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import feed_copy
 from epochal.copying.feed_copy import FeedCopier
-from epochal.copying.sources import AggregateSource, StreamSource
+from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.layout.registry import source_of
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_streams

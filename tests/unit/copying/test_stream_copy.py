@@ -10,21 +10,23 @@ from random import Random
 import pytest
 
 from epochal import AtVersion, Event, Recorded, Unfold
+from epochal.contrib.event_store_adapter import memory_aggregates
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
+from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import stream_copy
-from epochal.copying.sources import AggregateSource, Original, StreamSource
+from epochal.copying.sources import Original, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
 from epochal.layout.tables import ARCHIVE
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.times import Ticks
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_streams, memory_tips
+from epochal.testing.stores import memory_streams, memory_tips
 
 LARGE = 500_000
 READS = (Get, Query)

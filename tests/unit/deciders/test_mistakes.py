@@ -11,15 +11,15 @@ import msgspec
 import pydantic
 import pytest
 
-from epochal import AtVersion, Event, aggregate_id
+from epochal import AtVersion, Event
+from epochal.contrib.event_store_adapter import aggregate_id, memory_aggregates
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state
 from epochal.errors import CorruptData, InvalidInput
-from epochal.store.aggregate_deciders import AggregateDeciders
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.decisions import Decisions, projection
-from epochal.store.snapshots import json_state
 from epochal.testing.scenarios import given
-from epochal.testing.stores import memory_aggregates, memory_streams, memory_tagged_events
+from epochal.testing.stores import memory_streams, memory_tagged_events
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import pytest
 
 from epochal.codec import json
 from epochal.codec.upcasts import VERSION, upcast
+from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.feed.results import FeedEvent
-from epochal.model.aggregates import RecordedAggregateEvent, aggregate_id
 from epochal.model.events import Claim, Recorded
 from epochal.store.codecs import Stored, json_codec
 

@@ -6,8 +6,12 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, AggregateTypes
+from epochal.contrib.event_store_adapter.port import journal_source
+from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
 from epochal.feed.histories.dcb import TagHistory
-from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
@@ -16,19 +20,14 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.port import dcb_source
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import JournalSite
 from epochal.layout.port import Source
 from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
-from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Done, Execute, Get, Op, Put, Reply, Set, Transact, Update
 from epochal.plan.values import Item, binary, number, text
-from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
@@ -104,7 +103,6 @@ class Layouts:
                 AggregateHistory(self.aggregates),
                 TagHistory(self.tagged),
             ),
-            types=JOURNAL.types,
         )
 
     def records(self, table: str) -> list[Record]:

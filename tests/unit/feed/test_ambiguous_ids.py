@@ -4,21 +4,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from epochal.care.quarantined import PoisonRecords
+from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
+from epochal.contrib.event_store_adapter.model import (
+    AggregateEvent,
+    AggregateId,
+    AggregateTypes,
+    aggregate_id,
+)
+from epochal.contrib.event_store_adapter.port import journal_source
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record, sources_of
-from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import JournalSite
-from epochal.model.aggregates import AggregateEvent, AggregateId, AggregateTypes, aggregate_id
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
@@ -71,9 +73,7 @@ def index(tables: MemoryTables, *declared: str) -> int:
 def feed(tables: MemoryTables, *declared: str, categories: list[str] | None = None) -> list[bytes | object]:
     """The bodies of all events of the feed."""
     ours = store(tables, *declared)
-    reader = FeedReader(
-        driver=driver(tables), table="index", histories=(AggregateHistory(ours),), types=ours.site.types
-    )
+    reader = FeedReader(driver=driver(tables), table="index", histories=(AggregateHistory(ours),))
     page = reader.page(10_000, data=True, categories=categories)
     return [item.event.data for item in page.items if item.event is not None]
 
@@ -161,5 +161,5 @@ def test_a_stage_declares_its_types_to_the_indexer_too() -> None:
         source.appended(tables.changes("snapshot")[-1])
     with pytest.raises(CorruptData, match="is stored as of type 'user'"):
         source.stored(list(tables.items("journal"))[-1])
-    other = replace(settings, aggregate_types=())
+    other = settings.having(aggregate_types=())
     assert sources_of(other)[0].stored(list(tables.items("journal"))[-1]) is not None

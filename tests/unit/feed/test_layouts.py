@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from epochal.care.catch_up import Mender
+from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
-from epochal.model.aggregates import AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.ends import End
 from epochal.model.events import Event

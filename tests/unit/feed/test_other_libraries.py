@@ -8,18 +8,18 @@ import json
 
 import pytest
 
-from epochal.codec.bare import SERIALIZERS
+from epochal.contrib.event_store_adapter.items import HASHES, site_of
+from epochal.contrib.event_store_adapter.model import aggregate_id
+from epochal.contrib.event_store_adapter.options import LIBRARIES, PAYLOADS
+from epochal.contrib.event_store_adapter.payloads import SERIALIZERS
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.feed.deployed import reader_of
 from epochal.indexer.indexer import Indexer, Record, sources_of
-from epochal.layout.journal.hashes import HASHES
-from epochal.layout.journal.writes import site_of
-from epochal.model.aggregates import aggregate_id
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Set, Transact, Update
 from epochal.plan.values import binary, number, text
-from epochal.settings import LIBRARIES, PAYLOADS, Settings, variable
-from epochal.store.aggregates import AggregateStore
+from epochal.settings import Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
 from epochal.feed.page_limits import FEWEST, MOST, PageBounds
 from epochal.feed.results import FeedItem, FeedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Claim, Event
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply

@@ -21,7 +21,6 @@ from epochal import (
     ANY,
     NO_STREAM,
     STREAM_EXISTS,
-    AggregateEvent,
     AtVersion,
     ConflictError,
     Event,
@@ -30,8 +29,8 @@ from epochal import (
     StreamAppend,
     TaggedEvent,
     Unfold,
-    aggregate_id,
 )
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol.requests import request_of
 from epochal.indexer.indexer import Record

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.model.aggregates import aggregate_id
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
+from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
 from epochal.settings import RESPONSE_BYTES

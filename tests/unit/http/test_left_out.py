@@ -8,7 +8,7 @@ import pytest
 
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import layouts
+from epochal.plugins import layouts
 from epochal.settings import Settings
 from tests.support.api import Api
 

@@ -6,7 +6,8 @@ import pytest
 
 from epochal.index.stored import SERIES, epoch_stream, mark_name, marks_name, poison_stream
 from epochal.layout import registry
-from epochal.layout.registry import BASE_DISTANCE, base_of, layouts, partition_of
+from epochal.layout.registry import base_of, partition_of
+from epochal.plugins import BASE_DISTANCE, layouts
 from epochal.settings import MAX_PARTITIONS
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
 from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record, sources_of
 from epochal.layout import port
 from epochal.layout.registry import partition_of, partitions_of
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.plan.ops import BatchGet, Delete, Query
 from epochal.plan.values import Item, number, text
 from epochal.settings import Settings

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from epochal.contrib.event_store_adapter.items import KeyResolver, write_copy
+from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
+from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.layout.dcb.items import Keys, write_head
-from epochal.layout.journal.items import write_copy
-from epochal.layout.journal.keys import KeyResolver
 from epochal.layout.tips.items import TIP
-from epochal.model.aggregates import AggregateEvent, Lock, aggregate_id
 from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.events import Event
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
-from epochal.store.aggregates import aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import dcb_of
 from epochal.store.driver import Driver

@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochal import plugins
 from epochal.cdk.parts.heads import heads_of
 from epochal.errors import CorruptData
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout import registry
 from epochal.layout.port import Gap, Healed, Permission, Port, Source, soundly
-from epochal.layout.registry import BASE_DISTANCE, Layout
 from epochal.model.ends import End
 from epochal.model.spans import Span
 from epochal.plan.conditions import Absent, equals
 from epochal.plan.ops import Get, Put, Refusal, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
+from epochal.plugins import BASE_DISTANCE, Layout, Plugin
 from epochal.settings import Options, Settings, variable
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
@@ -154,8 +155,7 @@ TOY = Layout(
     base=9 * BASE_DISTANCE,
     table="lists_table",
     partitions="lists_partitions",
-    module=__name__,
-    history=__name__,
+    of=Plugin(port=f"{__name__}:PORT", history=__name__),
 )
 
 
@@ -164,7 +164,7 @@ class Registered:
 
     @pytest.fixture(autouse=True)
     def registered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, TOY))
+        monkeypatch.setattr(plugins, "LAYOUTS", (*plugins.LAYOUTS, TOY))
 
 
 class TestToy(Registered, LayoutContract):

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal import AggregateEvent, Event, FeedEvent, Recorded, TaggedEvent, Unfold, aggregate_id
+from epochal import Event, FeedEvent, Recorded, TaggedEvent, Unfold
 from epochal.codec.upcasts import Versions, upcast
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.errors import CorruptData, InvalidInput, MissingBody
-from epochal.model.aggregates import RecordedAggregateEvent
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.model.events import Claim, RecordedUnfold
 from epochal.store.codecs import Stored

@@ -15,8 +15,6 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from epochal import (
     NO_STREAM,
-    AggregateDeciders,
-    AggregateEvent,
     Decider,
     Deciders,
     Decisions,
@@ -26,7 +24,6 @@ from epochal import (
     QueryItem,
     StreamAppend,
     TaggedEvent,
-    aggregate_id,
     metadata,
     otel,
     projection,
@@ -34,10 +31,11 @@ from epochal import (
 )
 from epochal.aio.streams import AsyncStreams
 from epochal.codec import json
+from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.errors import StreamDeleted
 from epochal.store.codecs import EventCodec
 from epochal.store.joint_decisions import transact_all
-from epochal.store.snapshots import StateCodec
 from epochal.testing.feeds import MemoryFeed
 
 CODEC = EventCodec[int](

@@ -40,7 +40,7 @@ class Plugin:
     def modules(self) -> re.Pattern[str]:
         """Modules of its home."""
         names = (re.escape(each.removesuffix(".py").rstrip("/").replace("/", ".")) for each in self.home)
-        return re.compile(rf"epochal\.(?:{'|'.join(names)})(?:\.|$)")
+        return re.compile(rf"epochal\.(?:{'|'.join(names)})(?:[.:]|$)")
 
     def owns(self, place: str) -> bool:
         """Whether a file is its own."""
@@ -52,18 +52,7 @@ class Plugin:
 
 PLUGINS = {
     "event_store_adapter": Plugin(
-        home=(
-            "contrib/event_store_adapter/",
-            "layout/journal/",
-            "feed/histories/journal.py",
-            "model/aggregates.py",
-            "store/aggregates.py",
-            "store/aggregate_deciders.py",
-            "store/aggregate_pages.py",
-            "aio/aggregates.py",
-            "cli/aggregates.py",
-            "http/aggregates/",
-        ),
+        home=("contrib/event_store_adapter/",),
         words=r"aggregates?|journal",
         exact=frozenset({"snapshot_table", "snapshot_copies", "snapshot_ttl_days"}),
     ),
@@ -114,83 +103,54 @@ NATIVE = re.compile(r"epochal\.model\.dcb(?:\.|$)|contrib\.eventsourcing|PRAGMA 
 """What spells a plug-in's word and is not its: events with tags are Epochal's own, too."""
 
 OFFENDERS: dict[str, tuple[str, str]] = {
-    "epochal/__init__.py": (
-        "equinox event_store_adapter sekiban",
-        "public names of all layouts are imported from here",
-    ),
+    "epochal/__init__.py": ("equinox sekiban", "public names of all layouts are imported from here"),
     "epochal/aio/bucket.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
-    "epochal/aio/deciders.py": (
-        "event_store_adapter",
-        "deciders of aggregates stand beside those of streams",
-    ),
-    "epochal/aio/place.py": ("equinox event_store_adapter sekiban", "opens every store for asyncio"),
+    "epochal/aio/place.py": ("equinox sekiban", "opens every store for asyncio"),
     "epochal/care/quarantined.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/care/status.py": ("equinox", "the index says that it is stored as tips"),
-    "epochal/cdk/fields.py": ("event_store_adapter", "checks an option of aggregates"),
     "epochal/cdk/options.py": (
         "equinox event_store_adapter sekiban",
         "a type checker knows every option by its name",
     ),
     "epochal/cdk/parts/allowed.py": ("sekiban", "grants what the states of projections need"),
     "epochal/cdk/parts/stores.py": ("sekiban", "knows the prefix of large states in the bucket"),
-    "epochal/cdk/stages.py": ("equinox event_store_adapter", "checks options of layouts against one another"),
+    "epochal/cdk/stages.py": ("equinox", "checks options of layouts against one another"),
     "epochal/cli/copying.py": ("equinox event_store_adapter", "copies from every layout"),
-    "epochal/cli/errors.py": ("event_store_adapter sekiban", "all errors of commands are in one file"),
-    "epochal/cli/main.py": ("equinox event_store_adapter sekiban", "lists every command"),
-    "epochal/cli/stats.py": ("event_store_adapter", "counts by category, which an aggregate has by its type"),
-    "epochal/cli/target.py": ("event_store_adapter sekiban", "opens every store for commands"),
+    "epochal/cli/errors.py": ("sekiban", "all errors of commands are in one file"),
+    "epochal/cli/main.py": ("equinox sekiban", "lists every command"),
+    "epochal/cli/target.py": ("sekiban", "opens every store for commands"),
     "epochal/console/server.py": ("sekiban", "lists every page"),
     "epochal/console/streams.py": ("equinox sekiban", "shows streams of both layouts"),
-    "epochal/copying/sources.py": ("event_store_adapter", "copies from every layout"),
-    "epochal/deployment.py": ("equinox event_store_adapter sekiban", "opens every store of a deployment"),
+    "epochal/deployment.py": ("equinox sekiban", "opens every store of a deployment"),
     "epochal/dynamo/deployed.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
-    "epochal/dynamo/stores.py": ("equinox event_store_adapter sekiban", "opens every store"),
-    "epochal/feed/categories.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/feed/deployed.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/feed/reader.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/http/feed/described.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/http/feed/reading.py": ("event_store_adapter", "an aggregate has its category by its type"),
+    "epochal/dynamo/stores.py": ("equinox sekiban", "opens every store"),
+    "epochal/http/feed.py": ("event_store_adapter", "an aggregate has its category by its type"),
+    "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
+    "epochal/http/tagged_shapes.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/health.py": ("sekiban", "looks at every table"),
-    "epochal/http/openapi/document.py": ("event_store_adapter sekiban", "lists every resource"),
+    "epochal/http/openapi/document.py": ("sekiban", "lists every resource"),
     "epochal/http/openapi/schemas.py": ("event_store_adapter sekiban", "lists every resource"),
-    "epochal/http/operations.py": ("event_store_adapter sekiban", "lists every resource"),
+    "epochal/http/operations.py": ("equinox sekiban", "lists every resource"),
     "epochal/http/problems.py": ("event_store_adapter sekiban", "all problems are in one table"),
-    "epochal/http/streams/__init__.py": ("equinox", "serves both layouts by one list"),
-    "epochal/http/tagged/__init__.py": ("sekiban", "serves both layouts by one list"),
-    "epochal/http/tagged/described.py": ("sekiban", "serves both layouts by one list"),
-    "epochal/http/tagged/schemas.py": ("sekiban", "serves both layouts by one list"),
     "epochal/index/epochs.py": ("equinox", "the index is stored as tips"),
     "epochal/index/stored.py": ("equinox", "the index is stored as tips"),
-    "epochal/layout/port.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/layout/registry.py": ("equinox event_store_adapter sekiban", "the registry"),
+    "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
     "epochal/layout/tables.py": ("equinox sekiban", "tables that no layout owns are declared here"),
-    "epochal/otel.py": ("event_store_adapter", "instruments every store by its class"),
-    "epochal/proving/store.py": ("event_store_adapter", "proves every layout that a stage has"),
-    "epochal/proving/writers.py": (
-        "equinox event_store_adapter sekiban",
-        "proves every layout that a stage has",
-    ),
-    "epochal/pytest_plugin.py": ("event_store_adapter", "has a fixture for each store"),
-    "epochal/reactions/group.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/reactions/reactor.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/settings.py": ("equinox event_store_adapter sekiban", "declares every setting"),
+    "epochal/proving/writers.py": ("equinox sekiban", "proves every layout that a stage has"),
+    "epochal/settings.py": ("equinox sekiban", "declares every setting"),
     "epochal/store/codecs.py": ("event_store_adapter", "converts classes to events of every kind"),
-    "epochal/store/conflicts.py": (
-        "event_store_adapter",
-        "says what was expected of a stream or an aggregate",
-    ),
     "epochal/store/object_cache.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
     "epochal/store/streams.py": ("equinox", "opens both layouts of streams"),
     "epochal/store/table_kinds.py": ("sekiban", "tells every table by its keys"),
     "epochal/store/tag_listings.py": ("sekiban", "lists tags of the other layout of tagged events"),
-    "epochal/testing/feeds.py": ("equinox event_store_adapter sekiban", "opens every store in memory"),
-    "epochal/testing/stores.py": ("equinox event_store_adapter sekiban", "opens every store in memory"),
+    "epochal/testing/feeds.py": ("equinox sekiban", "opens every store in memory"),
+    "epochal/testing/stores.py": ("equinox sekiban", "opens every store in memory"),
 }
 """Files that name a plug-in today, with the plug-ins, and why."""
 
 STORE = "a store is its layout's face: users ask it in the layout's own terms"
 FACES = {
-    "epochal/layout/registry.py": "the registry",
+    "epochal/plugins.py": "the list of what ships",
     "epochal/store/streams.py": STORE,
     "epochal/store/tagged.py": STORE,
     "epochal/store/tagged_listings.py": STORE,
@@ -301,15 +261,15 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
     ("plugin", "code"),
     [
         ("equinox", "import epochal.layout.tips.items"),
-        ("event_store_adapter", "from epochal.layout import journal"),
+        ("event_store_adapter", "from epochal.contrib import event_store_adapter"),
         ("sekiban", "from epochal.layout.dcb.tables import TAGS"),
         ("equinox", "def f():\n    from epochal.feed.histories.tips import open_history"),
         ("equinox", "import_module('epochal.layout.tips.port')"),
         ("event_store_adapter", "settings.table('snapshot')"),
         ("equinox", "Settings.of(tips_table='t')"),
         ("sekiban", "variable('dcb_partitions')"),
-        ("event_store_adapter", "from epochal.model.aggregates import MAX_VALUE"),
-        ("event_store_adapter", "from epochal.store.aggregate_pages import Page"),
+        ("event_store_adapter", "from epochal.contrib.event_store_adapter.model import MAX_VALUE"),
+        ("event_store_adapter", "import_module('epochal.contrib.event_store_adapter:PLUGIN')"),
         ("event_store_adapter", "class AggregateMissing(Exception): ..."),
         ("event_store_adapter", "AGGREGATE_NOT_FOUND = 1"),
         ("event_store_adapter", "place.aggregates.append"),

@@ -85,8 +85,8 @@ def test_a_variable_that_is_called_like_a_setting_and_is_not_ours_is_left_alone(
 
 def test_types_are_separated_by_commas() -> None:
     read = Settings.from_environment({variable("aggregate_types"): "order,user-account"})
-    assert read.aggregate_types == ("order", "user-account")
-    assert Settings.from_environment({variable("aggregate_types"): ""}).aggregate_types == ()
+    assert read.value("aggregate_types") == ("order", "user-account")
+    assert Settings.from_environment({variable("aggregate_types"): ""}).value("aggregate_types") == ()
 
 
 @pytest.mark.parametrize("text", [",", "order,", "order,,account", "order, account", " "])

@@ -12,11 +12,14 @@ import pytest
 
 from epochal.codec import json
 from epochal.codec.sealed import read_sealed
+from epochal.contrib.event_store_adapter import memory_aggregates
+from epochal.contrib.event_store_adapter.deciders import json_state
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.store import number_in
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.tables import READ_MODELS
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent, parse_sortable_id
 from epochal.model.events import Event
 from epochal.model.positions import read_position
@@ -24,19 +27,12 @@ from epochal.model.times import parse_time
 from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModel, ReadModels
-from epochal.store.aggregates import number_in
 from epochal.store.codecs import Stored, json_codec
 from epochal.store.driver import Driver, Meter
-from epochal.store.snapshots import json_state
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_scans import read_place
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import (
-    memory_aggregates,
-    memory_dcb_events,
-    memory_projection_states,
-    memory_tips,
-)
+from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tips
 
 HALF = "\ud800"
 TEXTS = {

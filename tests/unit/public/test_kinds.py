@@ -12,24 +12,14 @@ from typing import Any
 
 import pytest
 
-from epochal import (
-    AggregateEvent,
-    AtVersion,
-    Event,
-    Query,
-    QueryItem,
-    TaggedEvent,
-    Unfold,
-    aggregate_id,
-    lambda_handler,
-    reaction,
-)
+from epochal import AtVersion, Event, Query, QueryItem, TaggedEvent, Unfold, lambda_handler, reaction
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
+from epochal.contrib.event_store_adapter.model import AggregateTypes
 from epochal.errors import InvalidInput
 from epochal.layout.tables import store_tables
-from epochal.model.aggregates import AggregateTypes
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_aggregates, memory_dcb_events, memory_tables, memory_tips
+from epochal.testing.stores import memory_dcb_events, memory_tables, memory_tips
 
 E = Event(type="E")
 T = TaggedEvent(type="T", data="{}", tags=("course:1",))

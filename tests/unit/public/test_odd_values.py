@@ -17,19 +17,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from epochal.contrib.event_store_adapter.append import Retention
+from epochal.contrib.event_store_adapter.deciders import by_size, every
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, Lock, aggregate_id
+from epochal.contrib.event_store_adapter.store import page as aggregate_page
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.layout.journal.retention import Retention
-from epochal.model.aggregates import AggregateEvent, AggregateId, Lock, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion, Token
-from epochal.store.aggregate_pages import page as aggregate_page
 from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import ImportedEvent
 from epochal.store.projections import ProjectionStates
-from epochal.store.snapshots import by_size, every
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.testing.feeds import MemoryFeed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from epochal import AggregateEvent, Delivery, Event, TaggedEvent, aggregate_id, reaction
+from epochal import Delivery, Event, TaggedEvent, reaction
+from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.reactions.reaction import Reaction
 from epochal.testing.feeds import MemoryFeed
 
@@ -10,7 +11,7 @@ Seen = list[tuple[str, int, str, bytes | object]]
 
 
 def filled() -> MemoryFeed:
-    feed = MemoryFeed(types=["user-account"])
+    feed = MemoryFeed(options={"aggregate_types": ("user-account",)})
     feed.tips.append("Order-1", [Event(type="Placed", data=b"{}"), Event(type="Paid", data=b"1")])
     feed.aggregates.append(
         aggregate_id("user-account", "7"),

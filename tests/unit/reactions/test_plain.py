@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
+from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.errors import InvalidInput
-from epochal.model.aggregates import aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.aggregate_deciders import AggregateDeciders
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.decisions import Decisions, Projection, projection
-from epochal.store.snapshots import StateCodec
 from epochal.store.strategies import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Snapshotted, Tally

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, AggregateEvent, AtVersion, ConflictError, Event, TaggedEvent
+from epochal import NO_STREAM, AtVersion, ConflictError, Event, TaggedEvent
+from epochal.contrib.event_store_adapter import AggregateEvent
 from epochal.errors import StreamDeleted
 from epochal.reactions.parking import Parking
 from tests.support.releases import ANN, EVERY_TAG, KEPT, World, feed, fill, view

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from aws_cdk import App
 
+from epochal import plugins
 from epochal.cdk.sources import Sources
-from epochal.layout import registry
 from epochal.settings import Settings, variable
 from stacks.deployment import deployment
 from tests.support.permissions import allowed
@@ -23,7 +23,7 @@ FUNCTIONS = {"append": "api", "feed": "api", "indexer": "feed", "auditor": "feed
 @pytest.fixture(scope="module")
 def deployed(sources: Sources) -> Iterator[Deployment]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "LAYOUTS", (*registry.LAYOUTS, TOY))
+        patch.setattr(plugins, "LAYOUTS", (*plugins.LAYOUTS, TOY))
         context = {**context_of_repository(), "stage": "dev", "target": "aws"}
         app = App(context=context)
         deployment(app, sources)

@@ -9,6 +9,11 @@ from typing import Any
 import pytest
 
 from epochal.cdk.parts import heads
+from epochal.contrib.event_store_adapter.append import AggregateBatch, Base, transaction
+from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, JournalSite, KeyResolver, write_copy
+from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
+from epochal.contrib.event_store_adapter.port import appended as appended_to_aggregate
+from epochal.contrib.event_store_adapter.port import journal_source, touched
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
@@ -17,17 +22,10 @@ from epochal.layout.dcb.heads import appended as appended_to_tag
 from epochal.layout.dcb.items import Keys, write_entry, write_head
 from epochal.layout.dcb.port import dcb_source
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.journal.heads import appended as appended_to_aggregate
-from epochal.layout.journal.heads import touched
-from epochal.layout.journal.items import JournalEvent, write_copy
-from epochal.layout.journal.keys import HEAD, KeyResolver
-from epochal.layout.journal.port import journal_source
-from epochal.layout.journal.writes import AggregateBatch, Base, JournalSite, transaction
 from epochal.layout.port import Source
 from epochal.layout.tips.heads import appended as appended_to_stream
 from epochal.layout.tips.items import TIP
 from epochal.layout.tips.port import tips_source
-from epochal.model.aggregates import Lock, aggregate_id
 from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, sortable_id, type_tag
 from epochal.plan.conditions import All, Present
 from epochal.plan.effects import holds

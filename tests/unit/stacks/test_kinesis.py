@@ -16,7 +16,7 @@ from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES, BadSetting
 from epochal.cdk.stages import changed as with_changed
 from epochal.cdk.targets import TARGET
-from epochal.layout.registry import layouts
+from epochal.plugins import layouts
 from epochal.settings import Settings
 from tests.support.account import TABLE, Account
 from tests.unit.feed.events import sent_change

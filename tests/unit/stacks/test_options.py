@@ -10,13 +10,14 @@ from typing import Any, Final
 import pytest
 
 from epochal.cdk.fields import RULES
+from epochal.contrib.event_store_adapter import open_aggregates
+from epochal.contrib.event_store_adapter.append import Retention
+from epochal.contrib.event_store_adapter.items import KeyResolver
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo import stores
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import TagSite
-from epochal.layout.journal.keys import KeyResolver
-from epochal.layout.journal.retention import Retention
 from epochal.layout.tips.streams import Tips
-from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
@@ -24,7 +25,8 @@ from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 
 FACTORIES: Final[dict[str, Callable[..., Any]]] = {
-    name: each for name, each in vars(stores).items() if name.startswith("open_")
+    **{name: each for name, each in vars(stores).items() if name.startswith("open_")},
+    "open_aggregates": open_aggregates,
 }
 STORES: Final = (Streams, AggregateStore, DcbEvents, ProjectionStates, FeedReader)
 GIVEN: Final = (BodyCodec, Retention, Patience, KeyResolver, TagSite, Tips)
@@ -54,7 +56,7 @@ SETTINGS: Final = {
 
 PLACES: Final = {
     *("table", "index_table", "journal", "snapshot", "events", "tags", "bucket", "bodies", "objects"),
-    *("driver", "site", "layout", "codec", "histories", "streams", "tips", "aggregates", "tagged", "dcb"),
+    *("driver", "site", "layout", "codec", "histories", "stores"),
 }
 """Where things are, and what is made of other options: every function is told by its stage."""
 

@@ -13,9 +13,14 @@ from random import Random
 
 import pytest
 
+from epochal.contrib.event_store_adapter.history import AggregateHistory
+from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.port import heal_journal
+from epochal.contrib.event_store_adapter.reading import EventRange, events
+from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, page
 from epochal.errors import CorruptData
 from epochal.feed.histories.dcb import TagHistory
-from epochal.feed.histories.journal import AggregateHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
@@ -23,10 +28,6 @@ from epochal.http.streams import Opened, prune_stream
 from epochal.layout.dcb.port import heal_dcb
 from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.layout.journal.port import heal_journal
-from epochal.layout.journal.reading import EventRange, events
-from epochal.layout.journal.tables import JOURNAL, SNAPSHOT
-from epochal.layout.journal.writes import site_of
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
@@ -35,7 +36,6 @@ from epochal.layout.registry import base_of, layout_names
 from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
@@ -49,8 +49,6 @@ from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import INLINE_BYTES, Settings
-from epochal.store.aggregate_pages import page
-from epochal.store.aggregates import AggregateStore, aggregates_of
 from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
@@ -405,7 +403,7 @@ def test_who_prunes_pages_writes_their_archive_and_who_reads_reads_it() -> None:
 @pytest.mark.parametrize("days", [0, 30])
 def test_who_keeps_copies_of_snapshots_uses_one_index_to_retire_them(days: int) -> None:
     tables = Tables()
-    settings = replace(SETTINGS, snapshot_copies=1, snapshot_ttl_days=days)
+    settings = SETTINGS.having(snapshot_copies=1, snapshot_ttl_days=days)
     store = aggregates_of(settings, tables.driver)
     for _ in range(4):
         done = store.append(ORDER, [OCCURRED], snapshot=b"{}")

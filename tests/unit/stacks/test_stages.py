@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.fields import EXISTING, FUNCTIONS, PARTITIONS, RULES
+from epochal.cdk.fields import EXISTING, FUNCTIONS, OF_LAYOUTS, RULES
 from epochal.cdk.stages import STAGES, BadSetting, Stage
 from epochal.cdk.targets import Target, fitted, target_from
 from epochal.layout.registry import declared
@@ -21,9 +21,9 @@ STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T0
 
 def test_every_field_has_a_rule_and_every_rule_a_field() -> None:
     not_for_setting = {"name", "tls_only", "batches_named"}
-    of_tables_and_layouts = {"existing_tables", "feed_partitions"}
+    of_tables_and_layouts = {"existing_tables", "of_layouts"}
     settings = {each.name for each in fields(Stage)} - not_for_setting - of_tables_and_layouts
-    assert set(RULES) == settings | EXISTING.keys() | set(PARTITIONS)
+    assert set(RULES) == settings | EXISTING.keys() | set(OF_LAYOUTS)
 
 
 def test_settings_are_told_to_functions_that_there_are() -> None:
@@ -33,7 +33,7 @@ def test_settings_are_told_to_functions_that_there_are() -> None:
 
 def test_every_stage_obeys_its_own_rules() -> None:
     for stage in STAGES.values():
-        for name in RULES.keys() - EXISTING.keys() - set(PARTITIONS):
+        for name in RULES.keys() - EXISTING.keys() - set(OF_LAYOUTS):
             value, rule = getattr(stage, name), RULES[name]
             assert rule(_as_json(value)) == value
 

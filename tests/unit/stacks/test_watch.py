@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.registry import layouts
 from epochal.layout.tables import store_tables
 from epochal.plan.tables import TableSpec
+from epochal.plugins import layouts
 from tests.unit.stacks.templates import Synthesise
 
 ALARM = "AWS::CloudWatch::Alarm"

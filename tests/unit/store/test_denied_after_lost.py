@@ -25,10 +25,10 @@ from epochal import (
     projection,
 )
 from epochal.aio.streams import AsyncStreams
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction

@@ -9,14 +9,15 @@ from collections.abc import Callable
 import pytest
 
 from epochal import Event, StreamAppend, TaggedEvent
+from epochal.contrib.event_store_adapter import memory_aggregates
+from epochal.contrib.event_store_adapter import store as aggregates
+from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import InvalidInput
-from epochal.model.aggregates import AggregateEvent, AggregateId, aggregate_id
-from epochal.store import aggregates, projections, streams, tagged_store
+from epochal.store import projections, streams, tagged_store
 from epochal.store.joined import JoinedAppends
 from epochal.testing.stores import (
-    memory_aggregates,
     memory_dcb_events,
     memory_projection_states,
     memory_streams,

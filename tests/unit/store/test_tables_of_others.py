@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.event_store_adapter import memory_aggregates
+from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.layout.tips.streams import Tips
-from epochal.model.aggregates import AggregateEvent, aggregate_id
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM
@@ -20,7 +22,6 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import checked, distinct
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
@@ -29,12 +30,7 @@ from epochal.store.streams import Streams
 from epochal.store.table_kinds import kind_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import (
-    memory_aggregates,
-    memory_dcb_events,
-    memory_projection_states,
-    memory_tips,
-)
+from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tips
 
 ORDER = aggregate_id("order", "1")
 KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS)}

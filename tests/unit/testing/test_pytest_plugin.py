@@ -29,12 +29,13 @@ def test_the_stores_of_a_test_are_one_deployment_and_each_test_has_its_own(
     pytester.makepyfile(
         """
         import pytest
-        from epochal import NO_STREAM, Event, TaggedEvent, aggregate_id, reaction
+        from epochal import NO_STREAM, Event, TaggedEvent, reaction
+        from epochal.contrib.event_store_adapter import aggregate_id
 
 
         @pytest.mark.parametrize("time", ["first", "second"])
         def test_all(
-            epochal_streams, epochal_tagged_events, epochal_aggregates, epochal_read_models, epochal_feed, time
+            epochal_streams, epochal_tagged_events, epochal_read_models, epochal_feed, time
         ):
             seen = []
             counts = epochal_read_models.open("counts", 1)
@@ -46,7 +47,7 @@ def test_the_stores_of_a_test_are_one_deployment_and_each_test_has_its_own(
 
             epochal_streams.append("Flight-UA1", [Event(type="Scheduled")], expected=NO_STREAM)
             epochal_tagged_events.append([TaggedEvent(type="Taken", tags=["Seat:1A"])])
-            assert epochal_aggregates.replay(aggregate_id("order", "1")) is None
+            assert epochal_feed.aggregates.replay(aggregate_id("order", "1")) is None
             epochal_feed.react(board)
             assert [stream.partition("-")[0] for stream in sorted(seen)] == ["$tag", "Flight"]
             assert counts.get("Scheduled") == 1

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epochal.codec.upcasts import upcast as upcast
-    from epochal.dynamo.stores import open_aggregates as open_aggregates
     from epochal.dynamo.stores import open_dcb_events as open_dcb_events
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_projection_states as open_projection_states
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from epochal.errors import StreamDeleted as StreamDeleted
     from epochal.feed.results import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
-    from epochal.model.aggregates import AggregateEvent as AggregateEvent
-    from epochal.model.aggregates import aggregate_id as aggregate_id
     from epochal.model.dcb import Query as Query
     from epochal.model.dcb import QueryItem as QueryItem
     from epochal.model.dcb import TaggedEvent as TaggedEvent
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
     from epochal.model.versions import AtVersion as AtVersion
     from epochal.reactions.reaction import Delivery as Delivery
     from epochal.reactions.reaction import reaction as reaction
-    from epochal.store.aggregate_deciders import AggregateDeciders as AggregateDeciders
     from epochal.store.codecs import json_codec as json_codec
     from epochal.store.context import metadata as metadata
     from epochal.store.deciders import Decider as Decider
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "codec.upcasts": ("upcast",),
     "dynamo.stores": (
-        "open_aggregates",
         "open_dcb_events",
         "open_feed",
         "open_projection_states",
@@ -66,14 +61,12 @@ _NAMES = {
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.results": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
-    "model.aggregates": ("AggregateEvent", "aggregate_id"),
     "model.dcb": ("Query", "QueryItem", "TaggedEvent"),
     "model.events": ("Event", "Recorded", "Unfold"),
     "model.outcomes": ("Appended", "Conflict", "Undetermined"),
     "model.several": ("StreamAppend",),
     "model.versions": ("ANY", "AtVersion", "NO_STREAM", "STREAM_EXISTS"),
     "reactions.reaction": ("Delivery", "reaction"),
-    "store.aggregate_deciders": ("AggregateDeciders",),
     "store.codecs": ("json_codec",),
     "store.context": ("metadata",),
     "store.deciders": ("Decider", "Deciders"),

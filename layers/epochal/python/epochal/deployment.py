@@ -7,8 +7,9 @@ imported: a function starts with no more than its operations take.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from epochal.plugins import layouts
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from epochal.layout.port import Source
     from epochal.model.events import Claim
     from epochal.reactions.read_models import ReadModels
-    from epochal.store.aggregates import AggregateStore
     from epochal.store.bodies import Bodies, BodyCodec
     from epochal.store.dcb_events import DcbEvents
     from epochal.store.projections import Objects, ProjectionStates
@@ -64,6 +64,13 @@ class Deployment:
     driver: Driver
     bucket: Bucket
 
+    def __getattr__(self, name: str) -> Any:
+        """A store of a plug-in's, by its name there: `aggregates`."""
+        for layout in layouts():
+            if (opener := layout.opener(name)) is not None:
+                return opener(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def codec(self) -> BodyCodec:
         """How bodies of streams are read and written."""
@@ -84,13 +91,6 @@ class Deployment:
         from epochal.store.streams import streams_of
 
         return streams_of(self.settings, self.driver, self.codec)
-
-    @property
-    def aggregates(self) -> AggregateStore:
-        """Aggregates."""
-        from epochal.store.aggregates import aggregates_of
-
-        return aggregates_of(self.settings, self.driver)
 
     @property
     def tagged(self) -> TaggedEvents:

@@ -19,20 +19,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from itertools import chain
 from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.feed.results import FeedEvent
-from epochal.model.aggregates import AggregateId
 from epochal.model.names import category_of
 from epochal.model.outcomes import NOTHING
+from epochal.plugins import parts
 from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store import joint_decisions
-from epochal.store.aggregate_deciders import AggregateDeciders
-from epochal.store.aggregates import AggregateStore
 from epochal.store.context import Context
 from epochal.store.deciders import Deciders
 from epochal.store.decisions import Decisions
@@ -54,14 +53,11 @@ _CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
     ("append", Streams, ("try_append", "append_on", "try_append_all", "append_all_on")),
     ("append", JoinedAppends, ("append",)),
     ("append", TaggedStore, ("try_append",)),
-    ("append", AggregateStore, ("try_append",)),
     ("read", Streams, ("load", "page")),
     ("read", Loader, ("load",)),
     ("read", TaggedStore, ("read", "page", "page_back")),
-    ("read", AggregateStore, ("replay", "latest_snapshot", "events_after")),
     ("decide", Deciders, ("_transact",)),
     ("decide", joint_decisions._Joint, ("run",)),  # noqa: SLF001  what `transact_all` is
-    ("decide", AggregateDeciders, ("_transact",)),
     ("decide", Decisions, ("decide",)),
 )
 """Spans, and the methods that they are around."""
@@ -74,7 +70,7 @@ def instrument(tracer_provider: TracerProvider | None = None) -> None:
     if _unwrapped:
         return
     tracer = trace.get_tracer("epochal", tracer_provider=tracer_provider)
-    for name, kind, methods in _CALLS:
+    for name, kind, methods in chain(_CALLS, *parts("spans")):
         for method in methods:
             _wrap(kind, method, _spanned(tracer, name, getattr(kind, method)))
     _wrap(Streams, "read", _iterated(tracer, Streams.read))
@@ -210,8 +206,8 @@ def _said(args: Sequence[Any]) -> dict[str, Any]:
     for about in args[1:3]:
         if isinstance(about, str):
             return {"epochal.category": category_of(about)}
-        if isinstance(about, AggregateId):
-            return {"epochal.category": about.type}
+        if isinstance(kind := getattr(about, "type", None), str):  # an aggregate's id
+            return {"epochal.category": kind}
     return {}
 
 

@@ -16,7 +16,6 @@ import pytest
 if TYPE_CHECKING:
     from epochal.local.deploy import LocalDeployment
     from epochal.reactions.read_models import ReadModels
-    from epochal.store.aggregates import AggregateStore
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
     from epochal.testing.feeds import MemoryFeed
@@ -47,12 +46,6 @@ def epochal_streams(epochal_feed: MemoryFeed) -> Streams:
 def epochal_tagged_events(epochal_feed: MemoryFeed) -> TaggedEvents:
     """Its tagged events, as `open_tagged_events` opens them on AWS."""
     return epochal_feed.tagged
-
-
-@pytest.fixture
-def epochal_aggregates(epochal_feed: MemoryFeed) -> AggregateStore:
-    """Its aggregates, as `open_aggregates` opens them on AWS."""
-    return epochal_feed.aggregates
 
 
 @pytest.fixture

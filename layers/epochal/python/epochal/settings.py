@@ -3,7 +3,7 @@
 Stacks write a function's settings into its environment and those of the tables into the outputs of the store's stack;
 functions, programs and commands read the same declarations back. Nothing else in the library looks at the environment.
 To add a setting, add a field: `declaration` tells what is made of it. Tables of layouts, and the partitions of their
-parts of the feed, are settings by their names alone: the registry of layouts tells which there are.
+parts of the feed, are settings by their names alone; a layout's other settings are declared by its plug-in (`plugins`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from epochal.declaration import (
     PREFIX,
@@ -26,6 +26,9 @@ from epochal.declaration import (
     of_tables,
     setting,
 )
+from epochal.plugins import layouts, own_settings
+
+T = TypeVar("T")
 
 LAMBDA_PYTHON = "3.13"
 """The one Python version the functions run on in AWS; the library itself supports 3.11 to 3.14."""
@@ -36,23 +39,11 @@ SERVICE_NAME = "POWERTOOLS_SERVICE_NAME"
 MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
 
-LIBRARY = "javascript"
-"""The library of event-store-adapter whose keys and payloads aggregates have by default."""
-
-LIBRARIES = (LIBRARY, "rust", "go", "java", "php")
-"""The libraries of event-store-adapter that aggregates may be shared with."""
-
-PAYLOADS = (*LIBRARIES, "plain")
-"""Forms of payloads: those of the libraries, and one that names no type."""
-
 LIGHT = "light"
 """The carrier of requests to DynamoDB that starts in half the time (`dynamo.opening`)."""
 
 BOTO3 = "boto3"
 """The carrier that is a client of boto3's, which instruments and mocks of AWS know."""
-
-SHARDS = 64
-"""Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
 
 CALVING = ("auto", "fixed", "cost")
 """Rules by which events leave a Tip: at limits, as Equinox's own, or when that is cheapest; `auto` is at limits where
@@ -96,7 +87,7 @@ RESPONSE_BYTES = 4 * 1024 * 1024
 
 _API = ("append", "replay", "feed")
 _FEED = ("feed", "indexer", "auditor", "reaction")
-_EVENTS = ("append", "replay", *_FEED)
+EVENTS = ("append", "replay", *_FEED)
 """Functions that look at events of every layout, if only by their heads."""
 
 
@@ -107,9 +98,9 @@ _NOTHING: Mapping[str, Any] = MappingProxyType({})
 class Options:
     """What a stage chooses of what its functions are told (docs/deploy.md has more words for each)."""
 
-    # By the names of the settings, as `dcb_partitions`.
-    feed_partitions: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", _EVENTS)
+    # By the names of the settings: partitions of parts of the feed, as `dcb_partitions`, and what plug-ins declare.
+    of_layouts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
+    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", EVENTS)
     calving: str = of_tables(
         CALVING[0],
         OneOf(of=CALVING),
@@ -124,18 +115,6 @@ class Options:
     )
     calving_max_events: int = of_tables(
         0, Number(least=0, most=100_000), "Likewise their number; 0 for any", ("append",)
-    )
-    # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
-    # nothing any further.
-    journal_shards: int = of_tables(SHARDS, Number(most=10_000), "Shards of aggregates' keys", _EVENTS)
-    journal_keys: str = of_tables(
-        LIBRARY, OneOf(of=LIBRARIES), "Library by whose hash aggregates' keys are made", _EVENTS
-    )
-    journal_serializer: str = of_tables(
-        LIBRARY, OneOf(of=PAYLOADS), "Library as which aggregates are written", _EVENTS
-    )
-    aggregate_types: tuple[str, ...] = of_tables(
-        (), Names(), "Types of aggregates, separated by commas; those that hold - must be declared", _EVENTS
     )
     # Each is a stream that all such events are in: for the whole table, and from the first event on.
     tagged_types: tuple[str, ...] = of_tables(
@@ -159,7 +138,7 @@ class Options:
         "",
         Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),
         "Tenant of tagged events and states",
-        _EVENTS,
+        EVENTS,
     )
     # A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second.
     max_upload_bytes: int = setting(
@@ -170,16 +149,6 @@ class Options:
         Number(least=0, most=MAX_WAIT_SECONDS),
         "How long a reader may wait at the tail of the feed",
         ("feed",),
-    )
-    # Each append with a snapshot looks for the copies that are beyond these.
-    snapshot_copies: int = setting(
-        0, Number(least=0, most=1_000), "Snapshots of an aggregate kept beside its head", ("append",)
-    )
-    snapshot_ttl_days: int = setting(
-        0,
-        Number(least=0, most=3_650),
-        "Days after which snapshots beyond these expire; 0 deletes them at once",
-        ("append",),
     )
     state_inline_bytes: int = setting(
         INLINE_BYTES,
@@ -209,7 +178,13 @@ class Options:
 
     def partitions(self, name: str) -> int:
         """How many partitions a layout's part of the feed has, by the name of the setting."""
-        return self.feed_partitions.get(name, 1)
+        count: int = self.of_layouts.get(name, 1)
+        return count
+
+    def of_plugin(self, kind: type[T]) -> T:
+        """What is chosen of the settings that a plug-in declares in the dataclass `kind`."""
+        names = {each.name for each in fields(cast("Any", kind))}
+        return kind(**{name: value for name, value in self.of_layouts.items() if name in names})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,18 +249,18 @@ class Settings(Options):
         if name in DECLARED:
             return getattr(self, name)
         known = _of_layouts(name)
-        return self.table(known.table) if known.table else self.partitions(name)
+        return self.table(known.table) if known.table else self.of_layouts.get(name, known.default)
 
     def having(self, **values: Any) -> Settings:
         """The same with other values, by the names of the settings."""
         others = {name: each for name, each in values.items() if name in DECLARED}
-        of_layouts = {_of_layouts(name): each for name, each in values.items() if name not in DECLARED}
-        tables = {each.table: name for each, name in of_layouts.items() if each.table and name}
-        partitions = {each.name: count for each, count in of_layouts.items() if not each.table}
+        known = {name: _of_layouts(name) for name in values if name not in DECLARED}
+        tables = {each.table: values[name] for name, each in known.items() if each.table and values[name]}
+        of_layouts = {name: values[name] for name, each in known.items() if not each.table}
         return replace(
             self,
             tables={**self.tables, **tables},
-            feed_partitions={**self.feed_partitions, **partitions},
+            of_layouts={**self.of_layouts, **of_layouts},
             **others,
         )
 
@@ -298,7 +273,7 @@ class Settings(Options):
         return {each.output: text for each, text in self._texts() if each.output}
 
     def _texts(self) -> Iterator[tuple[Setting, str]]:
-        of_layouts = [*map(table_setting, self.tables), *map(partitions_setting, self.feed_partitions)]
+        of_layouts = [*map(table_setting, self.tables), *map(_of_layouts, self.of_layouts)]
         for each in (*DECLARED.values(), *of_layouts):
             if text := each.text(self.value(each.name)):
                 yield each, text
@@ -322,7 +297,7 @@ def table_setting(kind: str, help: str = "") -> Setting:  # noqa: A002  the word
         default="",
         kind=Text(),
         help=help,
-        functions=_EVENTS,
+        functions=EVENTS,
         output=f"{kind.title().replace('-', '')}Table",
         option=True,
     )
@@ -344,8 +319,7 @@ def partitions_setting(name: str) -> Setting:
 def setting_of_variable(variable: str) -> Setting | None:
     """The setting that a variable of the environment is of; None for other variables."""
     name = variable.removeprefix(PREFIX).lower()
-    known = DECLARED.get(name) or (_of_layouts(name) if name.endswith(_LAYOUTS) else None)
-    return known if known is not None and known.variable == variable else None
+    return _known(name) if variable == f"{PREFIX}{name.upper()}" else None
 
 
 def setting_of_output(output: str) -> Setting | None:
@@ -353,14 +327,26 @@ def setting_of_output(output: str) -> Setting | None:
     words = re.findall("[A-Z][a-z]*", output)
     if output not in _OUTPUTS and words[1:] and words[-1] == "Table":
         return table_setting("-".join(words[:-1]).lower())
-    return _OUTPUTS.get(output)
+    return _OUTPUTS.get(output) or next((each for each in _plugged() if each.output == output), None)
+
+
+def _known(name: str) -> Setting | None:
+    try:
+        return DECLARED.get(name) or _of_layouts(name)
+    except KeyError:
+        return None
 
 
 def _of_layouts(name: str) -> Setting:
     kind, table, _ = name.partition("_table")
-    if not name.endswith(_LAYOUTS):
-        raise KeyError(name)
-    return table_setting(kind.replace("_", "-")) if table else partitions_setting(name)
+    if name.endswith(_LAYOUTS):
+        return table_setting(kind.replace("_", "-")) if table else partitions_setting(name)
+    return {each.name: each for each in _plugged()}[name]
+
+
+def _plugged() -> Iterator[Setting]:
+    """What plug-ins declare. They are loaded for it: a function is told nothing of those that it has no tables of."""
+    return (each for layout in layouts() for each in own_settings(layout).values())
 
 
 _LAYOUTS = ("_table", "partitions")

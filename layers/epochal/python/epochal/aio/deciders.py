@@ -1,4 +1,4 @@
-"""Deciders on streams, on aggregates and on tagged events, awaited."""
+"""Deciders on streams and on tagged events, awaited."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from epochal.store.decisions import Decisions
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
 
 if TYPE_CHECKING:
-    from epochal.model.aggregates import AggregateId
-    from epochal.store.aggregate_deciders import AggregateDeciders, AggregateTransacted, Standing
     from epochal.store.joint_decisions import AllTransacted, Party
 
 C = TypeVar("C")
@@ -119,66 +117,6 @@ class AsyncDeciders(Generic[C, S, E]):
     def on(self, stream: str) -> Party[S, E]:
         """`Deciders.on`, which asks for nothing: a party to `transact_all`."""
         return self.deciders.on(stream)
-
-
-@dataclass(frozen=True)
-class AsyncAggregateDeciders(Generic[C, S, E]):
-    """Deciders on aggregates, likewise.
-
-    Attributes:
-        deciders: over the `store` of an `AsyncAggregates`.
-    """
-
-    deciders: AggregateDeciders[C, S, E]
-
-    async def handle(
-        self,
-        aggregate: AggregateId,
-        command: C,
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> AggregateTransacted[S, E]:
-        """`AggregateDeciders.handle`."""
-        return await finished(
-            run(self.deciders.handle, aggregate, command, known=known, idempotency_key=idempotency_key)
-        )
-
-    async def transact(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], Sequence[E]],
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> AggregateTransacted[S, E]:
-        """`AggregateDeciders.transact`."""
-        return await finished(
-            run(self.deciders.transact, aggregate, decide, known=known, idempotency_key=idempotency_key)
-        )
-
-    async def transact_result(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[R, AggregateTransacted[S, E]]:
-        """`AggregateDeciders.transact_result`."""
-        return await finished(
-            run(
-                self.deciders.transact_result, aggregate, decide, known=known, idempotency_key=idempotency_key
-            )
-        )
-
-    async def load(self, aggregate: AggregateId) -> Standing[S]:
-        """`AggregateDeciders.load`."""
-        return await run(self.deciders.load, aggregate)
-
-    async def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
-        """`AggregateDeciders.query`."""
-        return await run(self.deciders.query, aggregate, projection)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
-from epochal.aio.aggregates import AsyncAggregates
 from epochal.aio.bridge import wait
 from epochal.aio.bucket import BucketInThreads
 from epochal.aio.carrier import SECONDS, AsyncCarrier
@@ -18,20 +17,17 @@ from epochal.aio.read_models import AsyncReadModels
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
 from epochal.aio.tagged import AsyncTaggedEvents
-from epochal.codec.payloads import Serializer
 from epochal.deployment import Deployment
-from epochal.dynamo import stores
+from epochal.dynamo import stores as openers
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import performed
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.layout.tips.calving import Calving
-from epochal.model.aggregates import Hash
-from epochal.model.kinds import must_be
 from epochal.plan.ops import Execute
-from epochal.settings import INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
-from epochal.store.dcb_events import READS_AT_ONCE, DcbEvents
+from epochal.settings import INLINE_BYTES, PROJECTIONS, Settings
+from epochal.store.dcb_events import READS_AT_ONCE
 from epochal.store.driver import DEFAULT, Patience
 
 with brought_by("async", "asynchronous stores", "aiohttp"):
@@ -39,6 +35,16 @@ with brought_by("async", "asynchronous stores", "aiohttp"):
 
 CONNECTIONS = 100
 """To DynamoDB, at the same time; further requests wait for one."""
+
+S = TypeVar("S")
+
+
+class AsyncStore(Protocol):
+    """A store in its awaited form."""
+
+    @property
+    def store(self) -> object:
+        """The store itself."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,14 +89,14 @@ class AsyncPlace:
 
     def open_streams(self, table: str, *, bucket: str = "") -> AsyncStreams:
         """`open_streams`, for tasks of this event loop."""
-        return AsyncStreams(stores.open_streams(table, bucket=bucket, place=self._place))
+        return AsyncStreams(openers.open_streams(table, bucket=bucket, place=self._place))
 
     def open_tips(
         self, table: str, *, bucket: str = "", calving: Calving | None = None, equinox: bool = False
     ) -> AsyncStreams:
         """`open_tips`, likewise."""
         return AsyncStreams(
-            stores.open_tips(table, bucket=bucket, calving=calving, equinox=equinox, place=self._place)
+            openers.open_tips(table, bucket=bucket, calving=calving, equinox=equinox, place=self._place)
         )
 
     def open_tagged_events(
@@ -104,7 +110,7 @@ class AsyncPlace:
     ) -> AsyncTaggedEvents:
         """`open_tagged_events`, likewise."""
         return AsyncTaggedEvents(
-            stores.open_tagged_events(
+            openers.open_tagged_events(
                 table,
                 bucket=bucket,
                 types=types,
@@ -128,7 +134,7 @@ class AsyncPlace:
     ) -> AsyncTaggedEvents:
         """`open_dcb_events`, likewise."""
         return AsyncTaggedEvents(
-            stores.open_dcb_events(
+            openers.open_dcb_events(
                 events,
                 tags,
                 service=service,
@@ -154,7 +160,7 @@ class AsyncPlace:
     ) -> AsyncProjectionStates:
         """`open_projection_states`, likewise."""
         return AsyncProjectionStates(
-            stores.open_projection_states(
+            openers.open_projection_states(
                 table,
                 bucket=bucket,
                 prefix=prefix,
@@ -166,53 +172,19 @@ class AsyncPlace:
             )
         )
 
-    def open_aggregates(
-        self,
-        journal: str,
-        snapshot: str,
-        *,
-        types: Iterable[str] = (),
-        shards: int = SHARDS,
-        keys: str | Hash = LIBRARY,
-        serializer: str | Serializer = LIBRARY,
-    ) -> AsyncAggregates:
-        """`open_aggregates`, likewise."""
-        return AsyncAggregates(
-            stores.open_aggregates(
-                journal,
-                snapshot,
-                types=types,
-                shards=shards,
-                keys=keys,
-                serializer=serializer,
-                place=self._place,
-            )
-        )
+    def open(self, opener: Callable[..., S], /, *args: Any, **options: Any) -> S:
+        """What `opener`, as `open_aggregates`, opens with these arguments, for the awaited form of its store:
+        `AsyncAggregates(place.open(open_aggregates, "journal", "snapshot"))`.
+        """
+        return opener(*args, **options, place=self._place)
 
     def open_read_models(self, table: str) -> AsyncReadModels:
         """`open_read_models`, likewise."""
-        return AsyncReadModels(stores.open_read_models(table, place=self._place))
+        return AsyncReadModels(openers.open_read_models(table, place=self._place))
 
-    def open_feed(
-        self,
-        index_table: str,
-        *,
-        streams: AsyncStreams | None = None,
-        tips: AsyncStreams | None = None,
-        aggregates: AsyncAggregates | None = None,
-        dcb: AsyncTaggedEvents | None = None,
-    ) -> AsyncFeed:
-        """`open_feed`, likewise; those of its stores that are given are asked for the events."""
-        return AsyncFeed(
-            stores.open_feed(
-                index_table,
-                streams=None if streams is None else streams.store,
-                tips=None if tips is None else tips.store,
-                aggregates=None if aggregates is None else aggregates.store,
-                dcb=None if dcb is None else _sekiban(dcb),
-                place=self._place,
-            )
-        )
+    def open_feed(self, index_table: str, *stores: AsyncStore) -> AsyncFeed:
+        """`open_feed`, likewise; the stores that are given are asked for the events."""
+        return AsyncFeed(openers.open_feed(index_table, *(each.store for each in stores), place=self._place))
 
     def open_subjects(self, table: str, *, kms_key: str, log: str = "") -> AsyncSubjects:
         """`epochal.dynamo.kms.open_subjects`, likewise. Needs the extra `subjects`."""
@@ -222,7 +194,7 @@ class AsyncPlace:
         return AsyncSubjects(replace(found, wrapping=WrappingInThreads(found.wrapping)))
 
     @property
-    def _place(self) -> stores.Place:
+    def _place(self) -> openers.Place:
         return _Awaited(endpoint=self.endpoint, region=self.region, carry=self._carry)
 
     def _carry(self, request: DynamoRequest) -> dict[str, Any]:
@@ -232,7 +204,7 @@ class AsyncPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Awaited(stores.Place):
+class _Awaited(openers.Place):
     """A place whose stores wait within what `bridge.run` runs."""
 
     carry: Callable[[DynamoRequest], dict[str, Any]]
@@ -241,13 +213,6 @@ class _Awaited(stores.Place):
         return performed(self.carry)
 
     def reached(self, settings: Settings, **how: Any) -> Deployment:
-        found = stores.Place.reached(self, settings, **how)
+        found = openers.Place.reached(self, settings, **how)
         driver = replace(found.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
         return replace(found, driver=driver, bucket=BucketInThreads(found.bucket))
-
-
-def _sekiban(tagged: AsyncTaggedEvents) -> DcbEvents:
-    store = tagged.store
-    must_be(DcbEvents, store, "dcb", "of `open_dcb_events`")
-    assert isinstance(store, DcbEvents)  # noqa: S101  for the type checker, which cannot know
-    return store

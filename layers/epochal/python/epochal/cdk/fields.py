@@ -15,11 +15,10 @@ from typing import Final
 from epochal.cdk.declared import reactions
 from epochal.cdk.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null, wrong
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
-from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import layout_names, layouts
+from epochal.layout.registry import layout_names
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
-from epochal.model.aggregates import AggregateTypes
+from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, partitions_setting
 
 FUNCTIONS: Final = (*sorted({each.function for each in OPERATIONS}), "indexer", "notifier", "auditor")
@@ -37,16 +36,6 @@ _TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN o
 _WORD: Final = a_text(r"\S+", "text without spaces")
 _NAME: Final = a_text(r"[^\s,]+", "text without spaces or commas")
 _LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653)
-
-
-def _aggregate_types(value: object) -> tuple[str, ...]:
-    """Types that the library takes together: no two whose ids could be equal."""
-    types: tuple[str, ...] = a_list(_WORD)(value)
-    try:
-        AggregateTypes(types)
-    except InvalidInput as error:
-        raise ValueError(f"must be types of aggregates: {error.rule}") from None
-    return types
 
 
 _MOST_TAGS: Final = 49
@@ -93,14 +82,16 @@ _TABLES: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values
 EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
 """Settings that name tables which are there already, and the kinds of these."""
 
-PARTITIONS: Final = tuple(each.partitions for each in layouts())
-"""Settings that say how many partitions a layout's part of the feed has."""
+OF_LAYOUTS: Final = {
+    **{each.partitions: partitions_setting(each.partitions) for each in layouts()},
+    **{name: each for layout in layouts() for name, each in own_settings(layout).items()},
+}
+"""Settings that say how many partitions a layout's part of the feed has, and those that plug-ins declare."""
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
-        **{name: _rule(partitions_setting(name)) for name in PARTITIONS},
-        "aggregate_types": _aggregate_types,
+        **{name: _rule(each) for name, each in OF_LAYOUTS.items()},
         "account": a_text(r"(\d{12})?", "an account's 12 digits"),
         "region": _REGION,
         # With 18 characters the longest name, a bucket's with account and region, still has at most 63.

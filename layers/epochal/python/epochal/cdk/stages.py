@@ -18,9 +18,10 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from epochal.cdk.declared import Declared
-from epochal.cdk.fields import EXISTING, LIMITS, PARTITIONS, RULES
-from epochal.layout.registry import Layout, layouts
+from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES
+from epochal.errors import InvalidInput
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.plugins import Layout, layouts, parts
 from epochal.settings import DECLARED, Options, is_fixed
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -167,7 +168,7 @@ STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
         # With ceilings, a loop that runs wild overnight costs tens of dollars, not thousands.
         "dev": Stage(name="dev", access_logs=False, max_read_units=4_000, max_write_units=2_000),
         # Nowhere reserved concurrency by default: an account at its initial quota of 10 could not deploy it.
-        "staging": Stage(name="staging", recovery_days=7, log_days=30, feed_partitions=PARTITIONS_KEPT),
+        "staging": Stage(name="staging", recovery_days=7, log_days=30, of_layouts=PARTITIONS_KEPT),
         # Half of an account's default quota of 10,000 requests a second: other APIs live there too.
         "prod": Stage(
             name="prod",
@@ -177,7 +178,7 @@ STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
             log_days=90,
             requests_per_second=5_000,
             burst=2_500,
-            feed_partitions=PARTITIONS_KEPT,
+            of_layouts=PARTITIONS_KEPT,
         ),
     }
 )
@@ -222,14 +223,14 @@ def changed(stage: Stage, changes: object, *, where: str = "", **besides: Any) -
     if parsed.get("api") == "urls":
         _without_gateway(where, {key: parsed.get(key) for key in _OF_GATEWAY})
     tables = {EXISTING[key]: arn for key, arn in parsed.items() if key in EXISTING}
-    counts = {key: count for key, count in parsed.items() if key in PARTITIONS}
-    others = {key: parsed[key] for key in parsed.keys() - counts.keys() - EXISTING.keys()}
+    own = {key: each for key, each in parsed.items() if key in OF_LAYOUTS}
+    others = {key: parsed[key] for key in parsed.keys() - own.keys() - EXISTING.keys()}
     return coherent(
         where,
         replace(
             stage,
             existing_tables=tables,
-            feed_partitions={**stage.feed_partitions, **counts},
+            of_layouts={**stage.of_layouts, **own},
             **others,
             **besides,
         ),
@@ -276,11 +277,7 @@ def coherent(where: str, stage: Stage) -> Stage:
             f"{where}.feed_kinesis_shards",
             "must be 0 where every table of heads is an existing one, which is followed by the stream that is named",
         )
-    if stage.snapshot_ttl_days and not stage.snapshot_copies:
-        raise BadSetting(
-            f"{where}.snapshot_copies",
-            "must be at least 1 with snapshot_ttl_days, which is of copies beyond them",
-        )
+    _of_plugins(where, stage)
     for kind in ("read", "write") if stage.billing == "provisioned" else ():
         if getattr(stage, f"max_{kind}_units") < getattr(stage, f"min_{kind}_units"):
             raise BadSetting(
@@ -321,6 +318,15 @@ def _placed(where: str, stage: Stage) -> None:
             raise BadSetting(f"{where}.{key}", f"must be in {here}, where the stage is, not in {there}")
     if stage.replica_region and stage.replica_region == stage.region:
         raise BadSetting(f"{where}.replica_region", f"must be another region than {stage.region}")
+
+
+def _of_plugins(where: str, stage: Stage) -> None:
+    """Rules of plug-ins about their own settings."""
+    for check in parts("coherent"):
+        try:
+            check(stage)
+        except InvalidInput as error:
+            raise BadSetting(f"{where}.{error.field}", error.rule) from None
 
 
 def _calving(where: str, stage: Stage) -> None:

@@ -11,11 +11,12 @@ from epochal.cli import output
 from epochal.cli.errors import CopyUnsound, must_be_named
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store
 from epochal.copying.feed_copy import FeedCopier
-from epochal.copying.sources import AggregateSource, CopySource, StreamSource
+from epochal.copying.sources import CopySource, StreamSource
 from epochal.copying.stream_copy import StreamCopier, StreamCopy, Tally
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.registry import layout_named
+from epochal.plugins import layouts
 from epochal.settings import Settings
 from epochal.store.streams import Streams
 
@@ -25,7 +26,7 @@ STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
 }
 """Layouts of named streams, which can be copied to."""
 
-FROM: Final = (*STREAMS, "journal")
+FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied))
 """And those that can be copied from."""
 
 
@@ -122,7 +123,8 @@ def _with(deployment: Deployment, layout: str) -> Deployment:
 def _source(deployment: Deployment, layout: str, snapshots: str) -> CopySource:
     if layout in STREAMS:
         return StreamSource(STREAMS[layout](_with(deployment, layout)))
-    return AggregateSource(_with(deployment, layout).aggregates, snapshots=snapshots)
+    source: CopySource = layout_named(layout).part("copied")(_with(deployment, layout), snapshots)
+    return source
 
 
 def _name(layout: str, table: str, categories: Iterable[str]) -> str:

@@ -65,14 +65,6 @@ class StackMissing(EpochalError, LookupError):
         self.stack = stack
 
 
-class AggregateMissing(EpochalError, LookupError):
-    """There is no such aggregate."""
-
-    def __init__(self, aggregate: str) -> None:
-        super().__init__(f"{aggregate}: there is no such aggregate")
-        self.aggregate = aggregate
-
-
 class EventMissing(EpochalError, LookupError):
     """There is no such tagged event, or it has expired."""
 

@@ -13,7 +13,6 @@ import click
 from epochal.cli import output, views
 from epochal.cli.errors import ConversationMissing
 from epochal.cli.target import OpenedStore, pass_store
-from epochal.feed.categories import categories_of
 from epochal.feed.causes import CausedEvent, conversation, tree
 from epochal.feed.latest import latest
 from epochal.feed.results import FeedEvent
@@ -84,7 +83,7 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int, as_json: bool)
 
 def _streams(store: OpenedStore, items: int) -> Iterator[dict[str, Any]]:
     for at in store.feed.partitions():
-        known = categories_of(at.partition, store.feed.types)
+        known = store.feed.categories(at.partition)
         seen: set[str] = set()
         for item in reversed(latest(store.feed, at, items)):
             if item.stream not in seen:

@@ -9,13 +9,13 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.cli import index_rebuild, output, quarantine, tagged_import, tagged_listings
-from epochal.cli.aggregates import aggregate
 from epochal.cli.completion import completion
 from epochal.cli.console import console
 from epochal.cli.copying import copy
@@ -39,6 +39,7 @@ from epochal.cli.training import train
 from epochal.cli.versions import versions
 from epochal.cli.watch import watch
 from epochal.errors import EpochalError, InvalidInput
+from epochal.plugins import parts
 from epochal.settings import Settings
 
 FAILED = 1
@@ -69,7 +70,6 @@ for command in (
     prune,
     delete,
     copy,
-    aggregate,
     tagged,
     dcb,
     projections,
@@ -91,6 +91,7 @@ for command in (
     new,
     tables,
     tips,
+    *chain.from_iterable(parts("commands")),
 ):
     epochal.add_command(command)
 for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):

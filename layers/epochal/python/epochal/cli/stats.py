@@ -10,9 +10,8 @@ import click
 
 from epochal.cli import output
 from epochal.cli.target import OpenedStore, existing, pass_store
-from epochal.feed.categories import categories_of
+from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
-from epochal.model.aggregates import AggregateTypes
 from epochal.store.results import StreamState
 
 
@@ -40,7 +39,7 @@ def stats(store: OpenedStore, *, stream: str | None, count: bool, as_json: bool)
 class _Tally:
     """Counts of events and streams. A partition and a name tell streams apart: a tag may be called like a stream."""
 
-    declared: AggregateTypes | None
+    feed: FeedReader
     events: int = 0
     types: Counter[str] = field(default_factory=Counter)
     streams: Counter[tuple[int, str]] = field(default_factory=Counter)
@@ -53,7 +52,7 @@ class _Tally:
     def view(self) -> dict[str, Any]:
         categories: dict[str, dict[str, int]] = {}
         for (partition, stream), events in sorted(self.streams.items()):
-            name = categories_of(partition, self.declared).of(stream)
+            name = self.feed.categories(partition).of(stream)
             category = categories.setdefault(name, {"streams": 0, "events": 0})
             category["streams"] += 1
             category["events"] += events
@@ -76,7 +75,7 @@ def _store(store: OpenedStore) -> dict[str, Any]:
 
 
 def _count(store: OpenedStore) -> _Tally:
-    tally = _Tally(declared=store.feed.types)
+    tally = _Tally(feed=store.feed)
     with output.progress("counting") as tell:
         for each in store.feed.partitions():
             for page in store.feed.read(each.partition):

@@ -25,13 +25,13 @@ from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source
-from epochal.layout.registry import declared, layout_named, layouts, layouts_in
+from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
 from epochal.local.errors import LocalError
 from epochal.local.programs import here
+from epochal.plugins import layouts
 from epochal.settings import FOUND_BY, Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.projections import ProjectionStates
@@ -81,7 +81,6 @@ class OpenedStore:
 
     deployment: Deployment
     streams: Streams
-    aggregates: AggregateStore
     tagged: TaggedStore
     states: ProjectionStates
     feed: FeedReader
@@ -99,7 +98,6 @@ class OpenedStore:
         return cls(
             deployment=found,
             streams=found.streams,
-            aggregates=found.aggregates,
             tagged=found.tagged,
             states=found.states,
             feed=found.feed,

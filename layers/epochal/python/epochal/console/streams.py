@@ -13,7 +13,6 @@ from epochal.codec import json
 from epochal.console.page import Services, whole
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.categories import categories_of
 from epochal.feed.causes import CausedEvent, conversation, tree
 from epochal.feed.latest import latest
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
@@ -37,7 +36,7 @@ def recent(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, An
     feed, search = deployment.feed, arguments.get("search", "")
     categories: dict[tuple[str, str], dict[str, int]] = {}
     for at in feed.partitions():
-        layout, known = layout_of(at.partition).name, categories_of(at.partition, feed.types)
+        layout, known = layout_of(at.partition).name, feed.categories(at.partition)
         for item in reversed(latest(feed, at, RECENT)):
             if item.stream.startswith(search):
                 named = categories.setdefault((layout, known.of(item.stream)), {})

@@ -1,4 +1,4 @@
-"""What is copied: named streams of any layout, and aggregates, read in the same way."""
+"""What is copied: named streams of any layout, and what plug-ins have, read in the same way."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Final, Protocol
 
 from epochal.codec.bodies import DIRECT, encode_claim
 from epochal.errors import EventsPruned, InvalidInput
-from epochal.feed.history import history_of
 from epochal.layout.streams import Head
 from epochal.model.events import Body, Claim, RecordedUnfold, content_of
 from epochal.model.times import Ticks, from_unix_nanoseconds, parse_time
-from epochal.store.aggregates import AggregateStore
 from epochal.store.bodies import BodyCodec
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.streams import Streams
@@ -117,50 +115,6 @@ class StreamSource:
             StreamSource(store.archive).head(head.stream) if first and store.archive is not None else None
         )
         return archived.first if archived is not None and archived.version >= first else first
-
-
-@dataclass(frozen=True, slots=True)
-class AggregateSource:
-    """Aggregates, whose ids are the names of the streams that they become.
-
-    Attributes:
-        snapshots: the type of the unfold that a snapshot becomes; empty to leave snapshots behind.
-    """
-
-    store: AggregateStore
-    snapshots: str = ""
-
-    @property
-    def layout(self) -> str:
-        """How they are stored."""
-        return history_of(self.store).name
-
-    @property
-    def said(self) -> Said:
-        """Nothing of an aggregate is in a bucket."""
-        return said_by(BodyCodec())
-
-    def head(self, stream: str) -> Original | None:
-        """The aggregate's head."""
-        aggregate = self.store.site.types.read(stream)
-        snapshot = None if aggregate is None else self.store.latest_snapshot(aggregate)
-        if snapshot is None:
-            return None
-        unfold = RecordedUnfold(
-            version=snapshot.seq_nr, type=self.snapshots, data=snapshot.data, meta=b"", timestamp=""
-        )
-        return Original(version=snapshot.lock.seq_nr, unfolds=(unfold,) if self.snapshots else ())
-
-    def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
-        """Events, by their numbers less 1."""
-        for event in history_of(self.store).events()(stream, first, end):
-            if event.fault is not None:
-                raise event.fault
-            yield event
-
-    def content(self, claim: Claim) -> bytes:
-        """There are no claims."""
-        raise InvalidInput("bucket", f"the body {claim.key} is no aggregate's")
 
 
 # What of an event must be the same in the copy, and a digest of it. Pure, but for bodies that are in a bucket.

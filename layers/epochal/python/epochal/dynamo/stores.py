@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from epochal.codec.payloads import Serializer
 from epochal.deployment import Deployment
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.deployed import deployed
@@ -22,11 +21,9 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
 from epochal.layout.tips.calving import Calving
-from epochal.model.aggregates import Hash
 from epochal.plan.ops import Execute
 from epochal.reactions.read_models import ReadModels
-from epochal.settings import BOTO3, INLINE_BYTES, LIBRARY, PROJECTIONS, SHARDS, Settings
-from epochal.store.aggregates import AggregateStore, aggregates_of
+from epochal.settings import BOTO3, INLINE_BYTES, PROJECTIONS, Settings
 from epochal.store.checking import distinct
 from epochal.store.dcb_events import READS_AT_ONCE, DcbEvents
 from epochal.store.driver import DEFAULT, Driver, Patience
@@ -109,52 +106,20 @@ def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Stream
     return place.opened(Settings.of(streams_table=table, bucket=bucket)).streams
 
 
-def open_feed(
-    index_table: str,
-    *,
-    streams: Streams | None = None,
-    tips: Streams | None = None,
-    aggregates: AggregateStore | None = None,
-    dcb: DcbEvents | None = None,
-    place: Place = HERE,
-) -> FeedReader:
-    """The feed; with a layout's store also the events of that layout themselves."""
-    tables = {"streams": streams, "tips": tips}
-    distinct(**{name: each.table for name, each in tables.items() if each}, index_table=index_table)
-    stores = (each for each in (tips, aggregates, dcb, streams) if each is not None)
-    return FeedReader(
-        driver=place.opened(Settings.of(index_table=index_table)).driver,
-        table=index_table,
-        histories=tuple(map(history_of, stores)),
-        types=aggregates.site.types if aggregates else None,
-    )
+def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedReader:
+    """The feed; with a layout's store also the events of that layout themselves.
 
-
-def open_aggregates(
-    journal: str,
-    snapshot: str,
-    *,
-    types: Iterable[str] = (),
-    shards: int = SHARDS,
-    keys: str | Hash = LIBRARY,
-    serializer: str | Serializer = LIBRARY,
-    place: Place = HERE,
-) -> AggregateStore:
-    """Aggregates in a journal and a snapshot table, which event-store-adapter's libraries may share.
-
-    Args:
-        types: of aggregates, which must be declared where they hold `-`; the same for everyone who uses the tables.
-        shards: of the tables' partition keys; the same for everyone who uses them, for ever.
-        keys: what the keys are hashed with, likewise: the library whose default it is, `javascript`, `rust`, `go`,
-            `java` or `php`, or a function from an aggregate to a number.
-        serializer: how payloads hold types and data: as `javascript`, `rust`, `go`, `java` or `php` write them, `plain`
-            where they name no type, or a `Serializer`.
+    Raises:
+        InvalidInput: two of the stores are of one layout, or one is of none; or a table is two things.
     """
-    distinct(journal=journal, snapshot=snapshot)
-    settings = Settings.of(
-        journal_table=journal, snapshot_table=snapshot, journal_shards=shards, aggregate_types=types
-    )
-    return aggregates_of(settings, place.opened(settings).driver, keys=keys, serializer=serializer)
+    histories = tuple(map(history_of, stores))
+    names = [each.name for each in histories]
+    if len({*names}) < len(names):
+        raise InvalidInput("stores", "must be of a layout each")
+    tables = {name: each.table for name, each in zip(names, stores, strict=True) if hasattr(each, "table")}
+    distinct(**tables, index_table=index_table)
+    driver = place.opened(Settings.of(index_table=index_table)).driver
+    return FeedReader(driver=driver, table=index_table, histories=histories)
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from epochal.feed.history import histories_of
 from epochal.feed.reader import FeedReader
-from epochal.model.aggregates import AggregateTypes
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
@@ -19,5 +18,4 @@ def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReade
         driver=driver,
         table=settings.index_table,
         histories=histories_of(settings, driver, codec),
-        types=AggregateTypes(settings.aggregate_types),
     )

@@ -1,26 +1,29 @@
 """Events of a layout in the shape that the feed has for all of them, and where their streams end.
 
-What cannot be read comes with its fault, and whatever can be is read beside it. A layout's history is found by the
-registry (`layout.registry`), in the module that its entry names.
+What cannot be read comes with its fault, and whatever can be is read beside it. A layout's history is in the module
+that its plug-in names (`plugins`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Protocol
 
-from epochal.errors import CorruptData
+from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.hydration import Hydrate
 from epochal.feed.results import FeedEvent
-from epochal.layout.registry import layouts, layouts_in
+from epochal.layout.registry import layouts_in
+from epochal.plugins import parts
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
 
 
 class History(Protocol):
-    """The events of a layout's streams, as its store has them."""
+    """The events of a layout's streams, as its store has them.
+
+    One whose store knows more of categories than the layout's port has them too, as `categories`.
+    """
 
     @property
     def name(self) -> str:
@@ -38,17 +41,18 @@ class History(Protocol):
 
 def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[History, ...]:
     """The histories of a deployment; `codec` decodes the bodies of streams."""
-    return tuple(
-        import_module(each.history).open_history(settings, driver, codec) for each in layouts_in(settings)
-    )
+    return tuple(each.part("history").open_history(settings, driver, codec) for each in layouts_in(settings))
 
 
 def history_of(store: object) -> History:
-    """The history of what a store holds."""
-    made = (getattr(import_module(each.history), "history_of", None) for each in layouts())
+    """The history of what a store holds; raises `InvalidInput` where it is of no layout."""
+    made = (getattr(each, "history_of", None) for each in parts("history"))
     found = (history_of(store) for history_of in made if history_of is not None)
-    history: History = next(history for history in found if history is not None)
-    return history
+    for history in found:
+        if history is not None:
+            opened: History = history
+            return opened
+    raise InvalidInput("store", f"must be a store of a layout's events, not {type(store).__name__}")
 
 
 def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:

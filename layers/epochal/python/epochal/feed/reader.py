@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from functools import partial
+from typing import TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
 from epochal.feed.categories import Predicate, wanted
@@ -20,8 +21,8 @@ from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, S
 from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.feed_walk import tails
-from epochal.layout.registry import source_of
-from epochal.model.aggregates import AggregateTypes
+from epochal.layout.port import Categories
+from epochal.layout.registry import layout_of, source_of
 from epochal.model.kinds import must_be, must_be_names, must_be_whole
 from epochal.model.spans import Span
 from epochal.store.driver import Driver
@@ -80,13 +81,11 @@ class FeedReader:
         driver: runs requests on the index table.
         table: the index table.
         histories: where events are read from when data is asked for: of one layout each.
-        types: of aggregates, as declared for their tables: they tell an id's category. None: they are not known.
     """
 
     driver: Driver
     table: str
     histories: tuple[History, ...] = ()
-    types: AggregateTypes | None = None
 
     def on(self, driver: Driver) -> FeedReader:
         """The same reader, with all its requests through another driver."""
@@ -96,6 +95,20 @@ class FeedReader:
         """Every partition on record with its tail; none before an indexer has registered its source."""
         found = self.driver.run(tails(self.table))
         return tuple(PartitionTail(partition=partition, tail=tail) for partition, tail in found)
+
+    @property
+    def declared(self) -> frozenset[str]:
+        """Categories that hold `-`, which a store was told of."""
+        known = (getattr(each, "categories", None) for each in self.histories)
+        return frozenset[str]().union(*(getattr(each, "declared", ()) for each in known))
+
+    def categories(self, partition: int) -> Categories:
+        """Which streams of a partition belong to a category: its store may know more of them than its layout."""
+        layout = layout_of(partition)
+        for each in self.histories:
+            if each.name == layout.name and (known := getattr(each, "categories", None)) is not None:
+                return cast("Categories", known)
+        return layout.port.categories
 
     def page(
         self,
@@ -136,7 +149,10 @@ class FeedReader:
         """`page` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
         hydrate = self._hydrate(partition, fetch=False) if data else None
         entries = self._span_reader(partition, start).entries(
-            limit=limit, wanted=wanted(partition, categories, None, self.types), seconds=seconds, wait=wait
+            limit=limit,
+            wanted=wanted(partial(self.categories, partition), categories, None),
+            seconds=seconds,
+            wait=wait,
         )
         return fill(room, list(entries), hydrate, self.driver.clock)
 
@@ -178,7 +194,7 @@ class FeedReader:
         """
         return self._span_reader(partition, start).spans(
             limit=limit,
-            wanted=wanted(partition, categories, predicate, self.types),
+            wanted=wanted(partial(self.categories, partition), categories, predicate),
             seconds=seconds,
             wait=wait,
         )
@@ -235,7 +251,7 @@ class FeedReader:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
         return _Request(
             limit=limit,
-            wanted=wanted(partition, categories, predicate, self.types),
+            wanted=wanted(partial(self.categories, partition), categories, predicate),
             hydrate=self._hydrate(partition) if data else None,
             once=once,
             strict=strict,

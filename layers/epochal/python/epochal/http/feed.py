@@ -38,7 +38,6 @@ from epochal.http.shapes import (
 from epochal.http.stream_shapes import bare, event
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import partitions_of
-from epochal.model.aggregates import UNDECLARED
 from epochal.model.names import TAG_STREAMS
 from epochal.model.spans import ITEM_BYTES, name_bytes
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
@@ -155,8 +154,7 @@ def list_partitions(reading: Reading, request: Request, _: Query) -> Response:
 def read_feed(reading: Reading, request: Request, asked: Query) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     start, categories = asked.text("from"), asked.texts("category")
-    types = reading.feed.types or UNDECLARED
-    if not all(_CATEGORY.fullmatch(each) or each in types for each in categories):
+    if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
         rule = "must be what precedes the first - of stream names, a declared type of aggregates, or $tag- and a group"
         raise InvalidInput("category", rule)
     partition = _partition(request.path["partition"])

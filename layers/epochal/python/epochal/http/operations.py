@@ -1,12 +1,13 @@
-"""Every operation of the API: read by the gateway, the stacks and the OpenAPI document."""
+"""Every operation of the API, those of plug-ins too: read by the gateway, the stacks and the OpenAPI document."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from epochal.http import aggregates, projections
+from epochal.http import projections
 from epochal.http.operation import Function, Operation
+from epochal.plugins import parts
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
 _feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
@@ -104,9 +105,9 @@ FEED: Final = (
     _feed("GET", "/feed/{partition}", "read_feed", requests_per_second=50),
 )
 
-OPERATIONS: Final = (
+OPERATIONS: Final[tuple[Operation, ...]] = (
     *STREAMS,
-    *aggregates.OPERATIONS,
+    *(each for package in parts("operations") for each in package.OPERATIONS),
     *TAGGED,
     *projections.OPERATIONS,
     HEALTH,

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
-from epochal.model.aggregates import AggregateTypes
 from epochal.model.ends import End
 from epochal.model.names import category_of
 from epochal.model.spans import Span
@@ -255,8 +254,8 @@ class Port:
         access: what the plans of each function do to its tables, by the function's name: its permissions.
         heads: the one among them that holds the heads of its streams.
         source: its part of a deployment's feed.
-        categories: of its streams, which are what precedes the first `-` of their names where nothing else is said. The
-            types of aggregates are those declared, None where they are not known.
+        categories: of its streams: what precedes the first `-` of their names where nothing else is said. A store may
+            know better (`feed.history.History`).
         stored_items: those of a table's stream that hold its events from one index to before another, and what each
             append to them cost; None where items do not tell.
     """
@@ -266,5 +265,5 @@ class Port:
     access: Callable[[Options], Mapping[str, tuple[Permission, ...]]]
     heads: TableSpec
     source: Callable[[Settings], Source]
-    categories: Callable[[AggregateTypes | None], Categories] = lambda _: CategoriesBy(category_of)
+    categories: Categories = field(default_factory=lambda: CategoriesBy(category_of))
     stored_items: Callable[[str, str, int, int], Steps[tuple[StoredItem, ...]]] | None = None

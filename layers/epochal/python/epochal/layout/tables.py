@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from epochal.layout.registry import Layout, layouts
 from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plugins import Layout, layouts
 
 _P = KeyAttribute(name="p", type="S")
 _I = KeyAttribute(name="i", type="N")

@@ -103,12 +103,11 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
 
 
 def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
-    """An API serves the types of aggregates that its stage declares."""
+    """Raise `Unproven` where there is no API, or it does not serve what is written."""
     if proof.http is None:
         raise Unproven("no API is known: --api names it")
-    types = proof.store.settings.aggregate_types
-    if writer.label.startswith("journal") and CATEGORY not in types:
-        raise Unproven(f"the API serves declared types alone: add {CATEGORY} to aggregate_types of the stage")
+    if left_out := getattr(writer, "left_out", ""):
+        raise Unproven(left_out)
 
 
 def _append(

@@ -13,13 +13,11 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 
 from epochal.layout.registry import layouts_in
-from epochal.model.aggregates import AggregateEvent, AggregateId
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.proving.proof import CATEGORY, Broken, ProofRun
-from epochal.store.aggregates import AggregateAppended, AggregateStore
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 
@@ -59,7 +57,8 @@ class ProofWriter(Protocol):
 def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
     """Of each layout that the stage has, through the library and over HTTP."""
     store = proof.store
-    for name in (layout.name for layout in layouts_in(store.settings)):
+    for layout in layouts_in(store.settings):
+        name = layout.name
         library, served = proof.name(f"{name}-library"), proof.name(f"{name}-http")
         if name in ("pages", "tips"):
             streams = store.streams if name == "pages" else store.tips
@@ -67,15 +66,13 @@ def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
             deletion = "" if streams.tombstones else "?leaveOpen=true"
             yield StreamWriter(f"{name} by the library", library, streams)
             yield NamedOverHttp(f"{name} over HTTP", served, proof, path, deletion=deletion)
-        if name == "journal":
-            path = f"/aggregates/{CATEGORY}/{served.removeprefix(f'{CATEGORY}-')}"
-            yield AggregateWriter(f"{name} by the library", library, store.aggregates)
-            yield NamedOverHttp(f"{name} over HTTP", served, proof, path, {"snapshot": {}})
         if name in ("pages", "dcb"):
             tagged: TaggedStore = store.tagged if name == "pages" else store.dcb
             tag, base = f"{CATEGORY}:{proof.marker}-{name}", "" if name == "pages" else "/dcb"
             yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", tagged)
             yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
+        if (writers := layout.part("proofs")) is not None:
+            yield from writers(proof, library, served)
 
 
 @dataclass
@@ -91,11 +88,11 @@ class StreamWriter:
         return NO_STREAM if found is None else found.token
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
-        events = [Event(type=KIND, data=_body(number)) for number in numbers]
+        events = [Event(type=KIND, data=body(number)) for number in numbers]
         made = self.store.try_append(self.stream, events, expected=at or ANY, idempotency_key=key)
         if isinstance(made, Undetermined):
             raise Broken(f"{self.stream}: nobody knows whether an append was made")
-        return _outcome(made=isinstance(made, Appended), replayed=getattr(made, "replayed", False))
+        return outcome(made=isinstance(made, Appended), replayed=getattr(made, "replayed", False))
 
     def read(self) -> list[int]:  # noqa: D102
         return [event.json()["n"] for event in self.store.read(self.stream)]
@@ -105,35 +102,6 @@ class StreamWriter:
         while not done.done:
             done = self.store.prune(self.stream, done.low_water, unarchived=True) or done
         return _tombstone(self.stream)
-
-
-@dataclass
-class AggregateWriter:
-    """An aggregate."""
-
-    label: str
-    stream: str
-    store: AggregateStore
-
-    def _id(self) -> AggregateId:
-        return AggregateId(type=CATEGORY, value=self.stream.removeprefix(f"{CATEGORY}-"))
-
-    def at(self) -> Any:  # noqa: D102
-        return self.store.lock(self._id()) or NO_STREAM
-
-    def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
-        events = [AggregateEvent(type=KIND, data=_body(number)) for number in numbers]
-        made = self.store.try_append(
-            self._id(), events, snapshot=b"{}", expected=at or ANY, idempotency_key=key
-        )
-        replayed = isinstance(made, AggregateAppended) and made.replayed
-        return _outcome(made=isinstance(made, AggregateAppended), replayed=replayed)
-
-    def read(self) -> list[int]:  # noqa: D102
-        return [json.loads(event.data)["n"] for event in self.store.events_after(self._id(), 0)]
-
-    def remove(self) -> str:  # noqa: D102
-        return _kept(self.stream)
 
 
 @dataclass
@@ -152,19 +120,17 @@ class TaggedWriter:
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
         events = [
-            TaggedEvent(
-                type=KIND, data=_body(number).decode(), tags=(self.stream,), id=_event_id(key, number)
-            )
+            TaggedEvent(type=KIND, data=body(number).decode(), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
         ]
         made = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
-        return _outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
+        return outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
 
     def read(self) -> list[int]:  # noqa: D102
         return [json.loads(event.data)["n"] for event in self.store.read(self._query()).events]
 
     def remove(self) -> str:  # noqa: D102
-        return _kept(self.stream)
+        return kept(self.stream)
 
 
 @dataclass
@@ -174,6 +140,7 @@ class NamedOverHttp:
     Attributes:
         more: of the document of an append.
         deletion: the query of its deletion; None where it cannot be deleted.
+        left_out: why the API of this stage does not serve it; empty where it does.
     """
 
     label: str
@@ -182,6 +149,7 @@ class NamedOverHttp:
     path: str
     more: Mapping[str, Any] = field(default_factory=dict)
     deletion: str | None = None
+    left_out: str = ""
 
     def at(self) -> Any:  # noqa: D102
         answer = self.proof.call("GET", self.path)
@@ -210,7 +178,7 @@ class NamedOverHttp:
 
     def remove(self) -> str:  # noqa: D102
         if self.deletion is None:
-            return _kept(self.stream)
+            return kept(self.stream)
         while True:
             answer = self.proof.call("DELETE", self.path + self.deletion)
             if answer.status != HTTPStatus.OK:
@@ -239,14 +207,14 @@ class TaggedOverHttp:
         return answer.json
 
     def _pages(self) -> Iterator[Any]:
-        body: dict[str, Any] = {"query": self._query}
+        sent: dict[str, Any] = {"query": self._query}
         path = "/query" if self.base else "/events/query"
         while True:
-            page = self._ask("POST", path, body)
+            page = self._ask("POST", path, sent)
             yield page
             if page["next"] is None:
                 return
-            body["from"] = page["next"]
+            sent["from"] = page["next"]
 
     def at(self) -> Any:  # noqa: D102
         return [page["position"] for page in self._pages()][-1]
@@ -264,10 +232,11 @@ class TaggedOverHttp:
         return [event["data"]["n"] for page in self._pages() for event in page["events"]]
 
     def remove(self) -> str:  # noqa: D102
-        return _kept(self.stream)
+        return kept(self.stream)
 
 
-def _body(number: int) -> bytes:
+def body(number: int) -> bytes:
+    """The data of an event."""
     return b'{"n":%d}' % number
 
 
@@ -275,7 +244,8 @@ def _tombstone(stream: str) -> str:
     return f"{stream}: a tombstone, and its entries in the index"
 
 
-def _kept(stream: str) -> str:
+def kept(stream: str) -> str:
+    """What is left of a stream that cannot be deleted."""
     return f"{stream}: its events, which cannot be deleted, and their entries in the index"
 
 
@@ -284,7 +254,8 @@ def _event_id(key: str | None, number: int) -> str | None:
     return None if key is None else str(uuid.uuid5(uuid.UUID(key), str(number)))
 
 
-def _outcome(*, made: bool, replayed: bool) -> Outcome:
+def outcome(*, made: bool, replayed: bool) -> Outcome:
+    """What an append came to."""
     return ("again" if replayed else "made") if made else "refused"
 
 
@@ -298,4 +269,4 @@ def _posted(proof: ProofRun, path: str, body: Any, headers: Mapping[str, str]) -
     proof.used.update(
         {"write units": round(float(capacity["write"])), "read units": round(float(capacity["read"]))}
     )
-    return _outcome(made=True, replayed=answer.json["replayed"])
+    return outcome(made=True, replayed=answer.json["replayed"])

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Final, Literal
 
 from epochal.errors import InvalidInput
-from epochal.feed.categories import Predicate, categories_of
+from epochal.feed.categories import Predicate
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import (
@@ -28,8 +28,8 @@ from epochal.index.groups import (
     save,
 )
 from epochal.index.series import Ids
+from epochal.layout.port import Categories
 from epochal.layout.registry import source_of
-from epochal.model.aggregates import AggregateTypes
 from epochal.model.kinds import must_be
 from epochal.model.spans import Span
 from epochal.reactions.handling import Failure
@@ -158,15 +158,14 @@ class Meeting:
 
     Attributes:
         categories: that are asked for; None for all.
-        aggregates: types of aggregates, as they are declared.
+        known: which streams of the partition belong to a category.
         unmet: of those categories.
         unmet_types: of the types of events that are asked for.
         seen: what came while something was unmet.
     """
 
-    partition: int
+    known: Callable[[], Categories]
     categories: Collection[str] | None = None
-    aggregates: AggregateTypes | None = None
     unmet: tuple[str, ...] = ()
     unmet_types: tuple[str, ...] = ()
     seen: set[Name] = field(default_factory=set)
@@ -187,7 +186,7 @@ class Meeting:
 
     def _note_category(self, stream: str) -> None:
         self.unmet = tuple(name for name in self.unmet if not self._asks_for(stream, (name,)))
-        self._see("category", categories_of(self.partition, self.aggregates).of(stream))
+        self._see("category", self.known().of(stream))
 
     def _note_types(self, types: tuple[str, ...]) -> None:
         self.unmet_types = tuple(name for name in self.unmet_types if name not in types)
@@ -195,7 +194,7 @@ class Meeting:
             self._see("type", name)
 
     def _asks_for(self, stream: str, categories: Collection[str] | None) -> bool:
-        return categories is None or categories_of(self.partition, self.aggregates).hold(stream, categories)
+        return categories is None or self.known().hold(stream, categories)
 
     def _see(self, kind: Literal["category", "type"], name: str) -> None:
         if len(self.seen) < 2 * MOST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from epochal.errors import InvalidInput
@@ -88,7 +89,7 @@ class Run:
     _told: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.meeting = Meeting(partition=self.partition)
+        self.meeting = Meeting(known=partial(self.member.reader.categories, self.partition))
         self._told = self.member.driver.clock()
 
     @property
@@ -153,9 +154,8 @@ class Run:
         """The next page; from where the last one ended, nothing is read twice."""
         reader, reaction = self.member.reader, self.member.reaction
         self.meeting = Meeting(
-            partition=self.partition,
+            known=partial(reader.categories, self.partition),
             categories=reaction.categories,
-            aggregates=reader.types,
             unmet=self.state.unmet,
             unmet_types=self.state.unmet_types,
             seen=self.meeting.seen,
@@ -164,9 +164,7 @@ class Run:
             self._span_reader = SpanReader.begin(reader.driver, reader.table, self.partition, start)
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
-            wanted=self.meeting.watched(
-                wanted(self.partition, reaction.categories, reaction.wants, reader.types)
-            ),
+            wanted=self.meeting.watched(wanted(self.meeting.known, reaction.categories, reaction.wants)),
             seconds=PAGE_SECONDS,
             wait=0.0,
         )

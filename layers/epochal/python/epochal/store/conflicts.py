@@ -7,7 +7,6 @@ this.
 from __future__ import annotations
 
 from epochal.errors import EpochalError, OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
-from epochal.model.aggregates import ExpectedLock, Lock
 from epochal.model.outcomes import Conflict, Undetermined
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 
@@ -32,7 +31,7 @@ def conflict(
     return WrongExpectedVersion(stream, said(expected), outcome.version, outcome)
 
 
-def said(expected: ExpectedVersion | ExpectedLock) -> str:
+def said(expected: ExpectedVersion) -> str:
     """An expectation in words."""
     match expected:
         case Expected.ANY:
@@ -43,5 +42,3 @@ def said(expected: ExpectedVersion | ExpectedLock) -> str:
             return f"version {version}"
         case Token(version=version):
             return f"version {version} as its token saw it"
-        case Lock(version=version, seq_nr=seq_nr):
-            return f"version {version} with event {seq_nr} for its last"

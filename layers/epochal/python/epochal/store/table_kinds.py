@@ -14,9 +14,9 @@ import re
 from typing import Final
 
 from epochal.index.stored import PREFIX
-from epochal.layout.registry import layouts
 from epochal.layout.tables import ARCHIVES, INDEX, PROJECTION_STATES, READ_MODELS, store_tables
 from epochal.plan.values import Item
+from epochal.plugins import layouts
 
 _STATES: Final = re.compile(r"(SERVICE#[^#]*#)?PROJECTOR#")
 

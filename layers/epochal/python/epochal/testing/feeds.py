@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
@@ -36,26 +36,33 @@ class MemoryFeed:
     """Stores of every layout, and the feed over them.
 
     Attributes:
-        types: of aggregates, which must be declared where they hold `-`.
+        options: settings by their names, as `aggregate_types`.
         sleep: how reactions pause before they try again; not at all, so that tests are fast.
     """
 
     tables: MemoryTables = field(default_factory=_all_tables)
-    types: Sequence[str] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     sleep: Callable[[float], object] = lambda _seconds: None
     _indexed: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Open the stores."""
         self._driver = Driver(execute=self.tables.execute, meter=Meter(), sleep=self.sleep)
-        settings = memory_settings(aggregate_types=tuple(self.types))
+        settings = memory_settings(**self.options)
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
+        self._deployment = opened
         self.tips, self.streams = opened.tips, opened.streams
-        self.aggregates, self.tagged, self.dcb = opened.aggregates, opened.tagged, opened.dcb
+        self.tagged, self.dcb = opened.tagged, opened.dcb
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
         self.reader = opened.feed
         self._indexer = opened.indexer
         self._indexer.register()
+
+    def __getattr__(self, name: str) -> Any:
+        """A store of a plug-in's, as a deployment has it: `aggregates`."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._deployment, name)
 
     def index(self) -> None:
         """Index whatever has been appended since the last time."""

@@ -9,7 +9,6 @@ from epochal.deployment import Deployment
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings
-from epochal.store.aggregates import AggregateStore
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
@@ -33,36 +32,32 @@ def memory_settings(**options: Any) -> Settings:
 
 def memory_tips(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory that are stored as tips, with a bucket."""
-    return _deployment(tables).tips
+    return memory_deployment(tables).tips
 
 
 def memory_streams(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory, with a bucket."""
-    return _deployment(tables).streams
-
-
-def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:
-    """A store of aggregates in memory; `types` are declared, as those that hold `-` must be."""
-    return _deployment(tables, aggregate_types=tuple(types)).aggregates
+    return memory_deployment(tables).streams
 
 
 def memory_tagged_events(
     tables: MemoryTables | None = None, *, types: Iterable[str] = (), everything: bool = False
 ) -> TaggedEvents:
     """A store of tagged events in memory, with a bucket; conditions by type alone are for those named."""
-    return _deployment(tables, tagged_types=tuple(types), tagged_everything=everything).tagged
+    return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).tagged
 
 
 def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
     """A store of tagged events in memory, in Sekiban's tables."""
-    return _deployment(tables, type_heads=type_heads).dcb
+    return memory_deployment(tables, type_heads=type_heads).dcb
 
 
 def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
     """States of projections in memory, with a bucket."""
-    return _deployment(tables).states
+    return memory_deployment(tables).states
 
 
-def _deployment(tables: MemoryTables | None, **options: Any) -> Deployment:
+def memory_deployment(tables: MemoryTables | None = None, **options: Any) -> Deployment:
+    """A deployment in memory, with a bucket; `options` are settings by their names."""
     driver = Driver(execute=(tables or memory_tables()).execute, meter=Meter())
     return Deployment(settings=memory_settings(**options), driver=driver, bucket=MemoryBucket())

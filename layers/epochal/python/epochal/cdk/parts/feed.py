@@ -39,9 +39,9 @@ from epochal.cdk.parts.names import changes_of
 from epochal.cdk.parts.notices import Notices
 from epochal.cdk.parts.outputs import output
 from epochal.cdk.stages import Stage
-from epochal.layout.registry import layouts
 from epochal.layout.tables import INDEX
 from epochal.plan.tables import TableSpec
+from epochal.plugins import layouts
 from epochal.settings import Settings
 
 PARALLELIZATION: Final = 1

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
-from epochal.http.aggregates import described as aggregates
 from epochal.http.openapi.description import ALWAYS, Description, Perform
 from epochal.http.openapi.schemas import components
 from epochal.http.openapi.shapes import Schema, ref
@@ -16,6 +15,7 @@ from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.projections import described as projections
+from epochal.plugins import parts
 
 _CORRELATION = "X-Correlation-Id"
 
@@ -24,10 +24,15 @@ def _performs(operation: Operation) -> Any:
     return getattr(import_module(operation.module), operation.perform)
 
 
+def _described(package: Any) -> Mapping[Perform, Description]:
+    found: Mapping[Perform, Description] = import_module(f"{package.__name__}.described").DESCRIPTIONS
+    return found
+
+
 DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
     **{each: each.described for each in map(_performs, OPERATIONS) if hasattr(each, "described")},
-    **aggregates.DESCRIPTIONS,
     **projections.DESCRIPTIONS,
+    **{key: each for package in parts("operations") for key, each in _described(package).items()},
 }
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Final
 
 from epochal.http import feed, health, stream_shapes, tagged_shapes
-from epochal.http.aggregates import schemas as aggregates
 from epochal.http.openapi.shapes import Schema, array, flag, ref, text, whole
 from epochal.http.projections import schemas as projections
 from epochal.http.projections.schemas import PROCESSED
 from epochal.http.shapes import Component
 from epochal.http.stream_shapes import IN_THE_WAY, INDEX, VERSION
 from epochal.http.tagged_shapes import POSITION
+from epochal.plugins import parts
 
 SCHEMAS: Final[dict[str, Schema]] = {
     "Problem": {
@@ -57,6 +58,7 @@ def components() -> dict[str, Any]:
     for module in (feed, health, stream_shapes, tagged_shapes):
         declared = [each for each in vars(module).values() if isinstance(each, Component)]
         found |= {each.name: each.schema for each in declared if each.name}
-    for each in (aggregates, projections):
+    plugged = (import_module(f"{each.__name__}.schemas") for each in parts("operations"))
+    for each in (projections, *plugged):
         found |= each.SCHEMAS
     return dict(sorted(found.items()))

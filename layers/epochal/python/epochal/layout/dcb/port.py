@@ -84,5 +84,5 @@ PORT: Final = Port(
     access=_access,
     heads=TAGS,
     source=_source,
-    categories=lambda _: CategoriesBy(group_of),
+    categories=CategoriesBy(group_of),
 )

@@ -245,6 +245,6 @@ PORT: Final = Port(
     access=_access,
     heads=STREAMS,
     source=_source,
-    categories=lambda _: CategoriesBy(_category_of),
+    categories=CategoriesBy(_category_of),
     stored_items=stored_items,
 )

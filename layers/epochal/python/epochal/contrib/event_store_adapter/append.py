@@ -1,0 +1,491 @@
+"""Appending to an aggregate: the head under its version, the events only if absent, all in one transaction.
+
+    first          the head is put with the snapshot and version 1
+    later          the head's version is raised; a payload replaces the snapshot
+    refused        the head that came back tells why:
+      ├ the record of our key               appended by an earlier call, or by this one: a response was lost
+      ├ our append id                       appended: a response was lost
+      ├ our id at our first number          appended: a response was lost, and others have appended since
+      ├ not what was expected               conflict
+      ├ the expected version, but not ours  another library wrote last: the last number is looked up, then again
+      └ the very head that was built on     its next event is there already: the tables contradict each other
+
+An append id is on the head and on the first event of each append, so that a lost response can be resolved. What is
+asked after a refusal is read together, or as a transaction: a plain read may find half of another's append.
+
+Copies of snapshots are retired by a step after the append has committed, so that its failure can never make the append
+look failed. It takes up a backlog a bounded part at a time. The newest copy always stays, and the head is no copy. What
+it reads does not grow with the copies that wait to expire: `snapshot-active-ttl-index` has the keys of the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import Final
+
+from epochal.contrib.event_store_adapter.items import (
+    HEAD,
+    NO_TTL,
+    AggregateHead,
+    JournalEvent,
+    JournalSite,
+    of_known_versions,
+    payload_of,
+    read_event,
+    read_head,
+    write_copy,
+    write_event,
+)
+from epochal.contrib.event_store_adapter.model import (
+    AggregateId,
+    ExpectedLock,
+    Lock,
+)
+from epochal.contrib.event_store_adapter.reading import last_number
+from epochal.errors import CorruptData, InvalidInput, TooLarge
+from epochal.model.kinds import must_be_whole
+from epochal.model.times import MAX_EXPIRES
+from epochal.model.versions import NO_STREAM, meets
+from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present, equals
+from epochal.plan.effects import after
+from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import (
+    Delete,
+    Done,
+    Get,
+    Overflow,
+    Put,
+    Query,
+    Refusal,
+    Set,
+    Steps,
+    Transact,
+    TransactGet,
+    Update,
+)
+from epochal.plan.sizes import item_size
+from epochal.plan.values import AttributeValue, Item, Key, binary, number, sequence, text
+from epochal.settings import KEY_WINDOW_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateWritten:
+    """Committed: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it."""
+
+    first: int
+    lock: Lock
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateRejected:
+    """Not committed: this head stood in the way; None where there is no such aggregate."""
+
+    head: AggregateHead | None
+
+
+def append(
+    site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
+) -> Steps[AggregateWritten | AggregateRejected]:
+    """Append `batch`.
+
+    Raises:
+        InvalidInput: an aggregate's first event comes without a snapshot, the number in a lock does not join the
+            events there are, or the key was used for other contents.
+        TooLarge: the head has no room for the events' types beside its snapshot.
+        CorruptData: an event has the number that, by the head, the next one gets; or the snapshot is of another
+            library's form than events would be appended in.
+    """
+    base = yield from _start(site, batch, expected)
+    while isinstance(base, Base):
+        reply = yield transaction(site, batch, base)
+        if isinstance(reply, Done):
+            return AggregateWritten(first=base.first, lock=lock_after(batch, base))
+        if isinstance(reply, Overflow):
+            raise (yield from _too_large(site, batch, base))
+        if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
+            # Answered only once the head shows it too, so that the caller finds the append.
+            yield TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
+            return _earlier(batch.append_id, batch.key, reply.items[-1])
+        head, taken = yield from _in_the_way(site, batch, base, reply)
+        if (yield from _was_ours(site, batch, base, head, reply)):
+            return AggregateWritten(first=base.first, lock=lock_after(batch, base))
+        if not accepts(expected, head):
+            return AggregateRejected(head=head)
+        check_form(site, head)
+        again = yield from _again(site, batch, expected, head)
+        if again == base and taken is not None:
+            raise CorruptData(
+                f"{batch.aggregate}: event {taken} is in the journal, yet its head stands at {base.first - 1}, as when "
+                "the two tables were restored to different moments: restore both to one"
+            )
+        base = again
+    return base
+
+
+def _start(
+    site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
+) -> Steps[Base | AggregateWritten | AggregateRejected]:
+    """What the first try builds on: what is expected tells it, or the head that is read."""
+    if isinstance(expected, Lock):
+        return Base(lock=expected)
+    if expected is NO_STREAM:
+        return Base()
+    head = yield from read(site, batch.aggregate)
+    if not accepts(expected, head):
+        return (yield from _too_late(site, batch, head))
+    check_form(site, head)
+    return (yield from base_of(site, head, batch.aggregate))
+
+
+def read(site: JournalSite, aggregate: AggregateId) -> Steps[AggregateHead | None]:
+    """The head, strongly consistent; None where there is no such aggregate."""
+    reply = yield Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
+    return None if reply.item is None else read_head(reply.item, aggregate)
+
+
+def check_form(site: JournalSite, head: AggregateHead | None) -> None:
+    """Raise `CorruptData` where the snapshot in a head is of another library's form: an append would mix the two."""
+    if head is not None:
+        payload = head.payload
+        of_known_versions(head.unknown, lambda: site.serializer.snapshot(payload))
+
+
+def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
+    """Whether a head is what a writer expects."""
+    if isinstance(expected, Lock):
+        return head is not None and head.version == expected.version
+    return meets(expected, None if head is None else head.version)
+
+
+def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> Steps[Base]:
+    """What an append on this head builds on."""
+    if head is None:
+        return Base()
+    if head.lock is not None:
+        return Base(lock=head.lock)
+    last = yield from last_number(site, aggregate)
+    return Base(lock=Lock(version=head.version, seq_nr=last), looked_up=True)
+
+
+def _too_late(
+    site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
+) -> Steps[AggregateWritten | AggregateRejected]:
+    """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
+    made = None
+    if batch.key is not None:
+        made = yield from made_under(site, batch.aggregate, batch.key, batch.append_id)
+    return made or AggregateRejected(head=head)
+
+
+def made_under(
+    site: JournalSite, aggregate: AggregateId, key: IdempotencyKey, append_id: bytes = b""
+) -> Steps[AggregateWritten | None]:
+    """The append under a key, once the head shows it too; None where there is none.
+
+    Raises:
+        InvalidInput: it has other contents.
+    """
+    keys = ((site.snapshot, key.primary), (site.snapshot, site.keys.key(aggregate, HEAD)))
+    record, _ = (yield TransactGet(keys=keys)).items
+    if record is None or int(record["ttl"]["N"]) < key.now:
+        return None
+    return _earlier(append_id, key, record)
+
+
+def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateWritten:
+    """What the record of the key says: it was put by the append itself."""
+    if bytes(record["contents"]["B"]) != key.contents:
+        raise InvalidInput("idempotency_key", "was used before for other contents")
+    lock = Lock(version=int(record["version"]["N"]), seq_nr=int(record["last_seq_nr"]["N"]))
+    replayed = bytes(record["append_id"]["B"]) != append_id
+    return AggregateWritten(first=int(record["first_seq_nr"]["N"]), lock=lock, replayed=replayed)
+
+
+def _in_the_way(
+    site: JournalSite, batch: AggregateBatch, base: Base, reply: Refusal
+) -> Steps[tuple[AggregateHead | None, int | None]]:
+    """The head as it is now: the one that came back; or, where only an event was in the way, read in one moment with
+    that event, whose number comes too if it is there.
+    """
+    if reply.failed[0]:
+        return None if reply.item is None else read_head(reply.item, batch.aggregate), None
+    number = base.first + reply.failed.index(True) - 1
+    keys = site.keys.key(batch.aggregate, HEAD), site.keys.key(batch.aggregate, number)
+    both = yield TransactGet(keys=((site.snapshot, keys[0]), (site.journal, keys[1])))
+    head, event = both.items
+    found = None if head is None else read_head(head, batch.aggregate)
+    return found, None if event is None else number
+
+
+def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> Steps[TooLarge]:
+    """A head that has no room for the types of the events beside the snapshot that it keeps."""
+    reply = yield Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
+    left = after(transaction(site, batch, base).writes[0], reply.item)
+    return TooLarge("events", max(ITEM_BYTES + 1, item_size(left or {})), ITEM_BYTES)
+
+
+def _was_ours(
+    site: JournalSite, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: Refusal
+) -> Steps[bool]:
+    if head is not None and head.append_id == batch.append_id:
+        return True
+    if not reply.ambiguous:
+        return False
+    first = yield TransactGet(keys=((site.journal, site.keys.key(batch.aggregate, base.first)),))
+    (stored,) = first.items
+    return stored is not None and read_event(stored).append_id == batch.append_id
+
+
+def _again(
+    site: JournalSite, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
+) -> Steps[Base | AggregateRejected]:
+    """What the next try builds on; or a conflict, where another append overtook the search for the last number."""
+    base = yield from base_of(site, head, batch.aggregate)
+    if isinstance(expected, Lock) and base.lock != expected:
+        now = yield from read(site, batch.aggregate)
+        if not accepts(expected, now):
+            return AggregateRejected(head=now)
+        last = 0 if base.lock is None else base.lock.seq_nr
+        raise InvalidInput("seq_nr", f"{expected.seq_nr + 1} does not join: the last event is {last}")
+    return base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdempotencyKey:
+    """A caller's idempotency key, as a record in the snapshot table: put with the append, in its transaction.
+
+    Attributes:
+        name: of the record, both halves of its primary key.
+        contents: a digest of what is appended, which tells a repeat from a key used twice.
+        now: epoch seconds. A record that has expired by then counts as absent.
+    """
+
+    name: str
+    contents: bytes
+    now: int
+
+    @classmethod
+    def of(cls, aggregate: AggregateId, key: str, contents: bytes, now: int) -> IdempotencyKey:
+        """The record of `key` for an aggregate."""
+        digest = hashlib.sha256(f"{aggregate}\0{key}".encode()).hexdigest()[:32]
+        return cls(name=f"$Idempotency-{digest}", contents=contents, now=now)
+
+    @property
+    def primary(self) -> dict[str, AttributeValue]:
+        """The record's primary key. It has no `aid` and no `seq_nr`, so heads, copies and indexes are without it."""
+        return {"pkey": text(self.name), "skey": text(self.name)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateBatch:
+    """One append to an aggregate.
+
+    Attributes:
+        events: at least one, in order; numbered when the head is known.
+        payload: the state with these events folded in; None keeps the snapshot as it is.
+        append_id: 16 random bytes, the same over all tries.
+        now: epoch milliseconds.
+        keep_copy: also keep the new snapshot under its number.
+        key: the append is made once under it.
+    """
+
+    aggregate: AggregateId
+    events: tuple[JournalEvent, ...]
+    payload: bytes | None
+    append_id: bytes
+    now: int
+    keep_copy: bool = False
+    key: IdempotencyKey | None = None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of the events."""
+        return tuple(event.event_type or "" for event in self.events)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What an append builds on.
+
+    Attributes:
+        lock: None for an aggregate's first append.
+        looked_up: another library wrote last, and the last number was looked up in the journal, so that only the
+            version can be a condition, and it is unknown what the payload has folded in.
+    """
+
+    lock: Lock | None = None
+    looked_up: bool = False
+
+    @property
+    def first(self) -> int:
+        """Number of the next event."""
+        return 1 if self.lock is None else self.lock.seq_nr + 1
+
+
+def lock_after(batch: AggregateBatch, base: Base) -> Lock:
+    """The lock that an append leaves."""
+    version = 1 if base.lock is None else base.lock.version + 1
+    return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
+
+
+def unchanged(base: Base) -> Condition:
+    """That the head is still the one that an append builds on."""
+    if base.lock is None:
+        return Absent("pkey")
+    version = equals("version", number(base.lock.version))
+    if base.looked_up:
+        return version
+    ours = equals("head_version", number(base.lock.version))
+    return All((version, ours, equals("last_seq_nr", number(base.lock.seq_nr))))
+
+
+def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> Transact:
+    """The head, the events, the kept copy where one is wanted, and the record of a key; head first, record last.
+
+    Raises:
+        InvalidInput: an aggregate's first append comes without a snapshot.
+    """
+    after = lock_after(batch, base)
+    writes: list[Put | Update] = [_head(site, batch, base, after)]
+    for offset, event in enumerate(batch.events):
+        numbered = replace(
+            event, seq_nr=base.first + offset, append_id=batch.append_id if offset == 0 else None
+        )
+        item = write_event(site.keys, batch.aggregate, numbered, as_text=site.serializer.text)
+        writes.append(Put(table=site.journal, item=item, condition=Absent("pkey")))
+    if batch.keep_copy and batch.payload is not None:
+        payload = payload_of(batch.payload, as_text=site.serializer.text)
+        copy = write_copy(site.keys, batch.aggregate, after, payload, batch.now)
+        writes.append(Put(table=site.snapshot, item=copy))
+    if batch.key is not None:
+        writes.append(_key_record(site, batch, batch.key, base.first, after))
+    return Transact(writes=tuple(writes))
+
+
+def _key_record(
+    site: JournalSite, batch: AggregateBatch, key: IdempotencyKey, first: int, after: Lock
+) -> Put:
+    item = {
+        **key.primary,
+        "contents": binary(key.contents),
+        "append_id": binary(batch.append_id),
+        "first_seq_nr": number(first),
+        "last_seq_nr": number(after.seq_nr),
+        "version": number(after.version),
+        "ttl": number(key.now + KEY_WINDOW_SECONDS),
+    }
+    free = AnyOf((Absent("pkey"), Compare("ttl", "<", number(key.now))))
+    return Put(table=site.snapshot, item=item, condition=free)
+
+
+def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> Put | Update:
+    ours = {
+        "version": number(after.version),
+        "last_updated_at": number(batch.now),
+        "last_seq_nr": number(after.seq_nr),
+        "last_event_types": sequence(map(text, batch.types)),
+        "head_version": number(after.version),
+        "append_id": binary(batch.append_id),
+    }
+    if batch.payload is not None:
+        payload = payload_of(batch.payload, as_text=site.serializer.text)
+        ours |= {"payload": payload, "payload_seq_nr": number(after.seq_nr)}
+    if base.lock is None:
+        return _first_head(site, batch, ours)
+    return Update(
+        table=site.snapshot,
+        key=site.keys.key(batch.aggregate, HEAD),
+        sets=tuple(Set(name, value) for name, value in ours.items()),
+        removes=("payload_seq_nr",) if base.looked_up and batch.payload is None else (),
+        condition=unchanged(base),
+    )
+
+
+def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> Put:
+    if batch.payload is None:
+        raise InvalidInput("snapshot", "an aggregate's first event needs one")
+    item = {
+        **site.keys.key(batch.aggregate, HEAD),
+        "aid": text(str(batch.aggregate)),
+        "seq_nr": number(HEAD),
+        "ttl": number(NO_TTL),
+        **ours,
+    }
+    return Put(table=site.snapshot, item=item, condition=unchanged(Base()))
+
+
+AT_ONCE: Final = 100
+"""Copies retired in one call at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How copies of snapshots are kept.
+
+    Attributes:
+        keep: how many of the newest stay, at least 1.
+        ttl_seconds: the others expire so much later; None deletes them at once.
+    """
+
+    keep: int = 1
+    ttl_seconds: int | None = None
+
+    def __post_init__(self) -> None:
+        must_be_whole(self.keep, "keep", 1)
+        if self.ttl_seconds is not None:
+            must_be_whole(self.ttl_seconds, "ttl_seconds", 1, MAX_EXPIRES)
+
+
+def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
+    """Retire the copies beyond those kept, newest first; how many were retired.
+
+    Either index may lag. What it does not show yet is newer than what it shows, and what it still shows had a newer
+    one beside it: so it never takes one of the newest copies for one beyond them.
+
+    Args:
+        now: epoch seconds.
+    """
+    retired, passed, last = 0, 0, None
+    while True:
+        reply = yield _newest_first(site, aggregate, retention, last)
+        for item in reply.items:
+            passed += 1
+            if passed > retention.keep and retired < AT_ONCE:
+                done = yield _retired(site, item, retention, now)
+                retired += isinstance(done, Done)
+        if reply.last is None or passed >= retention.keep + AT_ONCE:
+            return retired
+        last = reply.last
+
+
+def _newest_first(
+    site: JournalSite, aggregate: AggregateId, retention: Retention, after: Key | None
+) -> Query:
+    """Copies, newest first: those without a time to live where others are to get one, by their keys alone; else all."""
+    active = retention.ttl_seconds is not None
+    return Query(
+        table=site.snapshot,
+        index="snapshot-active-ttl-index" if active else "snapshot-aid-index",
+        partition=("aid", text(str(aggregate))),
+        sort=("active_ttl_seq_nr" if active else "seq_nr", number(1), number(10**15)),
+        consistent=False,
+        forward=False,
+        limit=retention.keep + AT_ONCE,
+        after=after,
+    )
+
+
+def _retired(site: JournalSite, item: Item, retention: Retention, now: int) -> Update | Delete:
+    key = {"pkey": item["pkey"], "skey": item["skey"]}
+    if retention.ttl_seconds is None:
+        return Delete(table=site.snapshot, key=key)
+    # The index may lag: an update must neither bring a copy back as a stump, nor give one more time.
+    return Update(
+        table=site.snapshot,
+        key=key,
+        sets=(Set("ttl", number(now + retention.ttl_seconds)),),
+        removes=("active_ttl_seq_nr",),
+        condition=Present("active_ttl_seq_nr"),
+    )

@@ -1,0 +1,171 @@
+"""Commands on one aggregate: append to it, look at it, print its events.
+
+They are about tables, not about the API: any type will do, also one that no deployment registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import click
+
+from epochal.cli import inputs, output
+from epochal.cli.errors import must_be_named
+from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.views import body_text
+from epochal.contrib.event_store_adapter.http import representation
+from epochal.contrib.event_store_adapter.model import (
+    AggregateEvent,
+    AggregateId,
+    ExpectedLock,
+    RecordedAggregateEvent,
+    aggregate_id,
+)
+from epochal.contrib.event_store_adapter.store import AggregateStore, opened, walk
+from epochal.errors import EpochalError
+from epochal.model.times import parse_time
+from epochal.model.versions import Expected
+from epochal.store.driver import Meter
+
+
+class AggregateMissing(EpochalError, LookupError):
+    """There is no such aggregate."""
+
+    def __init__(self, aggregate: str) -> None:
+        super().__init__(f"{aggregate}: there is no such aggregate")
+        self.aggregate = aggregate
+
+
+@click.group()
+def aggregate() -> None:
+    """Aggregates: events with a snapshot.
+
+    Their tables are those of event-store-adapter's libraries.
+    """
+
+
+def _about_one(command: Callable[..., None]) -> Callable[..., None]:
+    """Arguments TYPE and ID, handed on with the store as one."""
+
+    @click.argument("kind", metavar="TYPE")
+    @click.argument("value", metavar="ID")
+    @pass_store
+    @wraps(command)
+    def found(store: OpenedStore, *, kind: str, value: str, **options: Any) -> None:
+        aggregates = opened(store.deployment)
+        site = aggregates.site
+        must_be_named("is needed for aggregates", journal_table=site.journal, snapshot_table=site.snapshot)
+        command(aggregates, aggregate_id(kind, value), **options)
+
+    return found
+
+
+@aggregate.command()
+@_about_one
+@click.argument("event", required=False)
+@click.argument("data", required=False)
+@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
+@click.option("--at", "occurred_at", help="When it happened, ISO 8601; now, unless told.")
+@click.option("--snapshot", help="The state that the events lead to. The first append needs it.")
+@click.option("--expected", default="any", help="A version, a lock, any, no_stream or stream_exists.")
+@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@output.json_option
+def append(
+    store: AggregateStore,
+    which: AggregateId,
+    *,
+    event: str | None,
+    data: str | None,
+    source: str | None,
+    occurred_at: str | None,
+    snapshot: str | None,
+    expected: str,
+    key: str | None,
+    as_json: bool,
+) -> None:
+    """Append to an aggregate: an EVENT with DATA, or --events.
+
+    It is one transaction. DATA, --snapshot and --events are JSON text, @file, or - for standard input.
+    """
+    if (event is None) == (source is None):
+        raise click.UsageError("Give either EVENT (and DATA) or --events.")
+    if source is not None and occurred_at is not None:
+        raise click.UsageError("--at belongs to a single event; --events carry their own.")
+    events = (
+        inputs.several_of(source, representation.event_of)
+        if source
+        else [_event(event or "", data, occurred_at)]
+    )
+    state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
+    meter = Meter()
+    measured = replace(store, driver=replace(store.driver, meter=meter))
+    made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
+    view = {**representation.appended(which, made, meter.units), "lock": representation.lock_text(made.lock)}
+    count = len(events)
+    line = f"{which}: {output.events(count)}, now at version {made.lock.version}"
+    output.document(view, [line], as_json=as_json)
+
+
+@aggregate.command()
+@_about_one
+@output.json_option
+def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
+    """Print an aggregate's snapshot, and the events after it."""
+    found = store.replay(which)
+    if found is None:
+        raise AggregateMissing(str(which))
+    snapshot = found.snapshot
+    view = {
+        "aggregate": str(which),
+        **representation.stand(snapshot.lock),
+        "lock": representation.lock_text(snapshot.lock),
+        "snapshotSeqNr": snapshot.seq_nr,
+        "snapshot": representation.body(snapshot.data),
+        "events": [representation.event(each) for each in found.events],
+    }
+    rows = [
+        ("aggregate", str(which)),
+        ("version", snapshot.lock.version),
+        ("last event", snapshot.lock.seq_nr),
+        ("lock", representation.lock_text(snapshot.lock)),
+        ("snapshot", f"@{snapshot.seq_nr} {body_text(snapshot.data)}"),
+    ]
+    output.document(view, [*output.table(rows), *map(_line, found.events)], as_json=as_json)
+
+
+@aggregate.command()
+@_about_one
+@click.option("--from", "start", type=click.IntRange(min=1), default=1, help="Number of the first event.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
+@output.json_option
+def events(
+    store: AggregateStore, which: AggregateId, *, start: int, limit: int | None, as_json: bool
+) -> None:
+    """Print the events of an aggregate."""
+    lock = store.lock(which)
+    if lock is None:
+        raise AggregateMissing(str(which))
+    found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
+    output.stream(found, representation.event, _line, as_json=as_json)
+
+
+def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
+    content = inputs.body_of("null" if data is None else data, "DATA")
+    if occurred_at is not None:
+        parse_time(occurred_at, "--at")
+    return AggregateEvent(type=kind, data=content, occurred_at=occurred_at)
+
+
+def _expected(text: str) -> ExpectedLock:
+    words = {member.value for member in Expected}
+    return Expected(text) if text in words else representation.lock_of(text, "--expected")
+
+
+def _line(found: RecordedAggregateEvent) -> str:
+    return f"{found.aggregate}  {found.seq_nr:>6}  {found.occurred_at[:19]}  {found.type}  {body_text(found.data)}"
+
+
+COMMANDS = (aggregate,)

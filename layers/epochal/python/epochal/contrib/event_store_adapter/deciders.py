@@ -1,0 +1,445 @@
+"""Deciders on aggregates: replay a state, decide on it, store that, and decide again where another was faster.
+
+    load        the snapshot and the events after it, two requests; or a standing that the caller has, none
+    decide      the user's function, on a state that may be an old one where nothing was read
+    nothing     to store: a state that was not read is first replayed, and decided on again
+    append      under exactly the lock that the state was made at, one request; with a snapshot where the policy says so
+     ├ stored      done; the standing that comes back makes the next decision one request
+     └ refused     by the head that came back: only the events since are read, one request, and decided on; from the
+                   second time on after a pause, from the third on after a pause that makes the head an old one:
+                   the state is replayed
+
+Under an idempotency key the key's record is looked for after each load, and is a write of the append's transaction:
+where it is there, it says which events the decision has.
+
+So whatever a transaction answers was decided on the aggregate's latest state, at the moment of the append or of the
+read. Each attempt is an append of its own, made exactly once by `AggregateStore` (DESIGN §5.3).
+
+The first append always stores a snapshot. Afterwards a snapshot makes replays shorter; the events since it make them
+longer. The head that holds it is written by every append, and paid for whole, whatever the policy: so a snapshot is
+left out to save the work of making it, and what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from typing import Any, Final, Generic, TypeVar, cast
+
+from epochal.codec import json
+from epochal.codec.hints import shape_of
+from epochal.codec.shapes import Mismatch
+from epochal.contrib.event_store_adapter.model import (
+    AggregateEvent,
+    AggregateId,
+    Lock,
+    RecordedAggregateEvent,
+)
+from epochal.contrib.event_store_adapter.store import (
+    AggregateAppended,
+    AggregateConflict,
+    AggregateStore,
+    Replay,
+)
+from epochal.errors import Contended, CorruptData, EpochalError, InvalidInput, UnknownType
+from epochal.model.events import Claim
+from epochal.model.kinds import must_be_whole
+from epochal.model.outcomes import NOTHING, Capacity
+from epochal.model.plain import must_be_done, must_be_plain, must_be_state
+from epochal.model.versions import NO_STREAM
+from epochal.plan.limits import BATCH_KEYS
+from epochal.store.backoff import give_way
+from epochal.store.codecs import EventCodec, Stored
+from epochal.store.deciders import Decider, decision_of
+
+C = TypeVar("C")
+S = TypeVar("S")
+E = TypeVar("E")
+R = TypeVar("R")
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class StateCodec(Generic[S]):
+    """How a state is stored: as UTF-8 JSON, and back. What it restores must be the state it was given."""
+
+    encode: Callable[[S], bytes]
+    decode: Callable[[bytes], S]
+
+    def __post_init__(self) -> None:
+        """Refuse what nothing would await."""
+        must_be_plain(self.encode, "encode")
+        must_be_plain(self.decode, "decode")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Since(Generic[S]):
+    """What an append leaves after the snapshot if it stores none.
+
+    Attributes:
+        state: with the new events folded in.
+        events: after the snapshot, the new ones included.
+        size: bytes of their data.
+    """
+
+    state: S
+    events: int
+    size: int
+
+
+Policy = Callable[[Since[Any]], bool]
+"""Whether an append is to store a snapshot."""
+
+
+def every(events: int) -> Policy:
+    """A snapshot once so many events have come since the last; 1 for every append."""
+    must_be_whole(events, "events", 1)
+    return lambda since: since.events >= events
+
+
+ONE_BATCH: Final = every(BATCH_KEYS)
+"""The events after the snapshot can be read in one request, so that a replay is two."""
+
+
+def by_size(size: int) -> Policy:
+    """A snapshot once the events since the last have so many bytes."""
+    must_be_whole(size, "size", 1)
+    return lambda since: since.size >= size
+
+
+def json_state(kind: type[S]) -> StateCodec[S]:
+    """A codec of a dataclass as a JSON object; `codec.hints` lists what its fields may be.
+
+    Raises:
+        TypeError: a field whose type has no form in JSON.
+    """
+    shape = shape_of(kind)
+
+    def encode(state: S) -> bytes:
+        try:
+            return json.dumps(shape.write(state))
+        except Mismatch as mismatch:
+            raise InvalidInput(f"snapshot.{mismatch.path}".rstrip("."), mismatch.rule) from None
+        except (ValueError, TypeError) as error:
+            raise InvalidInput("snapshot", str(error)) from error
+
+    def decode(data: bytes) -> S:
+        try:
+            state: S = shape.read(json.loads(data))
+        except ValueError as error:
+            raise CorruptData(f"a snapshot of {kind.__name__}: {error}") from error
+        return state
+
+    return StateCodec(encode=encode, decode=decode)
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class Standing(Generic[S]):
+    """A state, and where its aggregate stood.
+
+    Attributes:
+        lock: None where there is no such aggregate.
+        events, size: those after the snapshot, and the bytes of their data.
+    """
+
+    state: S
+    lock: Lock | None
+    events: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateTransacted(Generic[S, E]):
+    """A transaction's outcome.
+
+    Attributes:
+        standing: after the decision; hand it to the next transaction to save its read.
+        events: that were decided; where there are none nothing was written.
+        retention_error: what kept old copies of snapshots from being retired; the events are safe all the same.
+        replayed: an earlier call with the idempotency key appended them.
+        capacity: what the transaction consumed: its loads, and appends that were refused.
+    """
+
+    standing: Standing[S]
+    events: tuple[E, ...]
+    retention_error: EpochalError | None = None
+    replayed: bool = field(default=False, compare=False)
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+    @property
+    def state(self) -> S:
+        """The state after the decision."""
+        return self.standing.state
+
+    @property
+    def version(self) -> int:
+        """The aggregate's version; 0 where there is none."""
+        return 0 if self.standing.lock is None else self.standing.lock.version
+
+
+@dataclass(frozen=True, kw_only=True)
+class AggregateDeciders(Generic[C, S, E]):
+    """Runs one decider on any number of aggregates. Holds no state; safe under threads.
+
+    Attributes:
+        codec: of events. Aggregates keep their type, data and timestamp; an event with more is refused.
+        state: of snapshots.
+        policy: which appends after the first store a snapshot.
+        attempts: decisions on one command before `Contended` is raised.
+    """
+
+    store: AggregateStore
+    decider: Decider[C, S, E]
+    codec: EventCodec[E]
+    state: StateCodec[S]
+    policy: Policy = ONE_BATCH
+    attempts: int = 10
+
+    def __post_init__(self) -> None:
+        must_be_plain(self.policy, "policy")
+        if self.attempts < 1:
+            raise InvalidInput("attempts", "must be at least 1")
+
+    def handle(
+        self,
+        aggregate: AggregateId,
+        command: C,
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
+    ) -> AggregateTransacted[S, E]:
+        """Let the decider decide on a command; see `transact`."""
+        decide = partial(self.decider.decide, command)
+        return self.transact(aggregate, decide, known=known, idempotency_key=idempotency_key)
+
+    def transact(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], Sequence[E]],
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
+    ) -> AggregateTransacted[S, E]:
+        """Store the events that `decide` finds in the aggregate's state, once.
+
+        `decide` is called again whenever another writer was faster, so it must be free of side effects.
+
+        Args:
+            known: a standing from before, which may be an old one: the transaction is no less safe for it.
+            idempotency_key: one decision on its aggregate: for 24 hours, a repeat of the command with its key is
+                answered like the first, whatever the aggregate is by then, and its events are there once. The key alone
+                tells a repeat, not the command. A decision that stored nothing is made again.
+
+        Raises:
+            InvalidInput: an event that cannot be stored; `TooLarge` also for a snapshot; a key that was used for an
+                append.
+            Contended: other writers were faster at every attempt.
+            Unavailable: the store could not be reached; see `maybe_applied`.
+            CorruptData, UnknownType: the state cannot be made.
+        """
+        return self._transact(
+            aggregate, lambda state: (None, decide(state)), known, idempotency_key, answers=False
+        )[1]
+
+    def transact_result(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        *,
+        known: Standing[S] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        """`transact` with a `decide` that also answers; the answer given with the decision that stands.
+
+        For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
+        """
+        return self._transact(aggregate, decide, known, idempotency_key, answers=True)
+
+    def _transact(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        known: Standing[S] | None,
+        key: str | None,
+        *,
+        answers: bool,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        store, meter = self.store.metered()
+        with meter:
+            own = replace(self, store=store)
+            result, transacted = own._run(aggregate, decide, known, key, answers=answers)  # noqa: SLF001  its own
+        return result, replace(transacted, capacity=meter.capacity)
+
+    def _run(
+        self,
+        aggregate: AggregateId,
+        decide: Callable[[S], tuple[R, Sequence[E]]],
+        known: Standing[S] | None,
+        key: str | None,
+        *,
+        answers: bool,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        base = self.load(aggregate) if known is None else known
+        confirmed, attempt = known is None, 0
+        # After each load: an append under the key that it has not seen is found, or in the way.
+        while (earlier := None if key is None else self.store.decided(aggregate, key)) is None:
+            decision = self._decided(base, decide, confirmed=confirmed)
+            if decision is None:
+                base, confirmed = self.load(aggregate), True
+                continue
+            result, decided = decision
+            if not decided:
+                return result, AggregateTransacted(standing=base, events=())
+            attempt += 1
+            as_of = self.store.driver.clock()
+            after, outcome = self._append(aggregate, base, decided, key)
+            if isinstance(outcome, AggregateAppended):
+                if outcome.replayed:
+                    earlier = outcome
+                    break
+                return result, AggregateTransacted(
+                    standing=after, events=decided, retention_error=outcome.retention_error
+                )
+            if attempt == self.attempts:
+                raise Contended(str(aggregate), attempt)
+            if give_way(self.store.driver, attempt, as_of):
+                base, confirmed = self._caught_up(aggregate, base, outcome), True
+            else:
+                base, confirmed = self.load(aggregate), True
+        telling = replace(self, store=replace(self.store, driver=self.store.driver.telling()))
+        return telling._earlier(aggregate, earlier, decide if answers else None)  # noqa: SLF001  its own
+
+    def _earlier(
+        self,
+        aggregate: AggregateId,
+        made: AggregateAppended,
+        decide: Callable[[S], tuple[R, Sequence[E]]] | None,
+    ) -> tuple[R, AggregateTransacted[S, E]]:
+        """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
+        result = None if decide is None else decision_of(decide(self._at(aggregate, made.first - 1).state))[0]
+        found = self.store.events_after(aggregate, made.first - 1, limit=made.lock.seq_nr - made.first + 1)
+        decoded = (self._decoded(event) for event in found)
+        standing = replace(self._at(aggregate, made.lock.seq_nr), lock=made.lock)
+        events = tuple(event for event in decoded if event is not None)
+        return cast("R", result), AggregateTransacted(standing=standing, events=events, replayed=True)
+
+    def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
+        """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
+        snapshot = self.store.latest_snapshot(aggregate)
+        if snapshot is None or snapshot.seq_nr > seq_nr:
+            state, begun = must_be_done(self.decider.initial(), "initial"), 0
+        else:
+            state, begun = must_be_done(self.state.decode(snapshot.data), "decode"), snapshot.seq_nr
+        events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
+        return Standing(
+            state=reduce(self._evolve, events, state),
+            lock=None,
+            events=len(events),
+            size=sum(len(event.data) for event in events),
+        )
+
+    def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
+        """A view of the aggregate's state."""
+        return projection(self.load(aggregate).state)
+
+    def load(self, aggregate: AggregateId) -> Standing[S]:
+        """The latest state: two requests where the events after the snapshot are not many."""
+        found = self.store.replay(aggregate)
+        if found is None:
+            return Standing(state=must_be_done(self.decider.initial(), "initial"), lock=None)
+        return self._folded(must_be_done(self.state.decode(found.snapshot.data), "decode"), found)
+
+    def _decided(
+        self, base: Standing[S], decide: Callable[[S], tuple[R, Sequence[E]]], *, confirmed: bool
+    ) -> tuple[R, tuple[E, ...]] | None:
+        """A decision that may stand: the store holds events to their state. Others need a confirmed one: None."""
+        try:
+            result, decided = decision_of(decide(base.state))
+        except Exception:
+            if confirmed:
+                raise
+            return None
+        return (result, decided) if decided or confirmed else None
+
+    def _append(
+        self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...], key: str | None
+    ) -> tuple[Standing[S], AggregateAppended | AggregateConflict]:
+        state = reduce(self._moved, decided, base.state)
+        events = tuple(map(self._encoded, decided))
+        size = base.size + sum(len(event.data) for event in events)
+        since = Since(state=state, events=base.events + len(events), size=size)
+        taken = base.lock is None or must_be_done(self.policy(since), "policy")
+        outcome = self.store.try_append(
+            aggregate,
+            events,
+            snapshot=must_be_done(self.state.encode(state), "encode") if taken else None,
+            expected=NO_STREAM if base.lock is None else base.lock,
+            idempotency_key=key,
+            decided=True,
+        )
+        return Standing(
+            state=state,
+            lock=outcome.lock if isinstance(outcome, AggregateAppended) else base.lock,
+            events=0 if taken else since.events,
+            size=0 if taken else since.size,
+        ), outcome
+
+    def _caught_up(
+        self, aggregate: AggregateId, base: Standing[S], conflict: AggregateConflict
+    ) -> Standing[S]:
+        """The state that stood in the way, made from the one in hand."""
+        if base.lock is None or conflict.head is None:
+            return self.load(aggregate)
+        found = self.store.since(conflict.head, base.lock.seq_nr)
+        return self._folded(base.state, found, before=base)
+
+    def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
+        """A state with more events; those that the snapshot holds no longer count."""
+        snapshot = found.snapshot
+        later = [event for event in found.events if event.seq_nr > snapshot.seq_nr]
+        kept = before if before and len(later) == len(found.events) else None
+        return Standing(
+            state=reduce(self._evolve, found.events, state),
+            lock=snapshot.lock,
+            events=snapshot.lock.seq_nr - snapshot.seq_nr,
+            size=sum(len(event.data) for event in later) + (kept.size if kept else 0),
+        )
+
+    def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
+        decoded = self._decoded(event)
+        return state if decoded is None else self._moved(state, decoded)
+
+    def _decoded(self, event: RecordedAggregateEvent) -> E | None:
+        """The event, or None where its type is unknown and may be skipped."""
+        stored = Stored(
+            type=event.type,
+            data=event.data,
+            timestamp=event.occurred_at,
+            index=event.seq_nr,
+            stream=str(event.aggregate),
+        )
+        decoded = must_be_done(self.codec.decode(stored), "decode")
+        if decoded is None and not self.codec.skips_unknown:
+            raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
+        return decoded
+
+    def _moved(self, state: S, event: E) -> S:
+        return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
+
+    def _encoded(self, event: E) -> AggregateEvent:
+        encoded = must_be_done(self.codec.encode(event), "encode")
+        if encoded.meta or encoded.correlation_id or encoded.causation_id or isinstance(encoded.data, Claim):
+            raise InvalidInput(
+                "events", f"{encoded.type}: aggregates keep a type, data and a timestamp alone"
+            )
+        return AggregateEvent(type=encoded.type, data=encoded.data, occurred_at=encoded.timestamp)
+
+
+SPANS: Final = (
+    ("append", AggregateStore, ("try_append",)),
+    ("read", AggregateStore, ("replay", "latest_snapshot", "events_after")),
+    ("decide", AggregateDeciders, ("_transact",)),
+)
+"""Spans of OpenTelemetry, and the methods that they are around."""

@@ -1,0 +1,116 @@
+"""Events of aggregates, for the feed: by key; numbers have no holes, so one that is missing is corruption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from epochal.contrib.event_store_adapter.append import read
+from epochal.contrib.event_store_adapter.items import JournalEvent
+from epochal.contrib.event_store_adapter.model import AggregateId, RecordedAggregateEvent
+from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
+from epochal.contrib.event_store_adapter.reading import EventRange, events
+from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
+from epochal.errors import CorruptData
+from epochal.feed.history import faulty
+from epochal.feed.hydration import Hydrate
+from epochal.feed.results import FeedEvent
+from epochal.layout.port import end_since
+from epochal.plan.limits import BATCH_KEYS
+from epochal.settings import Settings
+from epochal.store.bodies import BodyCodec
+from epochal.store.driver import Driver
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateHistory:
+    """Events of aggregates."""
+
+    store: AggregateStore
+    name = "journal"
+
+    @property
+    def categories(self) -> IdCategories:
+        """By the types that are declared."""
+        return IdCategories(self.store.site.types)
+
+    def on(self, driver: Driver) -> AggregateHistory:
+        """The same, through another driver."""
+        return AggregateHistory(replace(self.store, driver=driver))
+
+    def events(self, *, fetch: bool = True) -> Hydrate:  # noqa: ARG002  nothing of an aggregate is in the bucket
+        """Reads events of aggregates."""
+
+        def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            aggregate = self.store.site.types.read(stream)
+            if aggregate is None:
+                yield from faulty(stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate"))
+                return
+            for start in range(first, end, BATCH_KEYS):
+                yield from _of_aggregate(self.store, aggregate, start, min(start + BATCH_KEYS, end))
+
+        return hydrate
+
+    def end_of(self, stream: str, since: int) -> int:
+        """The index after an aggregate's last event, as its head tells; a head that another library wrote does not, and
+        then it is looked for from `since` on.
+        """
+        aggregate = self.store.site.types.read(stream)
+        if aggregate is not None and not since:
+            head = self.store.driver.run(read(self.store.site, aggregate))
+            if head is None or head.last_seq_nr is not None:
+                return 0 if head is None else head.last_seq_nr or 0
+        end, error = self.store.driver.run(end_since(heal_journal(self.store.site), stream, since))
+        if error is not None:
+            raise error
+        return end
+
+
+def open_history(settings: Settings, driver: Driver, _: BodyCodec) -> AggregateHistory:
+    """The aggregates of a deployment."""
+    return AggregateHistory(aggregates_of(settings, driver))
+
+
+def history_of(store: object) -> AggregateHistory | None:
+    """The history of a store of aggregates; None of any other store."""
+    return AggregateHistory(store) if isinstance(store, AggregateStore) else None
+
+
+def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> Iterator[FeedEvent]:
+    """Events of an aggregate together; where one of them is missing or broken, those of either half."""
+    wanted = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
+    try:
+        found = store.driver.run(events(store.site, wanted, store.via))
+    except CorruptData as fault:
+        if end - first == 1:
+            yield from faulty(str(aggregate), first, end, fault)
+            return
+        middle = (first + end) // 2
+        yield from _of_aggregate(store, aggregate, first, middle)
+        yield from _of_aggregate(store, aggregate, middle, end)
+    else:
+        yield from (_shown(store, aggregate, event) for event in found)
+
+
+def _shown(store: AggregateStore, aggregate: AggregateId, event: JournalEvent) -> FeedEvent:
+    try:
+        return _event(store.recorded(aggregate, event))
+    except CorruptData as fault:
+        return FeedEvent(
+            stream=str(aggregate),
+            index=event.seq_nr - 1,
+            type=event.event_type or "",
+            timestamp=event.occurred_at,
+            fault=fault,
+        )
+
+
+def _event(event: RecordedAggregateEvent) -> FeedEvent:
+    """An event of an aggregate; numbers begin at 1, indices at 0."""
+    return FeedEvent(
+        stream=str(event.aggregate),
+        index=event.seq_nr - 1,
+        type=event.type,
+        data=event.data,
+        timestamp=event.occurred_at,
+    )

@@ -1,0 +1,415 @@
+"""What is stored of aggregates: tables, keys and items, as event-store-adapter's libraries have them (FORMATS §2). This
+outlives the code: a change of tables or items needs a migration, and with another hash an aggregate is looked for in
+another partition.
+
+    javascript     over the whole id: 31 * h + unit over UTF-16 units, in 32 bits, unsigned
+    rust           over the value: SipHash-1-3 of its bytes and one byte 0xff, the key all zeros (`DefaultHasher`)
+    go             over the value: FNV-1a in 64 bits
+    java           over the value: the size of `hashCode`, below zero for one of them; Kotlin and Scala likewise
+    php            over the value: CRC-32
+
+.NET's hash of a text is another one in every process, so nothing is found by it, not by .NET itself either.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, TypeVar
+
+from epochal.contrib.event_store_adapter.model import UNDECLARED, AggregateId, AggregateTypes, Hash, Lock
+from epochal.contrib.event_store_adapter.options import LIBRARY, SHARDS, AdapterOptions
+from epochal.contrib.event_store_adapter.payloads import JAVASCRIPT, Serializer, serializer_of
+from epochal.errors import CorruptData, InvalidInput
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.values import (
+    AttributeValue,
+    Item,
+    Key,
+    binary,
+    decodes,
+    number,
+    read_list,
+    read_number,
+    read_text,
+    text,
+)
+from epochal.settings import Settings, variable
+
+_PKEY = KeyAttribute(name="pkey", type="S")
+_SKEY = KeyAttribute(name="skey", type="S")
+_AID = KeyAttribute(name="aid", type="S")
+_SEQ_NR = KeyAttribute(name="seq_nr", type="N")
+
+JOURNAL: Final = TableSpec(
+    kind="journal",
+    help="Events of aggregates",
+    partition=_PKEY,
+    sort=_SKEY,
+    indexes=(IndexSpec(name="journal-aid-index", partition=_AID, sort=_SEQ_NR),),
+)
+"""Events of aggregates, an item each."""
+
+SNAPSHOT: Final = TableSpec(
+    kind="snapshot",
+    help="Heads of aggregates",
+    partition=_PKEY,
+    sort=_SKEY,
+    indexes=(
+        IndexSpec(name="snapshot-aid-index", partition=_AID, sort=_SEQ_NR),
+        IndexSpec(
+            name="snapshot-active-ttl-index",
+            partition=_AID,
+            sort=KeyAttribute(name="active_ttl_seq_nr", type="N"),
+            keys_only=True,
+        ),
+    ),
+    ttl="ttl",
+    stream=True,
+)
+"""The head of each aggregate (number 0), and kept copies of its snapshots."""
+
+
+HEAD: Final = 0
+"""Number of the head among an aggregate's snapshots."""
+
+_32: Final = 0xFFFF_FFFF
+
+
+def times_31(text: str) -> int:
+    """Over UTF-16 code units, `h = 31 * h + unit` in 32 bits, read as unsigned."""
+    total = 0
+    units = text.encode("utf-16-le")
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        total = (31 * total + (high << 8 | low)) & _32
+    return total
+
+
+def javascript(aggregate: AggregateId) -> int:
+    """Our default, and the JavaScript library's."""
+    return times_31(str(aggregate))
+
+
+def hash_of(given: str | Hash, field: str = "keys") -> Hash:
+    """The hash that a library's name stands for; raises `InvalidInput` of `field` for any other name."""
+    if not isinstance(given, str):
+        return given
+    if given == "dotnet":
+        raise InvalidInput(
+            field, ".NET's own hash is another in every process: give the hash that its application was given"
+        )
+    if given == LIBRARY:
+        return javascript
+    if given not in HASHES:
+        raise InvalidInput(field, f"must be one of {', '.join(HASHES)}, or a hash of aggregates")
+    return HASHES[given]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyResolver:
+    """Spreads aggregates over shards: `pkey` = `<type>-<hash mod shards>`, hashed as a library that shares them does.
+
+    Changing `shards` or `hash` makes what is stored unreachable: both belong to the tables.
+    """
+
+    shards: int = SHARDS
+    hash: Hash = javascript
+
+    def key(self, aggregate: AggregateId, seq_nr: int) -> Key:
+        """Primary key of an event in the journal, or of a snapshot."""
+        hashed = self.hash(aggregate)
+        # What is left of a number below zero is below zero, as in all languages that have such hashes.
+        shard = hashed % self.shards if hashed >= 0 else -(-hashed % self.shards)
+        return {"pkey": text(f"{aggregate.type}-{shard}"), "skey": text(f"{aggregate}-{seq_nr}")}
+
+    def sort_range(
+        self, aggregate: AggregateId, low: str, high: str
+    ) -> tuple[str, AttributeValue, AttributeValue]:
+        """Sort keys of an aggregate's items from one text to another, and perhaps others' whose value begins with this
+        one's. Numbers are unpadded text: 1, 10, 11, 2.
+        """
+        return ("skey", text(f"{aggregate}-{low}"), text(f"{aggregate}-{high}"))
+
+
+_64: Final = 0xFFFF_FFFF_FFFF_FFFF
+
+
+def java_size(text: str) -> int:
+    """`Math.abs(text.hashCode())`: of the least number there is no positive one in 32 bits, so it stays as it is."""
+    unsigned = times_31(text)
+    return unsigned if unsigned < 1 << 31 else -unsigned if unsigned == 1 << 31 else (1 << 32) - unsigned
+
+
+def fnv_1a(data: bytes) -> int:
+    """FNV-1a in 64 bits."""
+    total = 0xCBF2_9CE4_8422_2325
+    for byte in data:
+        total = (total ^ byte) * 0x100_0000_01B3 & _64
+    return total
+
+
+def siphash_1_3(data: bytes) -> int:
+    """SipHash with a key of zeros, one round for a block and three at the end, as a number."""
+    state = [0x736F_6D65_7073_6575, 0x646F_7261_6E64_6F6D, 0x6C79_6765_6E65_7261, 0x7465_6462_7974_6573]
+    padded = data + bytes(7 - len(data) % 8) + bytes([len(data) & 0xFF])
+    for start in range(0, len(padded), 8):
+        block = int.from_bytes(padded[start : start + 8], "little")
+        state[3] ^= block
+        _sip_round(state)
+        state[0] ^= block
+    state[2] ^= 0xFF
+    for _ in range(3):
+        _sip_round(state)
+    return state[0] ^ state[1] ^ state[2] ^ state[3]
+
+
+def _sip_round(state: list[int]) -> None:
+    a, b, c, d = state
+    a = a + b & _64
+    b = _turned(b, 13) ^ a
+    a = _turned(a, 32)
+    c = c + d & _64
+    d = _turned(d, 16) ^ c
+    a = a + d & _64
+    d = _turned(d, 21) ^ a
+    c = c + b & _64
+    b = _turned(b, 17) ^ c
+    state[:] = a, b, _turned(c, 32), d
+
+
+def _turned(number: int, bits: int) -> int:
+    return (number << bits | number >> 64 - bits) & _64
+
+
+HASHES: Final[Mapping[str, Hash]] = MappingProxyType(
+    {
+        "javascript": javascript,
+        "rust": lambda aggregate: siphash_1_3(aggregate.value.encode() + b"\xff"),
+        "go": lambda aggregate: fnv_1a(aggregate.value.encode()),
+        "java": lambda aggregate: java_size(aggregate.value),
+        "php": lambda aggregate: zlib.crc32(aggregate.value.encode()),
+    }
+)
+"""By the library whose default it is."""
+
+
+NO_TTL: Final = 0
+"""`ttl` of live snapshots: DynamoDB does not expire it, and older libraries look for it."""
+
+
+KNOWN_VERSIONS: Final = "JavaScript 2.2.94, Rust 1.3.17, Go 1.0.178, Java 1.2.85"
+"""Of the libraries of event-store-adapter, the newest whose items are read here. Others may have been read as well."""
+
+_KNOWN: Final = frozenset(
+    (
+        *(
+            "pkey",
+            "skey",
+            "aid",
+            "seq_nr",
+            "payload",
+            "occurred_at",
+            "event_type",
+            "append_id",
+            "version",
+            "ttl",
+        ),
+        *("last_updated_at", "active_ttl_seq_nr", "head_version", "last_seq_nr", "payload_seq_nr"),
+        "last_event_types",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEvent:
+    """An event as the journal holds it. Other libraries store no `event_type`: their payload may tell it.
+
+    Attributes:
+        unknown: attributes of its item that no version known here writes.
+    """
+
+    seq_nr: int
+    payload: bytes
+    occurred_at: str
+    event_type: str | None = None
+    append_id: bytes | None = None
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateHead:
+    """An aggregate's head.
+
+    Attributes:
+        version: of the optimistic lock.
+        payload: the snapshot.
+        last_seq_nr: the last event; None where another library has written since, so that it must be looked up.
+        payload_seq_nr: the last event that the payload has folded in; None likewise.
+        append_id: of the latest append; None likewise.
+        unknown: attributes of its item that no version known here writes.
+    """
+
+    aggregate: AggregateId
+    version: int
+    payload: bytes
+    last_seq_nr: int | None
+    payload_seq_nr: int | None
+    append_id: bytes | None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def lock(self) -> Lock | None:
+        """What the next append needs; None where the last number must be looked up first."""
+        return None if self.last_seq_nr is None else Lock(version=self.version, seq_nr=self.last_seq_nr)
+
+
+R = TypeVar("R")
+
+
+def of_known_versions(unknown: Sequence[str], read: Callable[[], R]) -> R:
+    """What is read of an item; where it cannot be, and has attributes that are unknown, `CorruptData` names these."""
+    try:
+        return read()
+    except CorruptData as error:
+        if not unknown:
+            raise
+        raise CorruptData(
+            f"{error}; it has {', '.join(unknown)} besides, of a version of its library that is newer than those read "
+            f"here: {KNOWN_VERSIONS}"
+        ) from error
+
+
+def unknown_in(item: Item) -> tuple[str, ...]:
+    """Attributes of an item that no version known here writes."""
+    return tuple(sorted(item.keys() - _KNOWN))
+
+
+def payload_of(content: bytes, *, as_text: bool) -> AttributeValue:
+    """A payload as an attribute: bytes, or text as PHP's library has it."""
+    return text(content.decode()) if as_text else binary(content)
+
+
+def write_event(
+    keys: KeyResolver, aggregate: AggregateId, event: JournalEvent, *, as_text: bool = False
+) -> Item:
+    """A journal item."""
+    item = {
+        **keys.key(aggregate, event.seq_nr),
+        "aid": text(str(aggregate)),
+        "seq_nr": number(event.seq_nr),
+        "payload": payload_of(event.payload, as_text=as_text),
+        "occurred_at": text(event.occurred_at),
+    }
+    if event.event_type is not None:
+        item["event_type"] = text(event.event_type)
+    if event.append_id is not None:
+        item["append_id"] = binary(event.append_id)
+    return item
+
+
+def read_event(item: Item) -> JournalEvent:
+    """Decode a journal item. `occurred_at` may be a number, as the libraries store it; its digits are kept."""
+    return of_known_versions(unknown_in(item), lambda: _event(item))
+
+
+@decodes("journal")
+def _event(item: Item) -> JournalEvent:
+    occurred_at = item.get("occurred_at", {"S": ""})
+    return JournalEvent(
+        seq_nr=int(item["seq_nr"]["N"]),
+        payload=_payload(item),
+        occurred_at=occurred_at.get("S") or occurred_at.get("N", ""),
+        event_type=read_text(item, "event_type"),
+        append_id=bytes(item["append_id"]["B"]) if "append_id" in item else None,
+        unknown=unknown_in(item),
+    )
+
+
+def read_head(item: Item, aggregate: AggregateId) -> AggregateHead:
+    """Decode a head; our own attributes count as unknown where another library wrote last."""
+    return of_known_versions(unknown_in(item), lambda: _head(item, aggregate))
+
+
+def _head(item: Item, aggregate: AggregateId) -> AggregateHead:
+    version = read_number(item, "version")
+    if version is None or "payload" not in item:
+        raise CorruptData(f"{aggregate}: its snapshot has no version or no payload")
+    if read_text(item, "aid") != str(aggregate):
+        raise CorruptData(
+            f"{aggregate}: its `aid` is {read_text(item, 'aid')!r}, and would not be found by it"
+        )
+    ours = read_number(item, "head_version") == version
+    return AggregateHead(
+        aggregate=aggregate,
+        version=version,
+        payload=_payload(item),
+        last_seq_nr=read_number(item, "last_seq_nr") if ours else None,
+        payload_seq_nr=read_number(item, "payload_seq_nr") if ours else None,
+        append_id=bytes(item["append_id"]["B"]) if ours and "append_id" in item else None,
+        unknown=unknown_in(item),
+    )
+
+
+def write_copy(
+    keys: KeyResolver, aggregate: AggregateId, lock: Lock, payload: AttributeValue, now: int
+) -> Item:
+    """A kept copy of the snapshot that left the head at `lock`."""
+    return {
+        **keys.key(aggregate, lock.seq_nr),
+        "aid": text(str(aggregate)),
+        "seq_nr": number(lock.seq_nr),
+        "payload": payload,
+        "version": number(lock.version),
+        "ttl": number(NO_TTL),
+        "last_updated_at": number(now),
+        "active_ttl_seq_nr": number(lock.seq_nr),
+    }
+
+
+def is_head(item: Item) -> bool:
+    """Whether a snapshot item is a head, not a kept copy."""
+    return read_number(item, "seq_nr") == HEAD
+
+
+def head_types(item: Item) -> tuple[str, ...]:
+    """Types of the events that the latest append of ours added."""
+    return tuple(kind["S"] for kind in read_list(item, "last_event_types"))
+
+
+def _payload(item: Item) -> bytes:
+    """The payload, whether it is stored as bytes or as text."""
+    content = item["payload"]
+    return bytes(content["B"]) if "B" in content else content["S"].encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalSite:
+    """Where aggregates are, and how what is there is read. All of it belongs together, and to the tables.
+
+    Attributes:
+        keys: how keys are made.
+        types: those declared; ids are read by them.
+        serializer: how payloads hold types and data.
+    """
+
+    journal: str
+    snapshot: str
+    keys: KeyResolver
+    types: AggregateTypes = UNDECLARED
+    serializer: Serializer = JAVASCRIPT
+
+
+def site_of(settings: Settings) -> JournalSite:
+    """The tables of a deployment."""
+    chosen = settings.of_plugin(AdapterOptions)
+    return JournalSite(
+        journal=settings.table("journal"),
+        snapshot=settings.table("snapshot"),
+        keys=KeyResolver(
+            shards=chosen.journal_shards, hash=hash_of(chosen.journal_keys, variable("journal_keys"))
+        ),
+        types=AggregateTypes(chosen.aggregate_types),
+        serializer=serializer_of(chosen.journal_serializer, variable("journal_serializer")),
+    )

@@ -1,0 +1,514 @@
+"""The store: aggregates with snapshots, on tables that event-store-adapter's libraries share.
+
+`append` takes several events at once; `persist_event` and `persist_event_and_snapshot` are the libraries' own
+calls. An append is one request, a replay two: the head, and the events after its snapshot.
+
+Pages of events end at a number of events or bytes, and say where to go on. Events are read a request at a time, by
+range or by key: so a page costs what it holds, however long the aggregate is, and at most one request more than was
+asked for is held in memory, which is 1 MB, or 100 events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.contrib.event_store_adapter.append import (
+    AggregateBatch,
+    AggregateRejected,
+    IdempotencyKey,
+    Retention,
+    append,
+    base_of,
+    check_form,
+    made_under,
+    read,
+    retire,
+)
+from epochal.contrib.event_store_adapter.items import (
+    AggregateHead,
+    JournalEvent,
+    JournalSite,
+    of_known_versions,
+    site_of,
+)
+from epochal.contrib.event_store_adapter.model import (
+    AggregateEvent,
+    AggregateId,
+    AggregateSnapshot,
+    ExpectedLock,
+    Lock,
+    RecordedAggregateEvent,
+)
+from epochal.contrib.event_store_adapter.options import AdapterOptions
+from epochal.contrib.event_store_adapter.payloads import Form
+from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
+from epochal.deployment import Deployment
+from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
+from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.names import MAX_NAME_BYTES, no_step
+from epochal.model.outcomes import NOTHING, Capacity
+from epochal.model.times import format_ticks, from_unix_nanoseconds, time_or_now
+from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
+from epochal.plan.ops import Steps
+from epochal.settings import Settings
+from epochal.store.conflicts import said
+from epochal.store.driver import Driver, Meter
+
+MAX_PAYLOAD_BYTES: Final = 390_000
+"""Bytes of one payload: an item holds 400 KB, and other libraries could not read a claim check."""
+
+MAX_TYPE_BYTES: Final = 512
+
+MAX_KEY_BYTES: Final = 4_096
+"""Bytes of an idempotency key. Only its hash is stored."""
+
+DECIDED: Final = b"a decision".ljust(16, b"\0")
+"""In the place of a digest of contents, in the record of a decision's key."""
+
+_NUMBER_NAMES: Final = (
+    "seq_nr",
+    "sequenceNumber",
+    "seqNr",
+    "sequence_number",
+    "SeqNr",
+    "SequenceNumber",
+    "seq_nr_counter",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateAppended:
+    """Committed, once: events `first` to `lock.seq_nr`; `replayed` where an earlier call with the key did it.
+
+    `retention_error` says that retiring old snapshots failed afterwards; the events are safe all the same,
+    and the next append or `retire` takes it up.
+    """
+
+    first: int
+    lock: Lock
+    retention_error: EpochalError | None = None
+    replayed: bool = False
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateConflict:
+    """Not committed: the aggregate is at `version` (0: there is none), not where the caller expected it.
+
+    `head` is what stood in the way; see `AggregateStore.since`.
+    """
+
+    version: int
+    head: AggregateHead | None = field(default=None, compare=False, repr=False)
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """An aggregate's snapshot, and the events after it. `snapshot.lock` makes the next append one request."""
+
+    snapshot: AggregateSnapshot
+    events: tuple[RecordedAggregateEvent, ...]
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+def aggregates_of(settings: Settings, driver: Driver) -> AggregateStore:
+    """The aggregates of these settings."""
+    chosen, retention = settings.of_plugin(AdapterOptions), None
+    if chosen.snapshot_copies:
+        seconds = chosen.snapshot_ttl_days * 24 * 60 * 60
+        retention = Retention(keep=chosen.snapshot_copies, ttl_seconds=seconds or None)
+    return AggregateStore(driver=driver, site=site_of(settings), retention=retention)
+
+
+def opened(deployment: Deployment) -> AggregateStore:
+    """The aggregates of a deployment."""
+    return aggregates_of(deployment.settings, deployment.driver)
+
+
+def number_in(data: bytes) -> int | None:
+    """The event number a snapshot says it has folded in, under one of the names that the libraries use."""
+    try:
+        state: Any = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(state, dict):
+        return None
+    found = (state[name] for name in _NUMBER_NAMES if isinstance(state.get(name), int))
+    return next(found, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregateStore:
+    """Aggregates in a journal and a snapshot table.
+
+    Attributes:
+        site: the tables, how keys are made, which types are declared, and how payloads are written: all of it belongs
+            together.
+        retention: keep copies of snapshots under their numbers; None keeps only the head.
+        via: where events are read from: base tables, or the index as the original does.
+        number_of: the event number in a snapshot that another library wrote.
+        now: nanoseconds since 1970.
+        fresh: random bytes, for append ids.
+
+    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
+    `Refused` and `CorruptData`.
+    """
+
+    driver: Driver
+    site: JournalSite
+    retention: Retention | None = None
+    via: Via = "table"
+    number_of: Callable[[bytes], int | None] = number_in
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+
+    def append(
+        self,
+        aggregate: AggregateId,
+        new: Sequence[AggregateEvent],
+        *,
+        snapshot: bytes | None = None,
+        expected: ExpectedLock = ANY,
+        idempotency_key: str | None = None,
+    ) -> AggregateAppended:
+        """Append events, and the state they lead to where a snapshot is given, in one transaction.
+
+        Args:
+            new: at least one; with the head, a kept copy and the record of a key at most 100 items and 4 MB.
+            snapshot: UTF-8 JSON; an aggregate's first append needs it.
+            expected: a `Lock`, which makes this one request, a lock's version, or any, no or some aggregate.
+            idempotency_key: one append to its aggregate: for 24 hours, repeats of the call with the same key, events
+                and snapshot are answered like the first, whatever they expect and from wherever they come.
+
+        Raises:
+            InvalidInput: no events, a first append without snapshot, a lock whose number does not join, a key used
+                for other contents.
+            TooLarge: a payload or the transaction.
+            ConflictError: the aggregate is not what was expected; carries an `AggregateConflict`.
+        """
+        outcome = self.try_append(
+            aggregate, new, snapshot=snapshot, expected=expected, idempotency_key=idempotency_key
+        )
+        if isinstance(outcome, AggregateAppended):
+            return outcome
+        raise WrongExpectedVersion(str(aggregate), _said(expected), outcome.version, outcome)
+
+    def try_append(
+        self,
+        aggregate: AggregateId,
+        new: Sequence[AggregateEvent],
+        *,
+        snapshot: bytes | None = None,
+        expected: ExpectedLock = ANY,
+        idempotency_key: str | None = None,
+        decided: bool = False,
+    ) -> AggregateAppended | AggregateConflict:
+        """`append` for those who go on from a conflict: it is answered, not raised.
+
+        Args:
+            decided: whatever is appended under the key is what was decided: a repeat may have other contents.
+        """
+        self._check_id(aggregate)
+        no_step(aggregate.type, "aggregate.type")
+        no_step(aggregate.value, "aggregate.value")
+        must_be_list(AggregateEvent, new, "events")
+        must_be((bytes, type(None)), snapshot, "snapshot", "bytes")
+        must_be(
+            (Expected, AtVersion, Lock),
+            expected,
+            "expected",
+            "ANY, NO_STREAM, STREAM_EXISTS, AtVersion(version=…) or a Lock",
+        )
+        if isinstance(expected, Lock):
+            must_be_whole(expected.version, "expected.version", 1)
+            must_be_whole(expected.seq_nr, "expected.seq_nr")
+        if not new:
+            raise InvalidInput("events", "must not be empty")
+        nanoseconds, serializer = self.now(), self.site.serializer
+        batch = AggregateBatch(
+            aggregate=aggregate,
+            events=_stored(serializer.events, new, format_ticks(from_unix_nanoseconds(nanoseconds))),
+            payload=None
+            if snapshot is None
+            else _payload(serializer.snapshots, aggregate.type, snapshot, "snapshot"),
+            append_id=self.fresh(16),
+            now=nanoseconds // 1_000_000,
+            keep_copy=self.retention is not None,
+            key=None
+            if idempotency_key is None
+            else _key(
+                aggregate,
+                idempotency_key,
+                DECIDED if decided else _digest(new, snapshot),
+                nanoseconds,
+            ),
+        )
+        store, meter = self.metered()
+        with meter:
+            result = store.driver.run(append(self.site, batch, expected))
+        if isinstance(result, AggregateRejected):
+            version = 0 if result.head is None else result.head.version
+            return AggregateConflict(version=version, head=result.head, capacity=meter.capacity)
+        error = None if result.replayed else store._retire_after(aggregate, batch)  # noqa: SLF001  its own
+        return AggregateAppended(
+            first=result.first,
+            lock=result.lock,
+            retention_error=error,
+            replayed=result.replayed,
+            capacity=meter.capacity,
+        )
+
+    def decided(self, aggregate: AggregateId, idempotency_key: str) -> AggregateAppended | None:
+        """The append of a decision under a key; None where there is none. Raises `InvalidInput` for other appends."""
+        self._check_id(aggregate)
+        key = _key(aggregate, idempotency_key, DECIDED, self.now())
+        made = self.driver.run(made_under(self.site, aggregate, key))
+        return None if made is None else AggregateAppended(first=made.first, lock=made.lock, replayed=True)
+
+    def persist_event(self, aggregate: AggregateId, event: AggregateEvent, lock: Lock) -> AggregateAppended:
+        """Append one event and leave the snapshot as it is."""
+        return self.append(aggregate, (event,), expected=lock)
+
+    def persist_event_and_snapshot(
+        self, aggregate: AggregateId, event: AggregateEvent, snapshot: bytes, lock: Lock | None = None
+    ) -> AggregateAppended:
+        """Append one event with the state it leads to; without a lock it is the aggregate's first."""
+        return self.append(aggregate, (event,), snapshot=snapshot, expected=lock or NO_STREAM)
+
+    def lock(self, aggregate: AggregateId) -> Lock | None:
+        """Where an aggregate stands, strongly consistent; None where there is no such aggregate."""
+        self._check_id(aggregate)
+        return self.driver.run(self._lock(aggregate))
+
+    def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
+        """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
+        self._check_id(aggregate)
+        return self.driver.run(self._snapshot(aggregate))
+
+    def replay(self, aggregate: AggregateId) -> Replay | None:
+        """The latest snapshot and every event after it; None where there is no such aggregate."""
+        self._check_id(aggregate)
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(self._replay(aggregate))
+        return None if found is None else replace(found, capacity=meter.capacity)
+
+    def since(self, head: AggregateHead, seq_nr: int) -> Replay:
+        """What a head that a refused append brought has for a snapshot, and the events after `seq_nr`.
+
+        One request where these are not many, and none where there are none: the head is not read again.
+        """
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(self._since(head, seq_nr))
+        return replace(found, capacity=meter.capacity)
+
+    def events_after(
+        self, aggregate: AggregateId, seq_nr: int = 0, *, limit: int | None = None
+    ) -> list[RecordedAggregateEvent]:
+        """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
+        self._check_id(aggregate)
+        must_be_whole(seq_nr, "from")
+        if limit is not None:
+            must_be_whole(limit, "limit", 1)
+        return self.driver.run(self._events_after(aggregate, seq_nr, limit))
+
+    def retire(self, aggregate: AggregateId) -> int:
+        """Retire up to 100 copies of snapshots beyond those kept; how many were. Call again until it is 0."""
+        self._check_id(aggregate)
+        if self.retention is None:
+            raise InvalidInput("retention", "is off")
+        seconds = self.now() // 1_000_000_000
+        return self.driver.run(retire(self.site, aggregate, self.retention, seconds))
+
+    def metered(self) -> tuple[AggregateStore, Meter]:
+        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+
+        The meter of this store counts it, too.
+        """
+        driver, meter = self.driver.metered()
+        return replace(self, driver=driver), meter
+
+    def recorded(self, aggregate: AggregateId, event: JournalEvent) -> RecordedAggregateEvent:
+        """A stored event as readers get it."""
+        kind, data = of_known_versions(event.unknown, lambda: self.site.serializer.event(event.payload))
+        return RecordedAggregateEvent(
+            aggregate=aggregate,
+            seq_nr=event.seq_nr,
+            type=event.event_type or kind,
+            data=data,
+            occurred_at=event.occurred_at,
+        )
+
+    def _check_id(self, aggregate: AggregateId) -> None:
+        must_be(AggregateId, aggregate, "aggregate", "an AggregateId, as aggregate_id(type, value) makes")
+        for name, text in (("type", aggregate.type), ("value", aggregate.value)):
+            must_be_text(text, MAX_NAME_BYTES, f"aggregate.{name}")
+        self.site.types.check(aggregate)
+
+    def _lock(self, aggregate: AggregateId) -> Steps[Lock | None]:
+        head = yield from read(self.site, aggregate)
+        check_form(self.site, head)
+        return (yield from base_of(self.site, head, aggregate)).lock
+
+    def _snapshot(self, aggregate: AggregateId) -> Steps[AggregateSnapshot | None]:
+        head = yield from read(self.site, aggregate)
+        return None if head is None else (yield from self._held(head))
+
+    def _held(self, head: AggregateHead) -> Steps[AggregateSnapshot]:
+        """The snapshot in a head."""
+        aggregate = head.aggregate
+        base = yield from base_of(self.site, head, aggregate)
+        lock = base.lock or Lock(version=head.version, seq_nr=0)
+        data = of_known_versions(head.unknown, lambda: self.site.serializer.snapshot(head.payload))
+        seq_nr = self._folded(head, data)
+        if seq_nr > lock.seq_nr:
+            raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
+        return AggregateSnapshot(aggregate=aggregate, data=data, seq_nr=seq_nr, lock=lock)
+
+    def _replay(self, aggregate: AggregateId) -> Steps[Replay | None]:
+        snapshot = yield from self._snapshot(aggregate)
+        return None if snapshot is None else (yield from self._replayed(snapshot, snapshot.seq_nr))
+
+    def _since(self, head: AggregateHead, seq_nr: int) -> Steps[Replay]:
+        snapshot = yield from self._held(head)
+        return (yield from self._replayed(snapshot, seq_nr))
+
+    def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Steps[Replay]:
+        aggregate = snapshot.aggregate
+        last = snapshot.lock.seq_nr
+        wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
+        found = yield from events(self.site, wanted, self.via)
+        return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
+
+    def _events_after(
+        self, aggregate: AggregateId, seq_nr: int, limit: int | None
+    ) -> Steps[list[RecordedAggregateEvent]]:
+        head = yield from read(self.site, aggregate)
+        base = yield from base_of(self.site, head, aggregate)
+        total = base.first - 1
+        last = total if limit is None else min(total, seq_nr + limit)
+        wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
+        found = yield from events(self.site, wanted, self.via)
+        return [self.recorded(aggregate, each) for each in found]
+
+    def _folded(self, head: AggregateHead, data: bytes) -> int:
+        """What the snapshot has folded in; where another library wrote it, it must say so itself."""
+        number = head.payload_seq_nr if head.payload_seq_nr is not None else self.number_of(data)
+        if number is None:
+            raise CorruptData(
+                f"{head.aggregate}: another library wrote its snapshot, and `number_of` finds no number in it"
+            )
+        return number
+
+    def _retire_after(self, aggregate: AggregateId, batch: AggregateBatch) -> EpochalError | None:
+        """Retention after a commit: what goes wrong is reported beside it, never instead of it."""
+        if self.retention is None or batch.payload is None:
+            return None
+        try:
+            self.retire(aggregate)
+        except EpochalError as error:
+            return error
+        return None
+
+
+def _said(expected: ExpectedLock) -> str:
+    if isinstance(expected, Lock):
+        return f"version {expected.version} with event {expected.seq_nr} for its last"
+    return said(expected)
+
+
+def _stored(form: Form, new: Sequence[AggregateEvent], now: str) -> tuple[JournalEvent, ...]:
+    for position, event in enumerate(new):
+        must_be_text(event.type, MAX_TYPE_BYTES, f"events[{position}].type")
+    return tuple(
+        JournalEvent(
+            seq_nr=0,
+            payload=_payload(form, event.type, event.data, f"events[{position}].data"),
+            occurred_at=time_or_now(event.occurred_at, now, f"events[{position}].occurred_at"),
+            event_type=event.type,
+        )
+        for position, event in enumerate(new)
+    )
+
+
+def _key(aggregate: AggregateId, key: str, contents: bytes, now: int) -> IdempotencyKey:
+    must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
+    return IdempotencyKey.of(aggregate, key, contents, now // 1_000_000_000)
+
+
+def _digest(new: Sequence[AggregateEvent], snapshot: bytes | None) -> bytes:
+    digest = hashlib.sha256()
+    parts = [part for event in new for part in (event.type.encode(), event.data, event.occurred_at)]
+    for part in (*parts, snapshot):
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(b"-" if data is None else b"%d:" % len(data) + data)
+    return digest.digest()[:16]
+
+
+def _payload(form: Form, kind: str, data: bytes, field: str) -> bytes:
+    try:
+        payload = form.write(kind, data)
+    except InvalidInput as error:
+        raise InvalidInput(field, error.rule) from error
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        raise TooLarge(field, len(payload), MAX_PAYLOAD_BYTES)
+    return payload
+
+
+_FIELDS: Final = 200
+"""Bytes reckoned for an event's fields besides its data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AggregatePage:
+    """Some events of an aggregate, in order.
+
+    Attributes:
+        lock: where the aggregate stood when the page was read.
+        next: number of the first event that is not here; None where there is none.
+    """
+
+    lock: Lock
+    events: tuple[RecordedAggregateEvent, ...]
+    next: int | None
+
+
+def page(
+    store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int, max_bytes: int
+) -> AggregatePage:
+    """Events from number `start` on up to `limit` or a size, at least one where there is one.
+
+    Args:
+        lock: where the aggregate stands, from `AggregateStore.lock` or a snapshot.
+    """
+    for name, number in (("from", start), ("limit", limit), ("max_bytes", max_bytes)):
+        must_be_whole(number, name, 1)
+    taken: list[RecordedAggregateEvent] = []
+    size = 0
+    for event in walk(store, aggregate, lock, start=start, limit=limit):
+        size += _FIELDS + len(event.data)
+        if taken and size > max_bytes:
+            break
+        taken.append(event)
+    following = start + len(taken)
+    return AggregatePage(lock=lock, events=tuple(taken), next=following if following <= lock.seq_nr else None)
+
+
+def walk(
+    store: AggregateStore, aggregate: AggregateId, lock: Lock, *, start: int, limit: int | None = None
+) -> Iterator[RecordedAggregateEvent]:
+    """Events from number `start` on, at most `limit`, read as they are taken."""
+    at, last = start, lock.seq_nr if limit is None else min(lock.seq_nr, start + limit - 1)
+    while at <= last:
+        wanted = EventRange(aggregate=aggregate, first=at, last=last, total=lock.seq_nr)
+        for event in store.driver.run(onward(store.site, wanted)):
+            yield store.recorded(aggregate, event)
+            at = event.seq_nr + 1

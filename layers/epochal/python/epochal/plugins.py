@@ -1,0 +1,155 @@
+"""The layouts that there are, an entry each, and what each brings: its plug-in.
+
+This outlives the code: names and partitions are stored (FORMATS §4). Nothing of a plug-in is imported before it is
+asked for, so a function loads only the layouts that its settings name; nobody but this list names one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.declaration import Setting, declared
+
+if TYPE_CHECKING:
+    from epochal.layout.port import Port
+
+BASE_DISTANCE: Final = 10_000
+"""From the first partition of a layout to that of the next."""
+
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """What a layout brings, part by part: each is `module:name` or a module, and empty where there is none.
+
+    Attributes:
+        port: what the feed, the indexer, care and a deployment need of it: a `layout.port.Port`.
+        history: the module that reads its events for the feed, with `open_history` for a deployment's, and
+            `history_of` for a store's where that is a class of its own (`feed.history`).
+        options: a dataclass of its settings, each declared as those of `settings.Options` are.
+        coherent: looks at the settings of a stage, and raises `InvalidInput` of one that does not go with the others.
+        stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
+        operations: the package of its HTTP API: `OPERATIONS`, its records, and beside it what describes them.
+        commands: a tuple of commands of the command line.
+        copied: opens what streams are copied from (`copying.sources`), of a deployment and the type of unfold that a
+            snapshot becomes.
+        proofs: writers by which `epochal prove` tries it (`proving.writers`).
+        spans: calls that get a span (`otel`).
+    """
+
+    port: str
+    history: str
+    options: str = ""
+    coherent: str = ""
+    stores: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    operations: str = ""
+    commands: str = ""
+    copied: str = ""
+    proofs: str = ""
+    spans: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """An entry.
+
+    Attributes:
+        name: what its part of the feed is called.
+        base: its first partition; the others follow, up to `base + BASE_DISTANCE - 1`.
+        table: the setting that names the table of its heads; a deployment without one has no such layout.
+        partitions: the setting that says how many partitions it has.
+        of: its plug-in, or where that is.
+    """
+
+    name: str
+    base: int
+    table: str
+    partitions: str
+    of: Plugin | str
+
+    @property
+    def plugin(self) -> Plugin:
+        """What it brings."""
+        found: Plugin = _at(self.of) if isinstance(self.of, str) else self.of
+        return found
+
+    @property
+    def port(self) -> Port:
+        """What it can do."""
+        found: Port = _at(self.plugin.port)
+        return found
+
+    def part(self, name: str) -> Any:
+        """A part of its plug-in; None where it has none."""
+        where = getattr(self.plugin, name)
+        return _at(where) if where else None
+
+    def opener(self, store: str) -> Any:
+        """What opens a store of its plug-in; None where it has none of that name."""
+        where = self.plugin.stores.get(store)
+        return None if where is None else _at(where)
+
+
+LAYOUTS: tuple[Layout, ...] = (
+    Layout(
+        name="tips",
+        base=0,
+        table="tips_table",
+        partitions="partitions",
+        of=Plugin(port="epochal.layout.tips.port:PORT", history="epochal.feed.histories.tips"),
+    ),
+    Layout(
+        name="journal",
+        base=BASE_DISTANCE,
+        table="snapshot_table",
+        partitions="journal_partitions",
+        of="epochal.contrib.event_store_adapter:PLUGIN",
+    ),
+    Layout(
+        name="dcb",
+        base=2 * BASE_DISTANCE,
+        table="tags_table",
+        partitions="dcb_partitions",
+        of=Plugin(port="epochal.layout.dcb.port:PORT", history="epochal.feed.histories.dcb"),
+    ),
+    Layout(
+        name="pages",
+        base=3 * BASE_DISTANCE,
+        table="streams_table",
+        partitions="pages_partitions",
+        of=Plugin(port="epochal.layout.pages.port:PORT", history="epochal.feed.histories.pages"),
+    ),
+)
+
+
+def layouts() -> tuple[Layout, ...]:
+    """All of them, in the order of their partitions."""
+    return tuple(sorted(LAYOUTS, key=lambda each: each.base))
+
+
+def parts(name: str) -> Iterator[Any]:
+    """That part of every plug-in which has one."""
+    return (found for each in layouts() if (found := each.part(name)) is not None)
+
+
+def own_settings(layout: Layout) -> Mapping[str, Setting]:
+    """The settings that a plug-in declares, by name."""
+    kind = layout.part("options")
+    return {} if kind is None else _declared(kind)
+
+
+@cache
+def _declared(kind: type) -> Mapping[str, Setting]:
+    return MappingProxyType({each.name: declared(each) for each in fields(kind)})
+
+
+def _at(where: str) -> Any:
+    module, _, name = where.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
