@@ -34,8 +34,8 @@ def test_loading_and_appending_costs_less_than_the_adapter_aett_and_the_fat_tip(
         pytest.param(300, "read", 0.75, marks=pytest.mark.proof),
         pytest.param(300, "lagging", 0.69, marks=pytest.mark.proof),
         (300, "cached", 0.64),
-        pytest.param(1000, "program", 0.78, marks=pytest.mark.proof),
-        pytest.param(1000, "read", 0.78, marks=pytest.mark.proof),
+        pytest.param(1000, "program", 0.775, marks=pytest.mark.proof),
+        pytest.param(1000, "read", 0.775, marks=pytest.mark.proof),
         pytest.param(1000, "lagging", 0.71, marks=pytest.mark.proof),
         pytest.param(1000, "cached", 0.65, marks=pytest.mark.proof),
     ],
@@ -46,7 +46,7 @@ def test_loading_and_appending_on_pages_costs_less_than_an_item_for_each_event(s
 
 def test_ten_events_in_one_append_share_its_write_units():
     assert in_batches("tips", "json").units.write < 1
-    assert in_batches("pages", "json").units.write <= 0.2
+    assert in_batches("pages", "json").units.write <= 0.13
 
 
 @pytest.mark.proof
