@@ -12,8 +12,7 @@ from typing import Any, Final
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.bytecode import prepared
-from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.parts.layers import Platform, prepared
 from epochal.cdk.sources import Sources
 from stacks.deployment import deployment
 

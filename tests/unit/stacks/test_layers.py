@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from epochal.cdk.parts.functions import DEVELOPERS_ONLY
-from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.parts.layers import Platform
 from epochal.cdk.sources import Sources
 from epochal.cdk.targets import Target, wheels
 from tests.unit.stacks.templates import ROOT, Synthesise, sources_in, synthesiser

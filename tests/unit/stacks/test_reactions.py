@@ -13,7 +13,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
 from epochal.cdk.parts.functions import Code
-from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.parts.layers import Platform
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES, BadSetting

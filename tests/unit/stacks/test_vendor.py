@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.cdk.parts.vendor import InstallerFailed, Platform, bundled, vendored
+from epochal.cdk.parts.layers import InstallerFailed, Platform, bundled, vendored
 from tests.unit.stacks.templates import ROOT
 
 GRAVITON = Platform(python="3.13", tags=("manylinux_2_28_aarch64", "manylinux2014_aarch64"))

@@ -35,9 +35,8 @@ from epochal.cdk.options import Preset, StoreOptions, stage_of
 from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Shared
-from epochal.cdk.parts.outputs import whose
 from epochal.cdk.parts.storage import Storage
-from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.stores import Stores, whose
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting, Stage

@@ -17,9 +17,8 @@ from typing import Final
 
 from aws_cdk import aws_lambda as lambda_
 
-from epochal.cdk.parts.bytecode import prepared
 from epochal.cdk.parts.functions import Code
-from epochal.cdk.parts.vendor import Platform, bundled, vendored
+from epochal.cdk.parts.layers import Platform, bundled, prepared, vendored
 from epochal.cdk.targets import Target, architecture, wheels
 from epochal.local.programs import user_cache
 from epochal.settings import LAMBDA_PYTHON

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from aws_cdk import ArnFormat, Stack
+from aws_cdk import ArnFormat, Stack, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from epochal.cdk.parts import allowed
-from epochal.cdk.parts.accounts import refuse_elsewhere, refuse_tables_elsewhere
+from epochal.cdk.parts import grants
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.functions import Code, Layers
-from epochal.cdk.parts.names import topic_of
-from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.stores import Stores, topic_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.targets import known_python
 
@@ -97,17 +95,17 @@ class Store(Construct):
     def grant_append(self, function: lambda_.Function) -> None:
         """Let a function append, prune and delete, and tell it where: `EPOCHAL_STREAMS_TABLE`, `EPOCHAL_BUCKET`."""
         stores = self._stores_for(function, "Append")
-        self._grant(function, "append", stores, allowed.append(self.stage, stores))
+        self._grant(function, "append", stores, grants.append(self.stage, stores))
 
     def grant_read(self, function: lambda_.Function) -> None:
         """Let a function read streams, and tell it where they are."""
         stores = self._stores_for(function, "Read")
-        self._grant(function, "replay", stores, allowed.replay(self.stage, stores))
+        self._grant(function, "replay", stores, grants.replay(self.stage, stores))
 
     def grant_feed(self, function: lambda_.Function) -> None:
         """Let a function read the feed, with the events of every layout, and tell it where they are."""
         stores = self._stores_for(function, "Feed")
-        self._grant(function, "feed", stores, allowed.feed(self.stage, stores))
+        self._grant(function, "feed", stores, grants.feed(self.stage, stores))
 
     def _stores_for(self, function: lambda_.Function, what: str) -> Stores:
         if not hasattr(function, "add_environment"):
@@ -124,3 +122,39 @@ class Store(Construct):
             function.add_to_role_policy(statement)
         for name, value in settings_of(self.stage, stores).environment(like).items():
             function.add_environment(name, value)
+
+
+# A store is used in its own account and region: what would look for it elsewhere is refused before it is deployed.
+#
+# Names say nothing of an account, so a function in another one would look for tables of its own account by those
+# names, and find none, or another store's. What a stack does not say is not compared.
+
+INSTEAD = (
+    "publish its events to the other account, or let the function there assume a role of the store's account"
+)
+
+
+def refuse_elsewhere(store: Construct, scope: Construct) -> None:
+    """Raise `BadSetting` where what is in `scope` is deployed to another account or region than `store`."""
+    there, here = Stack.of(store), Stack.of(scope)
+    for what, its, own in (("account", there.account, here.account), ("region", there.region, here.region)):
+        if _differ(its, own):
+            rule = (
+                f"is in {what} {its}, and {scope.node.path} in {own}: a store is used where it is; {INSTEAD}"
+            )
+            raise BadSetting(f"store {store.node.path}", rule)
+
+
+def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
+    """Raise `BadSetting` where a table that is taken over is in another account or region than the stack's."""
+    stack = Stack.of(scope)
+    for kind, arn in stage.existing_tables.items():
+        _, _, _, region, account, *_ = arn.split(":")
+        for what, its, own in (("account", account, stack.account), ("region", region, stack.region)):
+            if _differ(its, own):
+                rule = f"must be in {what} {own}, where the stack goes, not in {its}: functions know it by its name"
+                raise BadSetting(f"existing_{kind.replace('-', '_')}", rule)
+
+
+def _differ(one: str, other: str) -> bool:
+    return one != other and not Token.is_unresolved(one) and not Token.is_unresolved(other)

@@ -14,7 +14,7 @@ from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from epochal.cdk.parts.grants import on_key, on_table
-from epochal.cdk.parts.tables import keyed_table
+from epochal.cdk.parts.storage import keyed_table
 from epochal.cdk.store import Store
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 

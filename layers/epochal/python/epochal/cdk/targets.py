@@ -27,7 +27,7 @@ from typing import Final
 from aws_cdk import CliCredentialsStackSynthesizer, DefaultStackSynthesizer, IStackSynthesizer
 from aws_cdk import aws_lambda as lambda_
 
-from epochal.cdk.parts.vendor import Platform
+from epochal.cdk.parts.layers import Platform
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.settings import LAMBDA_PYTHON
 

@@ -17,7 +17,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.cdk.parts import allowed, grants
+from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.environments import settings_of
 from epochal.cdk.parts.functions import Function, Shared
@@ -53,7 +53,7 @@ class AuditResources(Construct):
                 settings_of(stage, stores), mappings=tuple(each.attr_id for each in mappings)
             ).environment("auditor"),
             allowed=[
-                *allowed.auditor(stage, stores),
+                *grants.auditor(stage, stores),
                 grants.on_mappings(mappings, named=stage.batches_named),
             ],
         ).function

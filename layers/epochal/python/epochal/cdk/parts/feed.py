@@ -29,15 +29,14 @@ from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from epochal.cdk.parts import allowed, grants
+from epochal.cdk.parts import grants
 from epochal.cdk.parts.audit import AuditResources
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.failures import MAX_AGE_SECONDS, RETRIES, Failures
 from epochal.cdk.parts.functions import Function, Shared
 from epochal.cdk.parts.heads import heads_of, heads_sent
-from epochal.cdk.parts.names import changes_of
 from epochal.cdk.parts.notices import Notices
-from epochal.cdk.parts.outputs import output
+from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures
+from epochal.cdk.parts.stores import changes_of, output
 from epochal.cdk.stages import Stage
 from epochal.layout.tables import INDEX
 from epochal.plan.tables import TableSpec
@@ -121,7 +120,7 @@ class Feed:
             shared=shared,
             timeout=TIMEOUT,
             environment=settings_of(stage, stores).environment("indexer"),
-            allowed=[*following, *self._failures.reporting(), *allowed.indexer(stage, stores)],
+            allowed=[*following, *self._failures.reporting(), *grants.indexer(stage, stores)],
         ).function
 
     def _mapping(

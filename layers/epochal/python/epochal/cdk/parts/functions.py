@@ -19,7 +19,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.bytecode import has_bytecode
+from epochal.cdk.parts.layers import has_bytecode
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
 from epochal.settings import LAMBDA_PYTHON, SERVICE_NAME

@@ -21,10 +21,9 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from epochal.cdk.parts import grants, heads
-from epochal.cdk.parts.failures import MAX_AGE_SECONDS, RETRIES, Failures
 from epochal.cdk.parts.functions import Function, Shared
-from epochal.cdk.parts.names import topic_of
-from epochal.cdk.parts.stores import Stores
+from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures
+from epochal.cdk.parts.stores import Stores, topic_of
 from epochal.cdk.stages import Stage
 from epochal.settings import Settings
 

@@ -6,24 +6,24 @@ Names are explicit, so that a table that outlived its stack is found again, by h
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, cast
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from epochal.cdk.parts.buckets import private_bucket
+from epochal.cdk.parts import grants
 from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.names import changes_of
-from epochal.cdk.parts.outputs import output
-from epochal.cdk.parts.stores import UPLOADS, Stores, specs_of
-from epochal.cdk.parts.tables import keyed_table
+from epochal.cdk.parts.stores import UPLOADS, Stores, changes_of, output, specs_of
 from epochal.cdk.stages import Stage
 from epochal.layout.registry import declared
-from epochal.plan.tables import TableSpec
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 
 
 class Storage:
@@ -104,3 +104,202 @@ def _unclaimed() -> list[s3.LifecycleRule]:
         s3.LifecycleRule(id="unclaimed", prefix=UPLOADS, expiration=day, noncurrent_version_expiration=day),
         s3.LifecycleRule(id="unclaimed-markers", prefix=UPLOADS, expired_object_delete_marker=True),
     ]
+
+
+# A table from its specification, and the promises a deployment adds to it: recovery, encryption, retention.
+#
+# `TableV2`, always with a name of its own: a second region then is a property of this resource instead of a new
+# table, and a table that outlived its stack can be found again. An existing table is referenced by its stream's
+# ARN, which names the table as well, or by its own where it needs no stream.
+#
+# A replica is what the table is: keys, indexes, expiry, recovery, protection. A table of several regions has to have
+# a stream, and DynamoDB gives it none in the update that adds a region. So every table has one from the beginning;
+# where nobody reads it, it costs nothing and holds keys alone. That stream stays where a table sends its changes to
+# Kinesis too: a stage that no longer wants that finds the last day in it.
+
+_TYPES = {
+    "S": dynamodb.AttributeType.STRING,
+    "N": dynamodb.AttributeType.NUMBER,
+    "B": dynamodb.AttributeType.BINARY,
+}
+
+
+def keyed_table(
+    scope: Construct,
+    id_: str,
+    *,
+    spec: TableSpec,
+    stage: Stage,
+    key: kms.IKey | None,
+    existing: str = "",
+    changes: kinesis.IStream | None = None,
+) -> dynamodb.ITableV2:
+    """The table of `spec` in `stage`: made, or taken over where `existing` is its ARN or its stream's.
+
+    One that is made sends its changes to `changes`; its replica, which nobody writes to, sends none.
+    """
+    if existing:
+        return dynamodb.TableV2.from_table_attributes(
+            scope,
+            id_,
+            table_arn=existing.partition("/stream/")[0],
+            table_stream_arn=existing if spec.stream else None,
+            encryption_key=key,
+        )
+    return dynamodb.TableV2(
+        scope,
+        id_,
+        table_name=stage.named(spec.kind),
+        partition_key=_attribute(spec.partition),
+        sort_key=_attribute(spec.sort) if spec.sort else None,
+        global_secondary_indexes=[_index(index) for index in spec.indexes] or None,
+        time_to_live_attribute=spec.ttl,
+        kinesis_stream=changes,
+        dynamo_stream=dynamodb.StreamViewType.NEW_IMAGE if spec.stream else dynamodb.StreamViewType.KEYS_ONLY,
+        billing=_billing(stage),
+        encryption=_encryption(stage, key),
+        point_in_time_recovery_specification=_recovery(stage),
+        deletion_protection=stage.deletion_protection,
+        replicas=_replicas(stage),
+        removal_policy=RemovalPolicy.RETAIN if stage.retain else RemovalPolicy.DESTROY,
+    )
+
+
+def _attribute(key: KeyAttribute) -> dynamodb.Attribute:
+    return dynamodb.Attribute(name=key.name, type=_TYPES[key.type])
+
+
+def _index(spec: IndexSpec) -> dynamodb.GlobalSecondaryIndexPropsV2:
+    projection = dynamodb.ProjectionType.KEYS_ONLY if spec.keys_only else dynamodb.ProjectionType.ALL
+    return dynamodb.GlobalSecondaryIndexPropsV2(
+        index_name=spec.name,
+        partition_key=_attribute(spec.partition),
+        sort_key=_attribute(spec.sort) if spec.sort else None,
+        projection_type=projection,
+    )
+
+
+def _replicas(stage: Stage) -> list[dynamodb.ReplicaTableProps] | None:
+    """What is said of the table itself holds for each; to say nothing of replicas leaves a stack's region open."""
+    return [dynamodb.ReplicaTableProps(region=stage.replica_region)] if stage.replica_region else None
+
+
+def _encryption(stage: Stage, key: kms.IKey | None) -> dynamodb.TableEncryptionV2 | None:
+    """A key of one's own, which exists in one region: a replica has another."""
+    if key is None:
+        return None
+    keys = {stage.replica_region: stage.replica_kms_key} if stage.replica_region else None
+    return dynamodb.TableEncryptionV2.customer_managed_key(key, keys)
+
+
+def _billing(stage: Stage) -> dynamodb.Billing:
+    if stage.billing == "provisioned":
+        return dynamodb.Billing.provisioned(
+            read_capacity=_autoscaled(stage.min_read_units, stage.max_read_units),
+            write_capacity=_autoscaled(stage.min_write_units, stage.max_write_units),
+        )
+    return dynamodb.Billing.on_demand(
+        max_read_request_units=stage.max_read_units or None,
+        max_write_request_units=stage.max_write_units or None,
+    )
+
+
+def _autoscaled(least: int, most: int) -> dynamodb.Capacity:
+    """A table that was on demand is refused without a seed: what it has until autoscaling is there."""
+    return dynamodb.Capacity.autoscaled(min_capacity=least, max_capacity=most, seed_capacity=least)
+
+
+def _recovery(stage: Stage) -> dynamodb.PointInTimeRecoverySpecification:
+    return dynamodb.PointInTimeRecoverySpecification(
+        point_in_time_recovery_enabled=stage.recovery_days > 0,
+        recovery_period_in_days=stage.recovery_days or None,
+    )
+
+
+# A bucket that is nobody's business: encrypted, closed to the public, reached by TLS only.
+
+
+def private_bucket(
+    scope: Construct,
+    id_: str,
+    *,
+    kind: str,
+    stage: Stage,
+    key: kms.IKey | None,
+    rules: Sequence[s3.LifecycleRule],
+) -> s3.Bucket:
+    """The bucket for `kind`, which keeps replaced and deleted objects for a month beside `rules`.
+
+    Its name holds account and region, because bucket names are one space for all of AWS, and a name that can
+    be told in advance lets a retained bucket be found again.
+    """
+    return s3.Bucket(
+        scope,
+        id_,
+        bucket_name=f"{stage.named(kind)}-{Aws.ACCOUNT_ID}-{Aws.REGION}",
+        encryption=s3.BucketEncryption.KMS if key else s3.BucketEncryption.S3_MANAGED,
+        encryption_key=key,
+        # Without it every object read is a request to KMS, which costs more than the read.
+        bucket_key_enabled=True if key else None,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        enforce_ssl=stage.tls_only,
+        versioned=True,
+        lifecycle_rules=[_tidy(), *rules],
+        removal_policy=RemovalPolicy.RETAIN if stage.retain else RemovalPolicy.DESTROY,
+    )
+
+
+def _tidy() -> s3.LifecycleRule:
+    """A month to notice what was overwritten or deleted by mistake; a week for uploads that broke off."""
+    return s3.LifecycleRule(
+        id="tidy",
+        noncurrent_version_expiration=Duration.days(30),
+        abort_incomplete_multipart_upload_after=Duration.days(7),
+    )
+
+
+# Where mappings of streams put what their function gave up on: a bucket, which keeps the records themselves for a
+# while (decision 24).
+#
+# The records are evidence, not data: events are in the store, gaps heal from there, and notices are made up for.
+
+RETRIES: Final = 20
+"""Functions wait out throttling by themselves, and the indexer sets poison aside. What still raises is a crash, which
+fails within seconds and stands alone after ten halvings that do not count, or an outage, through which twenty attempts
+last for the better part of an hour. More would let one record hold up its shard; fewer would empty a shard into the
+bucket."""
+
+MAX_AGE_SECONDS: Final = 22 * 60 * 60
+"""Two hours before the stream forgets a record: so it reaches the bucket, whatever kept it waiting. Not less, even
+where old ones matter little: a new mapping begins with all that the stream has, which would be given up unseen."""
+
+DAYS: Final = 90
+
+PREFIX: Final = "aws/lambda/"
+"""Lambda chooses the keys of what it puts there; all begin with this."""
+
+
+class Failures:
+    """The bucket of failures of a stack."""
+
+    def __init__(self, scope: Construct, *, stage: Stage, key: kms.IKey | None) -> None:
+        rule = s3.LifecycleRule(id="evidence", expiration=Duration.days(DAYS))
+        # Straight in the stack: its logical id is from when nothing else had failures.
+        self.bucket: Final = private_bucket(
+            scope, "Failures", kind="failures", stage=stage, key=key, rules=[rule]
+        )
+
+    def reporting(self) -> list[iam.PolicyStatement]:
+        """What a function needs to have its failures put here: Lambda delivers them under the function's role."""
+        return [
+            grants.on_objects(self.bucket, PREFIX, "PutObject"),
+            grants.on_bucket(self.bucket, "ListBucket"),
+        ]
+
+    def destination(self) -> lambda_.CfnEventSourceMapping.DestinationConfigProperty:
+        """The destination of a mapping."""
+        mapping = lambda_.CfnEventSourceMapping
+        return mapping.DestinationConfigProperty(
+            on_failure=mapping.OnFailureProperty(destination=self.bucket.bucket_arn)
+        )

@@ -15,14 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from aws_cdk import Aws
+from aws_cdk import Aws, CfnOutput, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from epochal.cdk.parts.names import stream_of
 from epochal.cdk.stages import Stage
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
@@ -82,3 +81,54 @@ def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
     if existing:
         return dynamodb.TableV2.from_table_arn(scope, id_, existing.partition("/stream/")[0])
     return dynamodb.TableV2.from_table_name(scope, id_, stage.named(kind))
+
+
+# Names by which parts of a deployment find each other without exports.
+
+
+def topic_of(stage: Stage) -> str:
+    """The topic of notices."""
+    return f"{stage.named('notices')}.fifo"
+
+
+def stream_of(stage: Stage, kind: str) -> str:
+    """The parameter, in Parameter Store, that holds the ARN of a table's stream, which nobody can tell by its name."""
+    return f"/epochal/{stage.named('')}/streams/{kind}"
+
+
+def changes_of(stage: Stage) -> str:
+    """The Kinesis stream that tables of heads send their changes to."""
+    return stage.named("changes")
+
+
+def function_of(reaction: str) -> str:
+    """The kind of a reaction's function, which `stage.named` makes a name of."""
+    return f"reaction-{reaction}"
+
+
+def queue_of(stage: Stage, reaction: str, *, failed: bool = False) -> str:
+    """The queue of a reaction's wake-ups, or of those that failed too often."""
+    return f"{stage.named(function_of(reaction))}{'-failed' if failed else ''}.fifo"
+
+
+# Outputs, by which those who know a stack's name alone find what it holds: commands, clients, the local deployment.
+
+
+def output(scope: Construct, name: str, value: str, description: str, *, of: str = "") -> CfnOutput:
+    """An output of the stack around `scope` that is called `name`, however deep `scope` is; `of` comes before it."""
+    made = CfnOutput(scope, name, value=value, description=description)
+    made.override_logical_id(of + name)
+    return made
+
+
+def whose(scope: Construct, name: str) -> str:
+    """What comes before the outputs of a store called `name`: nothing for the first one of a stack."""
+    stack = Stack.of(scope)
+    if stack.node.try_find_child(_FIRST) is None:
+        Construct(stack, _FIRST)
+        return ""
+    return "".join(each for each in name if each.isalnum())
+
+
+_FIRST = "EpochalOutputs"
+"""Marks a stack whose outputs without a name before them are taken."""
