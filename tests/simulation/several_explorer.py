@@ -10,7 +10,7 @@ streams or in none, and in each of them once; and whatever anyone is told agrees
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
@@ -81,6 +81,11 @@ class Move:
         )
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """All streams that it is in."""
+        return self.streams
+
+    @property
     def marks(self) -> frozenset[bytes]:
         """What tells its writes from all others."""
         batch = self.batch(A)
@@ -126,8 +131,9 @@ class Table:
     """A state of the table, and what is true of it: which append each index of each stream was given."""
 
     tables: MemoryTables
-    appends: dict[str, tuple[bytes, ...]] = field(default_factory=lambda: dict.fromkeys(BOTH, ()))
-    pages: dict[str, tuple[Page, ...]] = field(default_factory=lambda: dict.fromkeys(BOTH, ()))
+    appends: dict[str, tuple[bytes, ...]] = field(default_factory=dict)
+    pages: dict[str, tuple[Page, ...]] = field(default_factory=dict)
+    order: tuple[bytes, ...] = ()  # of the appends
 
 
 def act(actor: Actor) -> Steps[tuple[Answer, ...]]:
@@ -188,6 +194,7 @@ class Explorer(Numbering):
     actors: tuple[Actor, ...]
     before: Actor = field(default_factory=lambda: Actor(does=()))
     budget: Budget = NOTHING
+    acts: Callable[[Actor], Steps[tuple[Answer, ...]]] = act
     tables: list[Table] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
@@ -242,7 +249,7 @@ class Explorer(Numbering):
 
     def _moved(self, state: State, table: int) -> State:
         """The state with another table, if that may follow."""
-        made = {each for stream in BOTH for each in self.tables[table].appends[stream]}
+        made = self.tables[table].order
         for actor in self.actors:
             for move in actor.does:
                 if isinstance(move, Move) and move.name in state.denied:
@@ -278,7 +285,7 @@ class Explorer(Numbering):
             reply = tables.execute(op)
             if isinstance(op, _WRITES) and not isinstance(reply, Refusal):
                 made = self._checked(table, tables)
-                content = f"{sorted(map(repr, tables.items(TABLE)))} {made.appends}"
+                content = f"{sorted(map(repr, tables.items(TABLE)))} {made.appends} {made.order}"
                 after = self._number(content, self.tables, made)
             self.performed[before, number] = after, self._number(repr(reply), self.replies, reply)
         return self.performed[before, number]
@@ -287,19 +294,21 @@ class Explorer(Numbering):
         """The table after a write, if all of it is true."""
         items = (item for item in tables.items(TABLE) if is_page(item))
         found = sorted(map(read_page, items), key=lambda page: page.index)
-        pages = {stream: tuple(page for page in found if page.stream == stream) for stream in BOTH}
-        appends = {stream: _chain(pages[stream], before.appends[stream]) for stream in BOTH}
+        streams = sorted({*before.appends, *(page.stream for page in found)})
+        pages = {stream: tuple(page for page in found if page.stream == stream) for stream in streams}
+        appends = {stream: _chain(pages[stream], before.appends.get(stream, ())) for stream in streams}
+        new = {each for chain in appends.values() for each in chain}.difference(before.order)
         for actor in (*self.actors, self.before):
             for move in (each for each in actor.does if isinstance(each, Move) and each.events):
-                times = [appends[stream].count(move.batch(stream).rest) for stream in move.streams]
+                times = [appends.get(stream, ()).count(move.batch(A).rest) for stream in move.places]
                 assert set(times) <= {0, move.events}, f"{move.name} is in its streams {times} times"
                 assert len(set(times)) == 1, f"{move.name} is in one stream, and not in the other"
-        return Table(tables=tables, appends=appends, pages=pages)
+        return Table(tables=tables, appends=appends, pages=pages, order=(*before.order, *sorted(new)))
 
     def _same(self, past: Past) -> Past:
         if past not in self.same:
             actor = self.actors[past.who]
-            inner = act(actor)
+            inner = self.acts(actor)
             middle = one_by_one(inner)
             outer = apart(middle)
             with ruled_by(actor.rule):
@@ -333,7 +342,7 @@ def _chain(pages: Sequence[Page], before: tuple[bytes, ...]) -> tuple[bytes, ...
 
 def _check_told(move: Move, stream: str, expected: ExpectedVersion, told: object, table: Table) -> None:
     rest = move.batch(stream).rest
-    places = [index for index, each in enumerate(table.appends[stream]) if each == rest]
+    places = [index for index, each in enumerate(table.appends.get(stream, ())) if each == rest]
     match told:
         case Written(first=first, version=version, token=token):
             assert places == list(range(first, version)), f"told {first} to {version}, and it is at {places}"
@@ -372,7 +381,11 @@ def _check_token(move: Move, token: Token, pages: Sequence[Page]) -> None:
 
 def _held(move: Move, stream: str, table: Table) -> list[int]:
     rest = move.batch(stream).rest
-    return [page.index for page in table.pages[stream] if any(each.stamp[8:] == rest for each in page.frames)]
+    return [
+        page.index
+        for page in table.pages.get(stream, ())
+        if any(each.stamp[8:] == rest for each in page.frames)
+    ]
 
 
 def _shown(op: Op) -> str:

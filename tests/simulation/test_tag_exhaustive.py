@@ -289,7 +289,7 @@ def tags_are_written_one_by_one(patch: Patch) -> None:
 
 
 def the_position_of_an_append_is_before_it(patch: Patch) -> None:
-    patch.setattr(append._Append, "_moved", lambda self, *_: self.position)
+    patch.setattr(append.TagsPart, "_moved", lambda self, *_: self.position)
 
 
 def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
@@ -354,7 +354,7 @@ def a_position_is_of_heads_that_were_read_last(patch: Patch) -> None:
 
 
 def ids_leave_no_record(patch: Patch) -> None:
-    patch.setattr(append._Append, "records", lambda *_: [])
+    patch.setattr(append.TagsPart, "records", lambda *_: [])
 
 
 def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:

@@ -52,7 +52,7 @@ _NO_ETAG: Final = "00" * _ETAG_BYTES
 StreamRead = tuple[str, Known[Page]]
 """A stream, and what is known of its last page."""
 
-_End: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
+StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
 """The streams that are not as expected; or what an earlier call has left."""
 
 
@@ -69,18 +69,9 @@ def append_all(
         InvalidInput: a stream is full; the key was used for other contents.
     """
     key = None if record is None else SeveralKey.of_append([batch for batch, _ in appends], record)
-    several = _Several.of(table, appends, key=key)
-    known = {stream: told(expected) for stream, expected in several.expected.items()}
-    unread = [stream for stream, each in known.items() if each is UNREAD]
-    replies = yield from side_by_side(
-        query(table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in unread
-    )
-    read = {
-        stream: page_of(reply.items[0], table) if reply.items else None
-        for stream, reply in zip(unread, replies, strict=True)
-    }
-    given = {stream: each for stream, each in known.items() if each is not UNREAD}
-    return several.results((yield from commit(several.commit, given, read)))
+    part = StreamsPart.of(table, appends, key=key)
+    known, read = yield from part.begin()
+    return part.results((yield from commit(part.commit, known, read)))
 
 
 def append_all_on(
@@ -97,10 +88,10 @@ def append_all_on(
     if not appends:
         moved = yield from unmoved(table, dict(reads))
         return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
-    several = _Several.of(table, [(batch, _exactly(known)) for batch, known in appends], dict(reads), key)
-    known = {**{batch.stream: each for batch, each in appends}, **several.reads}
-    came = yield from commit(several.commit, known, {})
-    return came if isinstance(came, DecidedBefore) else several.results(came)
+    part = StreamsPart.of(table, [(batch, _exactly(known)) for batch, known in appends], dict(reads), key)
+    known = {**{batch.stream: each for batch, each in appends}, **part.reads}
+    came = yield from commit(part.commit, known, {})
+    return came if isinstance(came, DecidedBefore) else part.results(came)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +165,8 @@ class SeveralKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Several:
-    """What is appended to streams as they are expected, where others are as they were read."""
+class StreamsPart:
+    """What a commit has of named streams: appends as they are expected, where others are as they were read."""
 
     table: str
     batches: Mapping[str, Packed]
@@ -190,7 +181,7 @@ class _Several:
         appends: Sequence[tuple[Packed, ExpectedVersion]],
         reads: Mapping[str, Known[Page]] | None = None,
         key: SeveralKey | None = None,
-    ) -> _Several:
+    ) -> StreamsPart:
         """Of appends, no two to one stream."""
         return cls(
             table=table,
@@ -200,8 +191,21 @@ class _Several:
             key=key,
         )
 
+    def begin(self) -> Steps[tuple[dict[str, Known[Page]], dict[str, Page | None]]]:
+        """What expectations tell of the streams' last pages, and the others, which are read."""
+        known = {stream: told(expected) for stream, expected in self.expected.items()}
+        unread = [stream for stream, each in known.items() if each is UNREAD]
+        replies = yield from side_by_side(
+            query(self.table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in unread
+        )
+        read = {
+            stream: page_of(reply.items[0], self.table) if reply.items else None
+            for stream, reply in zip(unread, replies, strict=True)
+        }
+        return {stream: each for stream, each in known.items() if each is not UNREAD}, read
+
     @property
-    def commit(self) -> Commit[_End]:
+    def commit(self) -> Commit[StreamsEnd]:
         """As a commit."""
         return Commit(
             table=self.table,
@@ -218,7 +222,7 @@ class _Several:
         """What a stream gets."""
         return self.batches[stream]
 
-    def matters(self, moved: Heads) -> Steps[_End | None]:
+    def matters(self, moved: Heads) -> Steps[StreamsEnd | None]:
         """The streams that are not as expected; unless it was by an earlier call."""
         rejected = {
             stream: Rejected(head=head) for stream, head in moved.items() if not self._accepts(stream, head)
@@ -237,13 +241,13 @@ class _Several:
             self.key.note(self.table, read | {stream: _written(each) for stream, each in writes.items()}),
         )
 
-    def before(self, _: Writes, refusal: Refusal) -> Steps[_End | None]:
+    def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
         """What the key's record says, if it stood in the way."""
         if self.key is None or (item := refusal.items[-1]) is None:
             return None
         return (yield from self.key.told(self.table, read_record(item)))
 
-    def results(self, came: Made | _End) -> Results[Page]:
+    def results(self, came: Made | StreamsEnd) -> Results[Page]:
         """In the order of the appends, then of the reads."""
         match came:
             case Made():

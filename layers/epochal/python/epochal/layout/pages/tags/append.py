@@ -64,7 +64,7 @@ from epochal.plan.batches import settled
 from epochal.plan.ops import Put, Refusal, Steps
 from epochal.plan.values import Item
 
-_End = TaggedAppended | TaggedConflict
+TagsEnd = TaggedAppended | TaggedConflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,25 +85,15 @@ def append(
             or of another store.
         TooLarge: the events fit no item, or no transaction.
     """
-    shares = {share.tag: share for share in shares_of(site, batch)}
-    position = _beginning(batch, condition)
-    wanted = list(dict.fromkeys((*shares, *position.seen)))
-    known = _known(wanted, None if condition is None else condition.after)
-    read = yield from heads_of(site, [tag for tag in wanted if tag not in known])
-    append = _Append(
-        site=site, batch=batch, shares=shares, condition=condition, position=position, heads=known
-    )
-    came = yield from commit(
-        append.commit,
-        {stream_of(tag): head.page for tag, head in known.items()},
-        {stream_of(tag): page for tag, page in read.items()},
-    )
-    return append.made(came.writes) if isinstance(came, Made) else came
+    part = TagsPart.of(site, batch, condition)
+    known, read = yield from part.begin()
+    came = yield from commit(part.commit, known, read)
+    return part.made(came.writes) if isinstance(came, Made) else came
 
 
 @dataclass(slots=True, kw_only=True)
-class _Append:
-    """An append in the middle of its tries.
+class TagsPart:
+    """What a commit has of tags, in the middle of its tries.
 
     Attributes:
         shares: what each tag gets.
@@ -118,8 +108,26 @@ class _Append:
     position: Position
     heads: dict[str, _Head]
 
+    @classmethod
+    def of(cls, site: TagStreams, batch: TaggedBatch, condition: Condition | None) -> TagsPart:
+        """Of an append; the last pages that its position tells are known."""
+        shares, position = (
+            {share.tag: share for share in shares_of(site, batch)},
+            _beginning(batch, condition),
+        )
+        wanted = dict.fromkeys((*shares, *position.seen))
+        heads = _known(wanted, None if condition is None else condition.after)
+        return cls(site=site, batch=batch, shares=shares, condition=condition, position=position, heads=heads)
+
+    def begin(self) -> Steps[tuple[dict[str, Known[Page]], dict[str, Page | None]]]:
+        """What is known of the tags' last pages, and the others, which are read."""
+        wanted = dict.fromkeys((*self.shares, *self.position.seen))
+        read = yield from heads_of(self.site, [tag for tag in wanted if tag not in self.heads])
+        known = {stream_of(tag): head.page for tag, head in self.heads.items()}
+        return known, {stream_of(tag): page for tag, page in read.items()}
+
     @property
-    def commit(self) -> Commit[_End]:
+    def commit(self) -> Commit[TagsEnd]:
         """As a commit."""
         writes = tuple(map(stream_of, self.shares))
         fences = tuple(stream_of(tag) for tag in self.position.seen if tag not in self.shares)
@@ -140,7 +148,7 @@ class _Append:
         pages = {_tag_of(each): index_of(planned.token) for each, planned in writes.items()}
         return self.shares[_tag_of(stream)].on(self.batch, pages)
 
-    def matters(self, moved: Heads) -> Steps[_End | None]:
+    def matters(self, moved: Heads) -> Steps[TagsEnd | None]:
         """What matches the condition and is new on the pages that moved."""
         self.heads |= {
             _tag_of(stream): _Head(page=page, reached=reached_by(page)) for stream, page in moved.items()
@@ -164,7 +172,7 @@ class _Append:
                     found.append(id_record(self.site.table, event_id, tag, first + offset))
         return found
 
-    def before(self, _writes: Writes, _refusal: Refusal) -> Steps[_End | None]:
+    def before(self, _writes: Writes, _refusal: Refusal) -> Steps[TagsEnd | None]:
         """The events as they are stored, if their ids are there."""
         return (yield from self._stored_before())
 
@@ -216,7 +224,7 @@ def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
     )
 
 
-def _known(tags: Sequence[str], told: Position | None) -> dict[str, _Head]:
+def _known(tags: Iterable[str], told: Position | None) -> dict[str, _Head]:
     """The last pages of those tags of which a position tells them."""
     reached = {} if told is None else {**told.heads, **told.seen}
     return {

@@ -1,0 +1,269 @@
+"""Every interleaving of processes that append to named streams and to tags in one commit: the engine with both callers.
+
+Nothing of the library appends so yet. What a stream's part and a tags' part of a commit come to together is explored
+first: an append is in all of its streams and under all of its tags, once and under one stamp, or nowhere; on streams as
+they were expected, and while nothing matched a query that its writer had not seen; and whatever anyone is told agrees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from epochal.codec.bodies import DIRECT, EMPTY, Encoded
+from epochal.layout.fences import Condition, fence
+from epochal.layout.key_records import KeyRecord
+from epochal.layout.pages import commit as engine
+from epochal.layout.pages import pruning
+from epochal.layout.pages.append import append
+from epochal.layout.pages.commit import Commit, Heads, Made, Writes
+from epochal.layout.pages.several import SeveralKey, StreamsPart
+from epochal.layout.pages.tags.append import TaggedBatch, TagsPart
+from epochal.layout.pages.tags.append import append as append_tagged
+from epochal.layout.pages.tags.entries import TagStreams, stream_of
+from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Written
+from epochal.model.dcb import Position, Query, QueryItem, TaggedEvent
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.times import Ticks
+from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
+from epochal.plan.ops import Put, Refusal, Steps
+from tests.simulation.exploring import put
+from tests.simulation.page_actors import TABLE
+from tests.simulation.several_explorer import Actor, Explorer, Move, Prune, State, Table, _check_told
+
+SITE = TagStreams(table=TABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixed(Move):
+    """An append to some streams, to some tags, or to both.
+
+    Attributes:
+        tags: that its events carry, in each stream; of an append to no stream, where they are.
+        fail_if: tags of events that must not be there, but for those that the process has been told of.
+    """
+
+    tags: tuple[str, ...] = ()
+    fail_if: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Streams, and those that tags are."""
+        return (*self.streams, *map(stream_of, self.tags))
+
+    def tagged(self) -> TaggedBatch:
+        """What its tags get."""
+        batch = self.batch("")
+        fresh = hashlib.sha256(self.name.encode()).digest()
+        event = TaggedEvent(type="E", data=self.name, tags=self.tags)
+        return TaggedBatch(
+            events=(event,) * self.events,
+            bodies=((Encoded(DIRECT, self.name.encode()), EMPTY),) * self.events,
+            now=Ticks(self.clock),
+            append_id=batch.append_id,
+            etag=fresh[16:].hex(),
+        )
+
+
+class Told(NamedTuple):
+    """An append, what its writer knew, and what came of it: of each stream, and of the tags."""
+
+    move: Mixed
+    expected: dict[str, ExpectedVersion]
+    after: dict[str, int]
+    streams: dict[str, Any]
+    tags: TaggedAppended | TaggedConflict | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Both:
+    """A commit of both parts: what a caller with streams and tags is."""
+
+    streams: StreamsPart
+    tags: TagsPart
+
+    @property
+    def commit(self) -> Commit[Any]:
+        """As one commit."""
+        first, second = self.streams.commit, self.tags.commit
+        return Commit(
+            table=TABLE,
+            writes=(*first.writes, *second.writes),
+            batch=self.batch,
+            fences=(*first.fences, *second.fences),
+            matters=self.matters,
+            records=self.records,
+            before=self.before,
+            keyed=first.keyed,
+            lasting=second.lasting,
+            one_stamp=True,
+        )
+
+    def batch(self, stream: str, writes: Writes) -> Any:
+        """Of either part."""
+        mine = self.streams.batches
+        return mine[stream] if stream in mine else self.tags.share(stream, self._tags(writes))
+
+    def matters(self, moved: Heads) -> Steps[Any]:
+        """Streams first: where these are not as expected, matches of a query are not looked for."""
+        mine = {stream: head for stream, head in moved.items() if stream in self.streams.batches}
+        ended = yield from self.streams.matters(mine)
+        if ended is not None:
+            return ended
+        matched = yield from self.tags.matters(
+            {stream: head for stream, head in moved.items() if stream not in mine}
+        )
+        key = self.streams.key
+        if matched is None or key is None:
+            return matched
+        return (yield from key.before(TABLE)) or matched
+
+    def records(self, writes: Writes) -> list[Put]:
+        """The key's is the last."""
+        return [*self.tags.records(self._tags(writes)), *self.streams.records(writes)]
+
+    def before(self, writes: Writes, refusal: Refusal) -> Steps[Any]:
+        """Of either part."""
+        said = yield from self.streams.before(writes, refusal)
+        return said or (yield from self.tags.before(writes, refusal))
+
+    def _tags(self, writes: Writes) -> Writes:
+        return {stream: each for stream, each in writes.items() if stream not in self.streams.batches}
+
+
+def act(actor: Actor) -> Steps[Any]:
+    """All that an actor does."""
+    answers: list[Told] = []
+    tokens: dict[str, ExpectedVersion] = {}
+    position: Position | None = None
+    for doing in actor.does:
+        if isinstance(doing, Prune):
+            yield from pruning.prune(TABLE, doing.stream, doing.before, "0" * 32)
+            continue
+        assert isinstance(doing, Mixed)
+        fixed = {"any": ANY, "none": NO_STREAM}.get(doing.expects)
+        expected = {stream: fixed or tokens.get(stream, NO_STREAM) for stream in doing.streams}
+        after = {
+            tag: 0 if position is None or tag not in position.seen else position.seen[tag].count
+            for tag in doing.fail_if
+        }
+        streams, tags = yield from _appended(doing, expected, _condition(doing, position))
+        answers.append(Told(doing, expected, after, streams, tags))
+        position = position if tags is None else tags.position
+        for stream, each in streams.items():
+            if isinstance(each, Written):
+                tokens[stream] = each.token
+            elif isinstance(each, Rejected):
+                tokens[stream] = NO_STREAM if each.head is None else each.head.token()
+    return tuple(answers)
+
+
+def _condition(move: Mixed, position: Position | None) -> Condition | None:
+    if not move.fail_if:
+        return None
+    items = tuple(QueryItem(tags=frozenset({tag})) for tag in move.fail_if)
+    seen = None if position is None or not set(move.fail_if) <= position.seen.keys() else position
+    return Condition(fence=fence(Query(items=items), type_heads=False), after=seen)
+
+
+def _appended(
+    move: Mixed, expected: dict[str, ExpectedVersion], condition: Condition | None
+) -> Steps[tuple[dict[str, Any], TaggedAppended | TaggedConflict | None]]:
+    if not move.tags:
+        (stream,) = move.streams
+        return {stream: (yield from append(TABLE, move.batch(stream), expected[stream]))}, None
+    if not move.streams:
+        return {}, (yield from append_tagged(SITE, move.tagged(), condition))
+    key = None
+    if move.key:
+        record = KeyRecord.of_all(move.places, move.key, 0)
+        key = SeveralKey(
+            streams=tuple(sorted(move.places)),
+            record=record,
+            append_id=move.batch("").append_id,
+            counts=dict.fromkeys(move.places, move.events),
+        )
+    appends = [(move.batch(stream), expected[stream]) for stream in move.streams]
+    both = Both(
+        streams=StreamsPart.of(TABLE, appends, key=key), tags=TagsPart.of(SITE, move.tagged(), condition)
+    )
+    known, read = yield from both.streams.begin()
+    tags_known, tags_read = yield from both.tags.begin()
+    came = yield from engine.commit(both.commit, {**known, **tags_known}, {**read, **tags_read})
+    return _told(move, both, came)
+
+
+def _told(move: Mixed, both: Both, came: Any) -> tuple[dict[str, Any], Any]:
+    match came:
+        case Made(certain=False, writes=writes):
+            return {stream: Unknown(first=writes[stream].first) for stream in move.places}, None
+        case Made(writes=writes):
+            own = {stream: each for stream, each in writes.items() if stream not in move.streams}
+            written = {
+                stream: Written(first=each.first, version=each.token.version, token=each.token)
+                for stream, each in writes.items()
+            }
+            return written, both.tags.made(own)
+        case DecidedBefore(streams=streams):
+            return dict(streams), None
+        case TaggedConflict():
+            return {}, came
+        case _:
+            return dict(came), None
+
+
+@dataclass(slots=True)
+class MixedExplorer(Explorer):
+    """Explores all that may happen to `actors`."""
+
+    def _finish(self, state: State, who: int, answers: Any) -> State:
+        table, state = self.tables[state.table], state._replace(actors=put(state.actors, who, None))
+        made: dict[str, list[tuple[int, int]]] = {}
+        for told in answers:
+            move: Mixed = told.move
+            self.met |= {type(each).__name__ for each in (*told.streams.values(), told.tags)}
+            there = move.batch("").rest in table.order
+            unsure = any(isinstance(each, Unknown) for each in told.streams.values())
+            assert not unsure or not move.tags, "undetermined, though a tag's page tells"
+            for stream, each in told.streams.items():
+                expected = told.expected.get(stream, ANY)
+                _check_told(move, stream, expected, each, table)
+            written = [
+                (each.first, each.version) for each in told.streams.values() if isinstance(each, Written)
+            ]
+            appended = bool(written) or isinstance(told.tags, TaggedAppended)
+            assert appended <= there, "told that it was appended, and it is not"
+            if not appended and not unsure and not move.key:
+                assert not there, "told that it was not appended, and it is"
+                state = state._replace(denied=state.denied | {move.name})
+            if appended and not move.key:
+                self._check_condition(told, table)
+            if move.key and (written or move.key in made):
+                assert made.setdefault(move.key, written) == written, "a repeat is told something else"
+        return state
+
+    def _check_condition(self, told: Told, table: Table) -> None:
+        """What was there of a query before the append was committed is what its writer had seen."""
+        before = table.order[: table.order.index(told.move.batch("").rest)]
+        for tag, seen in told.after.items():
+            chain = table.appends.get(stream_of(tag), ())
+            there = sum(each in before for each in chain)
+            assert there == seen, f"committed on {there} of {tag!r}, of which its writer had seen {seen}"
+
+    def _checked(self, before: Table, tables: Any) -> Table:
+        """One stamp in all places, besides what holds of any append."""
+        table = super(MixedExplorer, self)._checked(before, tables)
+        for actor in (*self.actors, self.before):
+            for move in (each for each in actor.does if isinstance(each, Mixed) and each.tags):
+                stamps = set(_stamps(table, move))
+                assert len(stamps) <= 1, f"{move.name} has several stamps"
+        return table
+
+
+def _stamps(table: Table, move: Mixed) -> Iterator[bytes]:
+    rest = move.batch("").rest
+    for stream in move.places:
+        for page in table.pages.get(stream, ()):
+            yield from (frame.stamp for frame in page.frames if frame.stamp[8:] == rest)
