@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http import transport
+from epochal.http import gateway
 from epochal.http.operation import Operation, Request
 from epochal.http.operations import OPERATIONS
 from epochal.http.performers import Performers
@@ -150,7 +150,7 @@ def test_a_gateway_event_is_a_request_or_is_refused_by_field(text: str, raw: str
         "rawQueryString": raw,
         "isBase64Encoded": encoded,
     }
-    found = outcome(lambda: transport.request_of(event, {}, 28.0))
+    found = outcome(lambda: gateway.request_of(event, {}, 28.0))
     assert (
         found.field in {"body", "query"} if isinstance(found, InvalidInput) else isinstance(found.body, bytes)
     )

@@ -10,7 +10,7 @@
     bodies, answer_size                         stored bodies in an answer, and how much fits one
     problems            every error as an RFC 9457 document
     performers          how operations run on a deployment, each measured
-    gateway, transport  API Gateway, logs and metrics around them; the only modules that know AWS Lambda
+    gateway             API Gateway, logs and metrics around them; the only module that knows AWS Lambda
     openapi             the document; nothing on the way of a request imports it
 
 Parsing and showing are pure. Nothing is imported here, so that stacks can read `operations` without the rest.
