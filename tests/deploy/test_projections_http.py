@@ -11,7 +11,7 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.objects import S3Objects
-from epochal.http.projections.representation import MOST_SHOWN
+from epochal.http.projection_shapes import MOST_SHOWN
 from epochal.local.deploy import LocalDeployment
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates, states_of

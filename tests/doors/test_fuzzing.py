@@ -24,7 +24,7 @@ from schemathesis.engine import events, from_schema
 from schemathesis.engine.recorder import CheckNode, Interaction, ScenarioRecorder
 from schemathesis.schemas import BaseSchema
 
-from epochal.http.openapi.document import document
+from epochal.http.openapi import document
 from epochal.http.operations import OPERATIONS
 from tests.doors.gateway import Gateway
 from tests.support.api import Api

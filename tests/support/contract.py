@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError
 
-from epochal.http.openapi.document import document
+from epochal.http.openapi import document
 from epochal.http.operations import OPERATIONS
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from epochal.http.openapi.document import document
+from epochal.http.openapi import document
 
 OTHERS: Final = ("/tips/", "/aggregates/", "/dcb/", "/projections/")
 """Where the paths of resources of other libraries' layouts begin."""

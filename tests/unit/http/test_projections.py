@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from epochal.http.projections.operations import MAX_STATE_BYTES
-from epochal.http.projections.representation import MOST_SHOWN
+from epochal.http.projection_shapes import MOST_SHOWN
+from epochal.http.projections import MAX_STATE_BYTES
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number, text

@@ -81,7 +81,7 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
-    modules = ("", ".operation", ".operations", ".projections")
+    modules = ("", ".operation", ".operations")
     plugins = ("contrib", "contrib.event_store_adapter", "contrib.event_store_adapter.http")
     listing = ("plugins", "declaration", "errors")
     assert {*found.stdout.split()} == {

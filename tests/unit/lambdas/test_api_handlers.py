@@ -27,8 +27,6 @@ EMBEDDED = {
 }
 """What ministack tells a function of AWS."""
 
-RESOURCES = ("aggregates", "projections")
-
 NOT_ON_THE_WAY = (
     "aws_cdk",
     "aws_lambda_powertools",
@@ -38,9 +36,9 @@ NOT_ON_THE_WAY = (
     "botocore.session",
     "click",
     "epochal.cli",
-    *(f"epochal.http.{each}.{said}" for each in RESOURCES for said in ("described", "schemas")),
     "epochal.http.openapi",
-    "epochal.http.projections.representation",
+    "epochal.http.projection_shapes",
+    "epochal.http.projections",
     "epochal.http.tagged",
     "epochal.http.tagged_shapes",
     "epochal.local",
@@ -226,7 +224,7 @@ print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 def test_tagged_events_and_states_have_what_their_deployment_says(function: str) -> None:
     code = """
 import handler, json
-from epochal.http.projections import operations as projections
+from epochal.http import projections
 from epochal.http import tagged
 tagged, states = tagged.opened(handler.deployment, "dcb").store, projections.opened(handler.deployment).states
 site, keys = tagged.site, tagged.site.keys

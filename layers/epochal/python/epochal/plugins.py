@@ -35,7 +35,7 @@ class Plugin:
         options: a dataclass of its settings, each declared as those of `settings.Options` are.
         coherent: looks at the settings of a stage, and raises `InvalidInput` of one that does not go with the others.
         stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
-        operations: the package of its HTTP API: `OPERATIONS`, its records, and beside it what describes them.
+        operations: the package of its HTTP API: `OPERATIONS`, its records, and in `shapes` what it takes and answers.
         commands: a tuple of commands of the command line.
         copied: opens what streams are copied from (`copying.sources`), of a deployment and the type of unfold that a
             snapshot becomes.

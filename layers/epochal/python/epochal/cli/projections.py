@@ -19,7 +19,7 @@ from epochal.cli.errors import ProjectionMissing, must_be_named
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.codec.states import CHUNK
 from epochal.errors import EpochalError, InvalidInput
-from epochal.http.projections import representation
+from epochal.http import projection_shapes
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.projections import StoredState
 from epochal.store.projections import ProjectionStates
@@ -48,7 +48,7 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
 @_pass_states
 def list_(states: ProjectionStates, *, name: str, as_json: bool) -> None:
     """Print the versions of NAME that have a state."""
-    output.stream(states.list(name), representation.described, _line, as_json=as_json)
+    output.stream(states.list(name), projection_shapes.described, _line, as_json=as_json)
 
 
 @projections.command()
@@ -66,13 +66,13 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str, as_js
     if found is None:
         raise ProjectionMissing(name, version)
     if as_json and target == "-":
-        output.document(representation.whole(found, b"".join(states.open(found))), (), as_json=True)
+        output.document(projection_shapes.in_full(found, b"".join(states.open(found))), (), as_json=True)
         return
     with output.progress("reading") as tell, _written(target) as file:
         for chunk in _told(states.open(found), tell):
             file.write(chunk)
     if target != "-":
-        output.document(representation.described(found), [_line(found)], as_json=as_json)
+        output.document(projection_shapes.described(found), [_line(found)], as_json=as_json)
 
 
 @projections.command()

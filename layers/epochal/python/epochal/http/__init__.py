@@ -2,9 +2,8 @@
 
     operations          the records of all operations: what the gateway, the stacks and the OpenAPI document read
     operation           what a record is; a request and a response, as plain values
-    streams, tagged, feed, health       what performs the operations, and declares what they take and answer
-    stream_shapes, tagged_shapes        their values as JSON: read, shown and described
-    aggregates, projections             likewise, a folder each
+    streams, tagged, feed, projections, health      what performs the operations, and declares what they take and answer
+    stream_shapes, tagged_shapes, projection_shapes         their values as JSON: read, shown and described
     shapes              the words of these declarations
     fields, document, query, preconditions      parsing: every refusal names the field and the rule
     bodies, answer_size                         stored bodies in an answer, and how much fits one

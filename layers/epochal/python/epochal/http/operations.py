@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from epochal.http import projections
 from epochal.http.operation import Function, Operation
 from epochal.plugins import parts
 
@@ -89,6 +88,22 @@ TAGGED: Final = (
         counts=2,
     ),
 )
+_states: Final = partial(Operation, module="epochal.http.projections", rare=True)
+
+PROJECTIONS: Final = (
+    _states("GET", "/projections/{name}", "list_projection_states", function="replay", scope="read"),
+    _states("GET", "/projections/{name}/{version}", "read_projection_state", function="replay", scope="read"),
+    _states(
+        "PUT", "/projections/{name}/{version}", "write_projection_state", function="append", scope="append"
+    ),
+    _states(
+        "DELETE",
+        "/projections/{name}/{version}",
+        "delete_projection_state",
+        function="append",
+        scope="manage",
+    ),
+)
 HEALTH: Final = Operation(
     "GET",
     "/health",
@@ -109,7 +124,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *STREAMS,
     *(each for package in parts("operations") for each in package.OPERATIONS),
     *TAGGED,
-    *projections.OPERATIONS,
+    *PROJECTIONS,
     HEALTH,
     *FEED,
 )

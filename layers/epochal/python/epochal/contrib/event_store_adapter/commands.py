@@ -16,7 +16,7 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import must_be_named
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text
-from epochal.contrib.event_store_adapter.http import representation
+from epochal.contrib.event_store_adapter.http import shapes
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
     AggregateId,
@@ -95,15 +95,13 @@ def append(
     if source is not None and occurred_at is not None:
         raise click.UsageError("--at belongs to a single event; --events carry their own.")
     events = (
-        inputs.several_of(source, representation.event_of)
-        if source
-        else [_event(event or "", data, occurred_at)]
+        inputs.several_of(source, shapes.event_of) if source else [_event(event or "", data, occurred_at)]
     )
     state = None if snapshot is None else inputs.body_of(snapshot, "--snapshot")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
     made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
-    view = {**representation.appended(which, made, meter.units), "lock": representation.lock_text(made.lock)}
+    view = {**shapes.appended(which, made, meter.units), "lock": shapes.lock_text(made.lock)}
     count = len(events)
     line = f"{which}: {output.events(count)}, now at version {made.lock.version}"
     output.document(view, [line], as_json=as_json)
@@ -120,17 +118,17 @@ def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
     snapshot = found.snapshot
     view = {
         "aggregate": str(which),
-        **representation.stand(snapshot.lock),
-        "lock": representation.lock_text(snapshot.lock),
+        **shapes.stand(snapshot.lock),
+        "lock": shapes.lock_text(snapshot.lock),
         "snapshotSeqNr": snapshot.seq_nr,
-        "snapshot": representation.body(snapshot.data),
-        "events": [representation.event(each) for each in found.events],
+        "snapshot": shapes.body(snapshot.data),
+        "events": [shapes.event(each) for each in found.events],
     }
     rows = [
         ("aggregate", str(which)),
         ("version", snapshot.lock.version),
         ("last event", snapshot.lock.seq_nr),
-        ("lock", representation.lock_text(snapshot.lock)),
+        ("lock", shapes.lock_text(snapshot.lock)),
         ("snapshot", f"@{snapshot.seq_nr} {body_text(snapshot.data)}"),
     ]
     output.document(view, [*output.table(rows), *map(_line, found.events)], as_json=as_json)
@@ -149,7 +147,7 @@ def events(
     if lock is None:
         raise AggregateMissing(str(which))
     found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
-    output.stream(found, representation.event, _line, as_json=as_json)
+    output.stream(found, shapes.event, _line, as_json=as_json)
 
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:
@@ -161,7 +159,7 @@ def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEve
 
 def _expected(text: str) -> ExpectedLock:
     words = {member.value for member in Expected}
-    return Expected(text) if text in words else representation.lock_of(text, "--expected")
+    return Expected(text) if text in words else shapes.lock_of(text, "--expected")
 
 
 def _line(found: RecordedAggregateEvent) -> str:

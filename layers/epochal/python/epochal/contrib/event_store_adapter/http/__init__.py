@@ -1,8 +1,7 @@
 """Aggregates over HTTP.
 
-representation      events, snapshots, locks and outcomes: JSON to value and back
-operations          each parses its request, performs it and shows the outcome
-schemas, described  the same for the OpenAPI document
+shapes          events, snapshots, locks and outcomes as JSON: read, shown and described
+operations      each declares what it takes, performs it and shows the outcome
 """
 
 from __future__ import annotations

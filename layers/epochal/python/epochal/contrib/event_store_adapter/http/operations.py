@@ -5,27 +5,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.contrib.event_store_adapter.http import representation
+from epochal.contrib.event_store_adapter.http import shapes
+from epochal.contrib.event_store_adapter.http.shapes import (
+    AGGREGATE,
+    APPEND,
+    APPENDED,
+    EVENT_PAGE,
+    ID,
+    MAX_EVENTS,
+    SEQ_NR,
+    TYPE,
+)
 from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore, page
 from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.document import document, no_document
+from epochal.http.document import document
 from epochal.http.fields import json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.preconditions import idempotency_key, is_named, precondition
 from epochal.http.problems import Problem
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters, nothing
-from epochal.model.versions import MAX_VERSION
-from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.http.query import MAX_LIMIT
+from epochal.http.shapes import (
+    IDEMPOTENCY_KEY,
+    KNOWN_STATES,
+    LIMIT,
+    MEGABYTES,
+    NO_CACHE,
+    Query,
+    header,
+    operation,
+    path,
+    query,
+    text,
+)
 from epochal.plan.units import Units
 from epochal.settings import RESPONSE_BYTES
 
-MAX_EVENTS: Final = TRANSACTION_ITEMS - 1
-"""Events of an append: each is an item of one transaction, and so is the head."""
+_WHICH: Final = (path("type", TYPE), path("id", ID))
+_ETAG: Final = {"ETag": text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +63,36 @@ def opened(deployment: Deployment) -> Aggregates:
     return Aggregates(store=store, types=store.site.types)
 
 
-def append_to_aggregate(aggregates: Aggregates, request: Request) -> Response:
+@operation(
+    "Append events to an aggregate, with a snapshot or without",
+    "One transaction, and one request to the store where an ETag is given. What the aggregate is "
+    "expected to be stands in one place: `If-Match`, `If-None-Match: *` or `expected`.",
+    parameters=(
+        *_WHICH,
+        header(
+            "If-Match",
+            'An ETag of the aggregate, a version in quotes (`"17"`), or `*` for any that exists; else 412.',
+            pattern=r'(\*|"(0|[1-9]\d{0,9}(\.(0|[1-9]\d{0,9}))?)")',
+        ),
+        header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
+        IDEMPOTENCY_KEY,
+    ),
+    takes=APPEND,
+    status=201,
+    gives=APPENDED,
+    headers=_ETAG,
+    fails=(problems.VERSION_CONFLICT, problems.PRECONDITION_FAILED),
+)
+def append_to_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
-    QueryParameters(request)
-    aggregate = representation.aggregate_of(aggregates.types, request)
+    aggregate = shapes.aggregate_of(aggregates.types, request)
     root = document(request)
-    fields = root.members(("events", "snapshot", "expected"))
-    events = tuple(map(representation.event_of, required(root, fields, "events").items(MAX_EVENTS)))
+    fields = root.members(APPEND.names)
+    events = tuple(map(shapes.event_of, required(root, fields, "events").items(MAX_EVENTS)))
     if not events:
         raise InvalidInput("events", "must not be empty")
     snapshot = json_body(fields["snapshot"]) if "snapshot" in fields else None
-    wanted = precondition(request, fields.get("expected"), representation.lock_of)
+    wanted = precondition(request, fields.get("expected"), shapes.lock_of)
     key = idempotency_key(request)
     store, meter = measured(aggregates.store, request)
     try:
@@ -66,8 +106,8 @@ def append_to_aggregate(aggregates: Aggregates, request: Request) -> Response:
         raise InvalidInput("If-Match", error.rule) from error
     if isinstance(outcome, AggregateConflict):
         raise _refused(aggregate, outcome, meter.units, in_header=wanted.in_header)
-    view = representation.appended(aggregate, outcome, meter.units)
-    headers = {"ETag": representation.etag(outcome.lock)}
+    view = shapes.appended(aggregate, outcome, meter.units)
+    headers = {"ETag": shapes.etag(outcome.lock)}
     return answer(
         meter, view, status=201, headers=headers, figures=appends(events, replayed=outcome.replayed)
     )
@@ -81,42 +121,58 @@ def _refused(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
         f"{aggregate} is at version {version}",
         # A head that another library wrote last does not say which number its last event has.
-        headers={} if lock is None else {"ETag": representation.etag(lock)},
+        headers={} if lock is None else {"ETag": shapes.etag(lock)},
         figures={"Conflicts": 1.0, **consumed(units)},
         aggregate=str(aggregate),
         version=version,
     )
 
 
-def read_aggregate(aggregates: Aggregates, request: Request) -> Response:
+@operation(
+    "Read an aggregate: its snapshot, and the events after it",
+    f"Where the events are more than {MEGABYTES} MB the answer says in `next` where to go on reading them.",
+    parameters=(*_WHICH, KNOWN_STATES),
+    gives=AGGREGATE,
+    headers={**_ETAG, **NO_CACHE},
+    not_modified=True,
+    fails=(problems.AGGREGATE_NOT_FOUND,),
+)
+def read_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
-    nothing(request)
-    aggregate = representation.aggregate_of(aggregates.types, request)
+    aggregate = shapes.aggregate_of(aggregates.types, request)
     store, meter = measured(aggregates.store, request)
     snapshot = store.latest_snapshot(aggregate)
     if snapshot is None:
         raise _not_found(aggregate)
-    headers = {"ETag": representation.etag(snapshot.lock), "Cache-Control": "no-cache"}
-    if is_named(request, representation.lock_text(snapshot.lock)):
+    headers = {"ETag": shapes.etag(snapshot.lock), "Cache-Control": "no-cache"}
+    if is_named(request, shapes.lock_text(snapshot.lock)):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
     start = snapshot.seq_nr + 1
     after = page(store, aggregate, snapshot.lock, start=start, limit=MAX_LIMIT, max_bytes=RESPONSE_BYTES)
-    return answer(meter, representation.state(snapshot, after), headers=headers)
+    return answer(meter, shapes.state(snapshot, after), headers=headers)
 
 
-def read_aggregate_events(aggregates: Aggregates, request: Request) -> Response:
+@operation(
+    "Read a page of an aggregate's events",
+    f"A page ends at its limit or at {MEGABYTES} MB, and says where to go on.",
+    parameters=(
+        *_WHICH,
+        query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
+        query("limit", {**LIMIT, "description": "Events at most."}),
+    ),
+    gives=EVENT_PAGE,
+    fails=(problems.AGGREGATE_NOT_FOUND,),
+)
+def read_aggregate_events(aggregates: Aggregates, request: Request, asked: Query) -> Response:
     """A page of an aggregate's events."""
-    no_document(request)
-    query = QueryParameters(request, ("from", "limit"))
-    aggregate = representation.aggregate_of(aggregates.types, request)
-    start = query.whole("from", 1, MAX_VERSION) or 1
-    limit = query.whole("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
+    aggregate = shapes.aggregate_of(aggregates.types, request)
+    start, limit = asked.whole("from") or 1, asked.limit()
     store, meter = measured(aggregates.store, request)
     lock = store.lock(aggregate)
     if lock is None:
         raise _not_found(aggregate)
     found = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
-    return answer(meter, representation.page(aggregate, found))
+    return answer(meter, shapes.page(aggregate, found))
 
 
 def _not_found(aggregate: AggregateId) -> Problem:

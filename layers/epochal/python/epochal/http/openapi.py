@@ -1,38 +1,77 @@
-"""The document, put together."""
+"""The API as an OpenAPI 3.1 document, made of what serves it: routes, declarations of operations, limits, problems.
+
+    python -m epochal.http.openapi > docs/reference/openapi.json
+
+The document is committed; a test compares it, and every other test of the API holds each answer to it. Nothing on the
+way of a request imports this.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final
 
-from epochal.http.openapi.description import ALWAYS, Description, Perform
-from epochal.http.openapi.schemas import components
-from epochal.http.openapi.shapes import Schema, ref
-from epochal.http.openapi.shapes import text as text_schema
+from epochal.http import feed, health, problems, projection_shapes, stream_shapes, tagged_shapes
 from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
-from epochal.http.projections import described as projections
+from epochal.http.projection_shapes import PROCESSED
+from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
+from epochal.http.shapes import text as text_schema
+from epochal.http.stream_shapes import IN_THE_WAY, INDEX, VERSION
+from epochal.http.tagged_shapes import POSITION
 from epochal.plugins import parts
 
-_CORRELATION = "X-Correlation-Id"
+ALWAYS: Final = (
+    problems.INVALID_INPUT,
+    problems.ROUTE_NOT_FOUND,
+    problems.METHOD_NOT_ALLOWED,
+    problems.INTERNAL,
+    problems.CORRUPT_DATA,
+    problems.UNAVAILABLE,
+    problems.NOT_DEPLOYED,
+)
+"""Problems that any operation may answer with."""
 
+_CORRELATION: Final = "X-Correlation-Id"
 
-def _performs(operation: Operation) -> Any:
-    return getattr(import_module(operation.module), operation.perform)
-
-
-def _described(package: Any) -> Mapping[Perform, Description]:
-    found: Mapping[Perform, Description] = import_module(f"{package.__name__}.described").DESCRIPTIONS
-    return found
-
-
-DESCRIPTIONS: Final[Mapping[Perform, Description]] = {
-    **{each: each.described for each in map(_performs, OPERATIONS) if hasattr(each, "described")},
-    **projections.DESCRIPTIONS,
-    **{key: each for package in parts("operations") for key, each in _described(package).items()},
+_PROBLEM: Final[Schema] = {
+    "type": "object",
+    "description": "RFC 9457. Compare `type`; the rest is for people and logs.",
+    "properties": {
+        "type": text_schema("Which kind of problem."),
+        "title": text_schema("The same in words."),
+        "status": whole("The HTTP status.", 400, 599),
+        "detail": text_schema("What happened this time."),
+        "instance": text_schema("Names this occurrence in the logs."),
+        "field": text_schema("The field, parameter or header that broke a rule."),
+        "rule": text_schema("The rule it broke."),
+        "size": whole("How large it was."),
+        "limit": whole("How large it may be."),
+        "stream": text_schema("The stream concerned."),
+        "streams": array(IN_THE_WAY, "The streams in the way of an append to several."),
+        "aggregate": text_schema("The aggregate concerned."),
+        "version": {
+            "description": "Where the stream or aggregate stands; of a state, the projection's version.",
+            "anyOf": [VERSION, text_schema("A projection's version.")],
+        },
+        "index": INDEX,
+        "partition": whole("The partition asked for."),
+        "name": text_schema("The projection concerned."),
+        "eventsProcessed": {
+            **PROCESSED,
+            "description": "How many events the stored state has processed.",
+        },
+        "events": array(ref("TaggedEvent"), "What stood in the way of a conditional append."),
+        "position": {**POSITION, "description": "Has seen these events: to append after."},
+        "more": flag("Whether there are more of them, which the position has not seen."),
+    },
+    "required": ["type", "title", "status", "instance"],
+    "additionalProperties": False,
 }
 
 
@@ -58,11 +97,25 @@ def document() -> dict[str, Any]:
         "tags": [{"name": name} for name in sorted({operation.function for operation in OPERATIONS})],
         "paths": paths,
         "components": {
-            "schemas": components(),
+            "schemas": _components(),
             "responses": dict(sorted(_problems().items())),
             "securitySchemes": _security(),
         },
     }
+
+
+def _components() -> dict[str, Schema]:
+    found: dict[str, Schema] = {"Problem": _PROBLEM}
+    for module in _declaring():
+        declared = [each for each in vars(module).values() if isinstance(each, Component)]
+        found |= {each.name: each.schema for each in declared if each.name}
+    return dict(sorted(found.items()))
+
+
+def _declaring() -> Iterator[ModuleType]:
+    yield from (feed, health, stream_shapes, tagged_shapes, projection_shapes)
+    for package in parts("operations"):
+        yield import_module(f"{package.__name__}.shapes")
 
 
 def _security() -> dict[str, Any]:
@@ -83,12 +136,14 @@ def _security() -> dict[str, Any]:
     }
 
 
+def described_by(operation: Operation) -> Description:
+    """What an operation's function declares."""
+    found: Description = getattr(import_module(operation.module), operation.perform).described
+    return found
+
+
 def _operation(operation: Operation) -> dict[str, Any]:
-    described = DESCRIPTIONS.get(_performs(operation))
-    if described is None:
-        raise LookupError(
-            f"{operation.key}: `described.py` beside {operation.module} lacks {operation.perform}"
-        )
+    described = described_by(operation)
     made: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.function],
@@ -130,7 +185,7 @@ def _by_status(described: Description) -> dict[int, list[Kind]]:
 
 def _problems() -> dict[str, Any]:
     """Every answer that is a problem, by name: several kinds may share a status."""
-    groups = (kinds for described in DESCRIPTIONS.values() for kinds in _by_status(described).values())
+    groups = (kinds for each in OPERATIONS for kinds in _by_status(described_by(each)).values())
     return {_name(kinds): _problem(kinds) for kinds in groups}
 
 
@@ -168,3 +223,7 @@ def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:
         }
         for name, schema in named.items()
     }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(text())

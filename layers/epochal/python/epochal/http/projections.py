@@ -1,9 +1,4 @@
-"""The operations on states of projections. A state is written as
-
-    {"eventsProcessed": 1204, "lastSortableId": "063934…", "state": {"subscribed": 17}}
-
-in `state` (any JSON, null included, its numbers exact) or `state64` (any bytes, in base64).
-"""
+"""The operations on states of projections. Like tagged events, they are not part of a cold start."""
 
 from __future__ import annotations
 
@@ -14,31 +9,41 @@ from typing import Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems
-from epochal.http.document import document, no_document
+from epochal.http import problems, projection_shapes
+from epochal.http.answer_size import capacity
+from epochal.http.document import document
 from epochal.http.fields import Node, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, consumed, measured
 from epochal.http.preconditions import is_named
 from epochal.http.problems import Problem, problem_of
-from epochal.http.projections import representation
-from epochal.http.projections.representation import Link
-from epochal.http.query import QueryParameters, nothing
+from epochal.http.projection_shapes import (
+    DELETED,
+    MAX_PROCESSED,
+    MAX_VERSIONS,
+    MAX_WINDOW_BYTES,
+    NAME,
+    STATE,
+    VERSION,
+    VERSIONS,
+    VERSIONS_SHOWN,
+    WRITE,
+    WRITTEN,
+    Link,
+    check_path,
+    path_of,
+)
+from epochal.http.shapes import KNOWN_STATES, NO_CACHE, Query, operation, path, query, text, whole
 from epochal.model.dcb import parse_sortable_id
 from epochal.store.projections import ProjectionStates
 
 MAX_STATE_BYTES: Final = 4 * 1024 * 1024
 """What a request has room for in base64: a function is handed 6 MB at most."""
 
-MAX_PROCESSED: Final = 2**53 - 1
-"""As far as every reader of JSON counts exactly."""
-
-MAX_WINDOW_BYTES: Final = 512
-VERSIONS: Final = 20
-MAX_VERSIONS: Final = 100
-"""Versions of a listing: a request to the store for every two or three, where their states are large."""
-
 LARGER: Final = "larger states are written by the library, or by `epochal projections put`"
+
+_NAME: Final = path("name", NAME)
+_WHICH: Final = (_NAME, path("version", VERSION))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,42 +59,66 @@ def opened(deployment: Deployment) -> Projections:
     return Projections(states=deployment.states, link=deployment.bucket.links.object)
 
 
-def read_projection_state(projections: Projections, request: Request) -> Response:
+@operation(
+    "Read the state of a version of a projection",
+    "The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.",
+    parameters=(*_WHICH, KNOWN_STATES),
+    gives=STATE,
+    headers={"ETag": text("The exact state, for `If-None-Match`."), **NO_CACHE},
+    not_modified=True,
+    fails=(problems.PROJECTION_NOT_FOUND, problems.MISSING_BODY),
+)
+def read_projection_state(projections: Projections, request: Request, _: Query) -> Response:
     """A state, or where it is."""
-    nothing(request)
-    name, version = representation.path_of(request)
+    name, version = path_of(request)
     states, meter = measured(projections.states, request)
     found = states.find(name, version)
     if found is None:
         rule = f"there is no state of {name} {version}"
         raise Problem(problems.PROJECTION_NOT_FOUND, rule, name=name, version=version)
-    tag = representation.tag_of(found)
+    tag = projection_shapes.tag_of(found)
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
     if is_named(request, tag):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    view = representation.shown(found, partial(states.open, found), projections.link)
+    view = projection_shapes.shown(found, partial(states.open, found), projections.link)
     return answer(meter, view, headers=headers)
 
 
-def list_projection_states(projections: Projections, request: Request) -> Response:
+@operation(
+    "List the versions of a projection that have a state",
+    "Without the states. A projection that has none is an empty page.",
+    parameters=(
+        _NAME,
+        query("from", text("`next` of the page before.")),
+        query("limit", whole("Versions at most.", 1, MAX_VERSIONS, default=VERSIONS)),
+    ),
+    gives=VERSIONS_SHOWN,
+)
+def list_projection_states(projections: Projections, request: Request, asked: Query) -> Response:
     """A page of a projection's versions, without their states."""
-    no_document(request)
-    query = QueryParameters(request, ("from", "limit"))
-    name, beyond = request.path["name"], query.text("from")
-    representation.check_path(name, "-" if beyond is None else beyond, "from")
-    limit = query.whole("limit", 1, MAX_VERSIONS) or VERSIONS
+    name, beyond = request.path["name"], asked.text("from")
+    check_path(name, "-" if beyond is None else beyond, "from")
+    limit = asked.limit()
     states, meter = measured(projections.states, request)
     found, following = states.page(name, beyond=beyond, limit=limit)
-    versions = [representation.described(each) for each in found]
-    return answer(meter, {"name": name, "versions": versions, "next": following})
+    versions = [projection_shapes.described(each) for each in found]
+    return answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
 
 
-def write_projection_state(projections: Projections, request: Request) -> Response:
+@operation(
+    "Store the state of a version of a projection",
+    "Unless the stored one has processed more events. At most 4 MB: the library, and the command line, "
+    "write larger ones.",
+    parameters=_WHICH,
+    takes=WRITE,
+    gives=WRITTEN,
+    fails=(problems.PROJECTION_BEHIND,),
+)
+def write_projection_state(projections: Projections, request: Request, _: Query) -> Response:
     """Store a state, unless one that has processed more events is there."""
-    QueryParameters(request)
-    name, version = representation.path_of(request)
+    name, version = path_of(request)
     root = document(request)
-    fields = root.members(("eventsProcessed", "lastSortableId", "safeWindow", "state", "state64"))
+    fields = root.members(WRITE.names)
     processed = required(root, fields, "eventsProcessed").whole(0, MAX_PROCESSED)
     state = _state(root, fields)
     last = _last(root, fields, needed=processed > 0)
@@ -107,16 +136,22 @@ def write_projection_state(projections: Projections, request: Request) -> Respon
             version=version,
             eventsProcessed=newer.events_processed,
         )
-    return answer(meter, representation.written(name, version, processed, meter.units))
+    view = WRITTEN(name=name, version=version, eventsProcessed=processed, capacity=capacity(meter.units))
+    return answer(meter, view)
 
 
-def delete_projection_state(projections: Projections, request: Request) -> Response:
+@operation(
+    "Delete the state of a version of a projection",
+    "If it is there. What it left in the bucket `epochal projections orphans` removes.",
+    parameters=_WHICH,
+    gives=DELETED,
+)
+def delete_projection_state(projections: Projections, request: Request, _: Query) -> Response:
     """Delete a state, if it is there."""
-    nothing(request)
-    name, version = representation.path_of(request)
+    name, version = path_of(request)
     states, meter = measured(projections.states, request)
     states.delete(name, version)
-    return answer(meter, {"name": name, "version": version})
+    return answer(meter, DELETED(name=name, version=version))
 
 
 def _state(root: Node, fields: Mapping[str, Node]) -> bytes:

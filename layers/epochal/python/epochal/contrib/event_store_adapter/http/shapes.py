@@ -1,0 +1,245 @@
+"""Aggregates as JSON: what is sent, read to values; what is answered, shown; and both as the OpenAPI document has them.
+
+    {"type": "Renamed", "data": {"to": "Ann"}, "occurredAt": "2013-01-01T10:00:00Z"}
+
+`data` and a snapshot are any JSON, null included, their numbers exact. Bodies have no other form: the libraries that
+share the tables could not read it. Every event has room in an answer of its own: it is an item of at most 400 KB.
+
+An aggregate's ETag is the lock of its head, `"version.number"`: an exact state. Where an expectation may stand, and how
+its failure is answered, is the same as for streams (`preconditions`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from simplejson import RawJSON
+
+from epochal.contrib.event_store_adapter.model import (
+    AggregateEvent,
+    AggregateId,
+    AggregateSnapshot,
+    AggregateTypes,
+    Lock,
+    RecordedAggregateEvent,
+)
+from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregatePage
+from epochal.errors import InvalidInput
+from epochal.http.answer_size import AnswerSize, capacity
+from epochal.http.fields import MAX_TYPE_BYTES, Node, json_body, moment, required
+from epochal.http.operation import Request
+from epochal.http.preconditions import EXPECTATIONS
+from epochal.http.shapes import (
+    CAPACITY,
+    Component,
+    Schema,
+    Shown,
+    array,
+    flag,
+    record,
+    ref,
+    text,
+    whole,
+    words,
+)
+from epochal.http.shapes import moment as moment_schema
+from epochal.model.versions import MAX_VERSION, AtVersion
+from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.units import Units
+
+MAX_EVENTS: Final = TRANSACTION_ITEMS - 1
+"""Events of an append: each is an item of one transaction, and so is the head."""
+
+_NUMBER: Final = r"(0|[1-9]\d{0,9})"
+_LOCK: Final = re.compile(rf"(?!0\.){_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
+"""A version alone, or a lock, whose version is 1 at least."""
+
+TYPE: Final = text(
+    "The aggregate's type, one of those that the deployment registers.",
+    most=512,
+    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
+    examples=["user-account"],
+)
+ID: Final = text(
+    "The aggregate's id within its type; both together have at most 511 characters.",
+    most=512,
+    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
+    examples=["01H42K4ABWQ5V2XQEP3A48VE0Z"],
+)
+SEQ_NR: Final = whole("Number of the event, counted from 1.", 1, MAX_VERSION)
+
+_AGGREGATE: Final = text("Type and id, joined by `-`.")
+_STANDS: Final[dict[str, Schema]] = {
+    "version": whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
+    "lastSeqNr": whole("Number of its last event.", 0, MAX_VERSION),
+}
+_NEXT: Final = {
+    "description": "`from` of the page that goes on; null where there is none.",
+    "anyOf": [SEQ_NR, {"type": "null"}],
+}
+
+NEW_EVENT: Final = Component(
+    "NewAggregateEvent",
+    record(
+        {
+            "type": text("What kind of event it is.", most=MAX_TYPE_BYTES),
+            "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
+            "occurredAt": moment_schema("When it happened: ISO 8601; left out, now."),
+        },
+        required=("type", "data"),
+    ),
+)
+APPEND: Final = Component(
+    "AppendToAggregate",
+    record(
+        {
+            "events": {
+                **array(ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                "minItems": 1,
+            },
+            "snapshot": {
+                "description": "The state that these events lead to: any JSON. The first append needs it; left out "
+                "later, the snapshot stays as it was."
+            },
+            "expected": {
+                "description": "What the aggregate must be, else the answer is 409. Left out: anything.",
+                "anyOf": [whole("Its version; 0: none.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}],
+            },
+        },
+        required=("events",),
+    ),
+)
+APPENDED: Final = Shown(
+    "AppendedToAggregate",
+    {
+        "aggregate": _AGGREGATE,
+        "first": (whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
+        **_STANDS,
+        "replayed": (
+            flag("An earlier request with the same Idempotency-Key had made this append."),
+            "replayed",
+        ),
+        "capacity": CAPACITY,
+    },
+)
+EVENT: Final = Shown(
+    "AggregateEvent",
+    {
+        "seqNr": (SEQ_NR, "seq_nr"),
+        "type": (words("What kind of event it is."), "type"),
+        "occurredAt": (
+            words("When it happened; of an event that another library wrote, as that wrote it."),
+            "occurred_at",
+        ),
+        "data": {"description": "As it was sent."},
+    },
+)
+AGGREGATE: Final = Shown(
+    "Aggregate",
+    {
+        "aggregate": _AGGREGATE,
+        **_STANDS,
+        "snapshotSeqNr": (whole("The last event that the snapshot has in it.", 0, MAX_VERSION), "seq_nr"),
+        "snapshot": {"description": "The snapshot, as it was sent."},
+        "events": array(ref("AggregateEvent"), "The events after the snapshot."),
+        "next": _NEXT,
+    },
+)
+EVENT_PAGE: Final = Shown(
+    "AggregateEventPage",
+    {
+        "aggregate": _AGGREGATE,
+        **_STANDS,
+        "events": array(ref("AggregateEvent"), "In order."),
+        "next": _NEXT,
+    },
+)
+
+
+def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
+    """The path's aggregate; a refusal names the path's parameter."""
+    try:
+        return types.id(request.path["type"], request.path["id"])
+    except InvalidInput as error:
+        raise InvalidInput("id" if error.field == "value" else error.field, error.rule) from error
+
+
+def event_of(node: Node) -> AggregateEvent:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(NEW_EVENT.names)
+    return AggregateEvent(
+        type=required(node, fields, "type").text(MAX_TYPE_BYTES),
+        data=json_body(required(node, fields, "data")),
+        occurred_at=moment(fields["occurredAt"]) if "occurredAt" in fields else None,
+    )
+
+
+def lock_of(text: str, field: str) -> Lock | AtVersion:
+    """Read `lock_text` back, or a version alone; raises `InvalidInput` naming `field`."""
+    match = _LOCK.fullmatch(text)
+    numbers = [int(group) for group in match.groups() if group is not None] if match else []
+    if not numbers or max(numbers) > MAX_VERSION:
+        raise InvalidInput(
+            field, "must be an ETag that an append or read of the aggregate returned, or a version"
+        )
+    if len(numbers) == 1:
+        return AtVersion(version=numbers[0])
+    return Lock(version=numbers[0], seq_nr=numbers[1])
+
+
+def etag(lock: Lock) -> str:
+    """The ETag of the state that a lock names."""
+    return f'"{lock_text(lock)}"'
+
+
+def lock_text(lock: Lock) -> str:
+    """A lock as text, which `lock_of` reads back."""
+    return f"{lock.version}.{lock.seq_nr}"
+
+
+def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
+    """The answer to an append."""
+    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=capacity(units))
+
+
+def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
+    """A snapshot and the events after it; they end earlier than `found` where the answer is full."""
+    answer = AnswerSize()
+    return AGGREGATE(
+        snapshot,
+        aggregate=str(snapshot.aggregate),
+        **stand(snapshot.lock),
+        snapshot=answer.fit(body(snapshot.data)),
+        **_events(found, answer),
+    )
+
+
+def page(aggregate: AggregateId, found: AggregatePage) -> dict[str, Any]:
+    """A page of events; it ends earlier than `found` where the answer is full."""
+    return EVENT_PAGE(aggregate=str(aggregate), **stand(found.lock), **_events(found, AnswerSize()))
+
+
+def event(found: RecordedAggregateEvent) -> dict[str, Any]:
+    """An event."""
+    return EVENT(found, data=body(found.data))
+
+
+def stand(lock: Lock) -> dict[str, int]:
+    """Where an aggregate stands."""
+    return {"version": lock.version, "lastSeqNr": lock.seq_nr}
+
+
+def body(data: bytes) -> Any:
+    """An event's data or a snapshot: JSON to the byte, which payloads always hold."""
+    return RawJSON(data.decode())
+
+
+def _events(found: AggregatePage, answer: AnswerSize) -> dict[str, Any]:
+    shown = list[Any]()
+    for each in found.events:
+        view = answer.fit(event(each))
+        if view is None:
+            return {"events": shown, "next": each.seq_nr}
+        shown.append(view)
+    return {"events": shown, "next": found.next}
