@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from bench.bill import GIGABYTES, PRICES
 from bench.report import Report
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
@@ -48,6 +49,9 @@ SENDING = 0.05
 
 LONGEST = 0.5
 TWICE = 0.01
+CHANGE = 0.10 + 0.014
+"""Dollars for a million changes of up to 1 KB that DynamoDB sends and Kinesis takes, besides its shards."""
+
 BATCH = 1_000
 STREAMS = 4_000
 SETTLED = 5.0
@@ -181,6 +185,18 @@ class Measured:
     def write_units(self) -> float:
         """For 1,000 heads."""
         return self.units.write / self.thousands
+
+    @property
+    def dollars(self) -> float:
+        """For a million heads of up to 1 KB: the index and the function."""
+        each = (
+            (PRICES["write unit"], self.units.write),
+            (PRICES["read unit"], self.units.read),
+            (PRICES["invocation"], self.invocations),
+            (PRICES["gigabyte-second"], self.paid * GIGABYTES),
+        )
+        spent = sum(price * quantity for (price, _), quantity in each) * 1_000 / self.thousands
+        return spent + (CHANGE * (1 + TWICE) if self.load.kinesis else 0.0)
 
     def late(self, share: float) -> float:
         """Seconds that this share of heads took at most."""
@@ -372,6 +388,7 @@ def main() -> None:
             "refused/entry",
             "healed",
             "ms paid",
+            "$ a million",
             "p50",
             "p99",
         ],
@@ -393,6 +410,7 @@ def _row(result: Measured) -> tuple[str, ...]:
         f"{result.refused / max(1, result.entries):.2f}",
         f"{result.healed / thousands:,.1f}",
         f"{result.paid / thousands * 1_000:,.0f}",
+        f"{result.dollars:.2f}",
         f"{result.late(0.5):.2f} s",
         f"{result.late(0.99):.2f} s",
     )

@@ -18,3 +18,16 @@ def test_a_single_shard_is_never_refused_and_asks_for_no_more_than_it_writes() -
 def test_through_kinesis_forty_shards_cost_what_one_does(load: Load) -> None:
     """No more than 30 units for 1,000 heads, and 1.5 seconds, at most."""
     assert (load.shards, load.units <= 30, load.late <= 1.5) == (40, True, True)
+
+
+@pytest.mark.parametrize(("rate", "shards", "saves"), [(100, 1, True), (1_000, 2, False)])
+def test_kinesis_saves_dollars_where_there_are_many_shards_and_few_heads(
+    rate: float, shards: int, saves: bool
+) -> None:
+    """Besides its shards: one is $10.95 a month, in which 100 heads a second are 260 million."""
+    loads = [load for load in LOADS if load.rate == rate and load.shards == 40 and not load.together]
+    plain = next(load for load in loads if not load.kinesis)
+    through = next(load for load in loads if load.kinesis == shards)
+    spent, instead = (World(load=load, seconds=4).play().dollars for load in (plain, through))
+    assert (instead < spent / 4) is saves
+    assert instead < 0.15
