@@ -13,9 +13,9 @@ import pytest
 from moto import mock_aws
 
 from epochal.dynamo import objects as s3_objects
+from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.objects import S3Objects
 from epochal.errors import CorruptData, MissingBody
 from epochal.layout.dcb.items import Keys
 from epochal.layout.tables import PROJECTION_STATES

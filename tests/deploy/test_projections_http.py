@@ -9,8 +9,8 @@ from itertools import count
 
 import pytest
 
+from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.objects import S3Objects
 from epochal.http.projection_shapes import MOST_SHOWN
 from epochal.local.deploy import LocalDeployment
 from epochal.store.driver import Driver, Meter

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.dynamo import clients, opening
+from epochal.dynamo import clients, interpreter
 from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Put
 from epochal.settings import variable
@@ -33,7 +33,7 @@ class Context:
 
 def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     """One tick, in a new process."""
-    monkeypatch.setattr(opening, "execute_through", lambda _: world.layouts.execute)
+    monkeypatch.setattr(interpreter, "execute_through", lambda _: world.layouts.execute)
     monkeypatch.setattr(clients, "service_client", lambda _: Lambda(one="Enabled", two="Disabled"))
     for name, value in {
         variable("tips_table"): "tips",

@@ -14,7 +14,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from epochal.dynamo.bodies import S3Bodies
+from epochal.dynamo.bucket import S3Bodies
 from epochal.dynamo.clients import s3_client
 from epochal.errors import (
     CorruptData,

@@ -19,7 +19,7 @@ from botocore.exceptions import (
 from botocore.session import Session
 
 from epochal.cli import main as command_line
-from epochal.dynamo.aws_configuration import cause_of, meaning_of
+from epochal.dynamo.aws_errors import cause_of, meaning_of
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import failure_of, interpreter
 from epochal.dynamo.stores import Place, open_tips

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.secrets import KEPT_SECONDS, OVERLAP_SECONDS, Secret
-from epochal.dynamo.webhook import Proof
+from epochal.dynamo.recipients import KEPT_SECONDS, OVERLAP_SECONDS, Proof, Secret
 from epochal.errors import InvalidInput, Refused
 from epochal.reactions.cloudevents import Message
 

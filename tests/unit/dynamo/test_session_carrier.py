@@ -22,9 +22,9 @@ from botocore.credentials import Credentials, RefreshableCredentials
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError
 from botocore.session import Session
 
-from epochal.dynamo import clients, opening
-from epochal.dynamo.carriers import boto3_client, environment
-from epochal.dynamo.carriers.session import SessionCarrier
+from epochal.dynamo import clients, interpreter
+from epochal.dynamo.carriers import boto3_client, light
+from epochal.dynamo.carriers.light import SessionCarrier
 from epochal.dynamo.interpreter import Carrier, performed
 from epochal.dynamo.protocol.faults import DynamoFault
 from epochal.dynamo.protocol.requests import DynamoRequest, request_of
@@ -80,7 +80,7 @@ class Service:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without any AWS configuration, on which time stands still."""
-    for name in list(opening.os.environ):
+    for name in list(interpreter.os.environ):
         if name.startswith("AWS_") or name == "REQUESTS_CA_BUNDLE":
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -282,7 +282,7 @@ def client_for(told: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, **where
 def test_requests_go_where_boto3s_client_would_send_them(
     told: dict[str, str], where: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = environment.carrier(told, tmp_path, **where)
+    found = light.carrier(told, tmp_path, **where)
     assert not isinstance(found, str)
     assert (found.url.rstrip("/"), found.region) == client_for(told, monkeypatch, **where)
     frozen = found.credentials.get_frozen_credentials()
@@ -311,14 +311,14 @@ def test_requests_go_where_boto3s_client_would_send_them(
     ids=str,
 )  # fmt: skip
 def test_what_is_out_of_the_ordinary_is_left_to_boto3s_client(told: dict[str, str], tmp_path: Path) -> None:
-    assert isinstance(environment.carrier(told, tmp_path), str)
+    assert isinstance(light.carrier(told, tmp_path), str)
 
 
 def test_the_files_of_profiles_are_left_to_boto3s_client(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
-    assert isinstance(environment.carrier(PLAIN, tmp_path), SessionCarrier)
+    assert isinstance(light.carrier(PLAIN, tmp_path), SessionCarrier)
     (tmp_path / ".aws" / "config").touch()
-    assert environment.carrier(PLAIN, tmp_path) == "~/.aws/config is there"
+    assert light.carrier(PLAIN, tmp_path) == "~/.aws/config is there"
 
 
 def test_of_a_home_that_cannot_be_read_no_profile_is_known(
@@ -333,7 +333,7 @@ def test_of_a_home_that_cannot_be_read_no_profile_is_known(
         return status(path, **options)
 
     monkeypatch.setattr(os, "stat", stat)
-    assert isinstance(environment.carrier(PLAIN, tmp_path), SessionCarrier)
+    assert isinstance(light.carrier(PLAIN, tmp_path), SessionCarrier)
 
 
 def test_a_containers_credentials_are_fetched_and_renewed(
@@ -357,7 +357,7 @@ def test_a_containers_credentials_are_fetched_and_renewed(
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.23/v1",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN": "secret",
     }
-    found = environment.carrier(told, tmp_path)
+    found = light.carrier(told, tmp_path)
     assert not isinstance(found, str)
     keys = [found.credentials.get_frozen_credentials().access_key for _ in range(2)]
     assert "AKID0" not in keys
@@ -374,9 +374,9 @@ def test_a_client_is_made_where_it_is_asked_for_or_needed(
     for name, value in (PLAIN | told).items():
         monkeypatch.setenv(name, value)
     made: list[Callable[[DynamoRequest], dict[str, Any]]] = []
-    monkeypatch.setattr(opening, "performed", made.append)
-    monkeypatch.setattr(opening, "interpreter", lambda _: None)
-    opening.execute_through(carrier)
+    monkeypatch.setattr(interpreter, "performed", made.append)
+    monkeypatch.setattr(interpreter, "interpreter", lambda _: None)
+    interpreter.execute_through(carrier)
     assert bool(made) is light
 
 
@@ -402,14 +402,14 @@ def test_that_the_light_carrier_gives_way_is_logged_once_with_the_reason_and_no_
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    opening._say.cache_clear()  # noqa: SLF001  a process says it once
+    interpreter._say.cache_clear()  # noqa: SLF001  a process says it once
     monkeypatch.setenv("HOME", str(tmp_path))
     for name, value in (PLAIN | told).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(opening, "interpreter", lambda _: None)
+    monkeypatch.setattr(interpreter, "interpreter", lambda _: None)
     monkeypatch.setattr(clients, "dynamodb_client", lambda **_: None)
     for _ in range(2):
-        opening.execute_through("light")
+        interpreter.execute_through("light")
     said = [record.getMessage() for record in caplog.records if record.name == "epochal.dynamo"]
     assert len(said) == (why is not None)
     assert why is None or (why in said[0] and "secret" not in said[0])
@@ -418,5 +418,5 @@ def test_that_the_light_carrier_gives_way_is_logged_once_with_the_reason_and_no_
 def test_no_credentials_are_an_error_of_boto3s_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     with pytest.raises(Exception, match="Unable to locate credentials") as raised:
-        opening.execute_through("light")(OPS["get"])
+        interpreter.execute_through("light")(OPS["get"])
     assert isinstance(raised.value.__cause__, NoCredentialsError)

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from epochal.dynamo.bucket import S3Links
 from epochal.dynamo.clients import s3_client
-from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.signed_urls import S3Links
+from epochal.dynamo.deployed import lazily
 from epochal.model.events import Claim
 from epochal.settings import UPLOAD_BYTES
 from tests.support.api import Api

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.dynamo import opening
+from epochal.dynamo import interpreter
 from epochal.errors import InvalidInput
 from epochal.index.stored import epoch_stream
 from epochal.layout.registry import partition_of
@@ -43,7 +43,7 @@ def feeds() -> Feeds:
 @pytest.fixture
 def start(feeds: Feeds, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler]:
     """Starts the function as a new process does: by importing its module."""
-    monkeypatch.setattr(opening, "execute_through", lambda _: feeds.execute)
+    monkeypatch.setattr(interpreter, "execute_through", lambda _: feeds.execute)
     monkeypatch.setattr(Patience, "wait", lambda *_: float("inf"))
     for name, value in {
         variable("tips_table"): "tips",
@@ -168,7 +168,7 @@ def test_a_batch_of_each_tables_stream_goes_to_the_source_that_the_table_is_of(
     start: Callable[[], Handler], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layouts = Layouts()
-    monkeypatch.setattr(opening, "execute_through", lambda _: layouts.execute)
+    monkeypatch.setattr(interpreter, "execute_through", lambda _: layouts.execute)
     for name, value in {
         variable("partitions"): "1",
         variable("journal_table"): "journal",

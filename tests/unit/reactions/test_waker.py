@@ -15,7 +15,7 @@ from urllib.request import Request
 
 import pytest
 
-from epochal.dynamo import opening
+from epochal.dynamo import interpreter
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting import custom_resource, function, waker
 from epochal.settings import variable
@@ -80,7 +80,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     made.append("A-1")
-    monkeypatch.setattr(opening, "execute_through", lambda _: made.feeds.tables.execute)
+    monkeypatch.setattr(interpreter, "execute_through", lambda _: made.feeds.tables.execute)
     monkeypatch.setenv(variable("index_table"), "index")
     return made
 

@@ -17,7 +17,7 @@ from botocore.exceptions import (
 )
 
 from epochal.aio.bridge import wait
-from epochal.dynamo.carriers.session import CONNECT_SECONDS, READ_SECONDS
+from epochal.dynamo.carriers.light import CONNECT_SECONDS, READ_SECONDS
 from epochal.dynamo.protocol.messages import answer_of, body_of, headers_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.errors import InvalidInput

@@ -19,9 +19,8 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client, service_client
-from epochal.dynamo.deployed import deployed
+from epochal.dynamo.deployed import deployed, lazily
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.lazy_clients import lazily
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source

@@ -6,16 +6,40 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
+    ConfigNotFound,
+    ConfigParseError,
     ConnectionError,  # noqa: A004  botocore's own name
+    CredentialRetrievalError,
     HTTPClientError,
+    InfiniteLoopConfigError,
+    InvalidConfigError,
+    InvalidRegionError,
+    MetadataRetrievalError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+    SSOError,
+    TokenRetrievalError,
+    UnknownCredentialError,
 )
 
-from epochal.dynamo.protocol.denials import advised
-from epochal.errors import EpochalError, InvalidRequest, MissingBody, MissingBucket, Refused, Unavailable
+from epochal.dynamo.protocol.denials import LOG_IN, advised
+from epochal.errors import (
+    EpochalError,
+    InvalidInput,
+    InvalidRequest,
+    Misconfigured,
+    MissingBody,
+    MissingBucket,
+    Refused,
+    Unavailable,
+)
 
 
 class Codes(NamedTuple):
@@ -52,8 +76,6 @@ def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
     except ClientError as error:
         raise _meaning(action, key, codes, error) from error
     except BotoCoreError as error:
-        from epochal.dynamo.aws_configuration import cause_of, meaning_of  # noqa: PLC0415  rarely needed
-
         if isinstance(error, ConnectionError | HTTPClientError):
             raise Unavailable(cause_of(error)) from error
         raise meaning_of(error) from error
@@ -78,3 +100,58 @@ def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> Epochal
     if code in codes.busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Unavailable(code)
     return InvalidRequest(action, code, message)
+
+
+# What is wrong with the caller's own AWS configuration, said with what to do about it.
+#
+# It is imported where it is needed: a function that works never does.
+
+_REGION: Final = (
+    "set AWS_DEFAULT_REGION (boto3 does not read AWS_REGION), or say --region, or place=Place(region=…)"
+)
+_MEND: Final = "mend ~/.aws/config, or what AWS_CONFIG_FILE names"
+
+_HOW: Final[Mapping[type[BotoCoreError], str]] = {
+    NoRegionError: _REGION,
+    InvalidRegionError: _REGION,
+    NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
+    PartialCredentialsError: "give all of them, or none of them",
+    ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",
+    CredentialRetrievalError: LOG_IN,
+    SSOError: LOG_IN,
+    TokenRetrievalError: LOG_IN,
+    MetadataRetrievalError: "the machine's role could not be had; set AWS_PROFILE, or try again",
+    UnknownCredentialError: _MEND,
+    ConfigNotFound: _MEND,
+    ConfigParseError: _MEND,
+    InvalidConfigError: _MEND,
+    InfiniteLoopConfigError: _MEND,
+}
+
+
+def meaning_of(error: BotoCoreError) -> EpochalError:
+    """Our error for one that boto raised before any request was sent."""
+    for kind, how in _HOW.items():
+        if isinstance(error, kind):
+            return Misconfigured(str(error).rstrip("."), how)
+    return InvalidRequest("the request", type(error).__name__, " ".join(str(error).split()))
+
+
+def address_of(error: BotoCoreError) -> str:
+    """Where a connection went, without what may be secret in a URL; empty where boto does not say."""
+    url = urlsplit(str(error.kwargs.get("endpoint_url") or error.kwargs.get("proxy_url") or ""))
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://{url.hostname}{port}" if url.hostname else ""
+
+
+def cause_of(error: BotoCoreError) -> str:
+    """A broken connection in a few words: what happened, and where."""
+    address = address_of(error)
+    return f"{type(error).__name__} at {address}" if address else type(error).__name__
+
+
+def unmade(error: BotoCoreError | ValueError) -> EpochalError:
+    """What kept a client from being made: `Misconfigured`, or `InvalidInput` where the endpoint is no URL."""
+    if isinstance(error, BotoCoreError):
+        return meaning_of(error)
+    return InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000")

@@ -18,7 +18,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, NoCredentialsError
 from botocore.session import Session
 
-from epochal.dynamo.carriers.session import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
+from epochal.dynamo.carriers.light import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -70,7 +70,7 @@ def credentials() -> Credentials:
     """Those of the usual AWS chain; raises `Misconfigured` where it has none."""
     found = _session().get_credentials()
     if found is None:
-        from epochal.dynamo.aws_configuration import meaning_of  # noqa: PLC0415  rarely needed
+        from epochal.dynamo.aws_errors import meaning_of  # noqa: PLC0415  rarely needed
 
         raise meaning_of(NoCredentialsError())
     return found
@@ -81,7 +81,7 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
     try:
         return _session().create_client(service, region, endpoint_url=endpoint, config=config)
     except (BotoCoreError, ValueError) as error:
-        from epochal.dynamo.aws_configuration import unmade  # noqa: PLC0415  rarely needed
+        from epochal.dynamo.aws_errors import unmade  # noqa: PLC0415  rarely needed
 
         raise unmade(error) from error
 

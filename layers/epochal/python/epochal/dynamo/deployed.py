@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from epochal.deployment import Deployment
-from epochal.dynamo import opening
-from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo import interpreter
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter, Patience
 
@@ -31,14 +31,14 @@ class S3Bucket:
     @property
     def bodies(self) -> Bodies | None:
         """Bodies of events."""
-        from epochal.dynamo.bodies import S3Bodies
+        from epochal.dynamo.bucket import S3Bodies
 
         return S3Bodies(self.s3, self.name) if self.name else None
 
     @property
     def objects(self) -> Objects:
         """States of projections."""
-        from epochal.dynamo.objects import S3Objects
+        from epochal.dynamo.bucket import S3Objects
         from epochal.store.projections import NoObjects
 
         return S3Objects(self.s3, self.name) if self.name else NoObjects()
@@ -46,7 +46,7 @@ class S3Bucket:
     @property
     def links(self) -> Links:
         """Signed URLs."""
-        from epochal.dynamo.signed_urls import S3Links
+        from epochal.dynamo.bucket import S3Links
 
         return S3Links(self.s3, self.name)
 
@@ -69,7 +69,7 @@ def deployed(
         at_once: requests that may be under way at the same time.
         kinds: of tables that a caller named: they are checked before they are used.
     """
-    execute = execute or opening.execute_through(settings.carrier)
+    execute = execute or interpreter.execute_through(settings.carrier)
     if kinds:
         from epochal.store.checking import checked
 
@@ -90,3 +90,29 @@ def _s3_client() -> S3Client:
     from epochal.dynamo.clients import s3_client
 
     return s3_client()
+
+
+# Clients made when first needed. An S3 client costs a cold start as much as the DynamoDB client, and few requests
+# ever need it.
+
+T = TypeVar("T")
+
+
+class _Lazy(Generic[T]):
+    """Stands for what `make` returns, and calls it at the first use of an attribute."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: T | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+        return getattr(self._made, name)
+
+
+def lazily(make: Callable[[], T]) -> T:
+    """A stand-in for `make()`, made once, when first used. Safe under threads."""
+    return cast("T", _Lazy(make))

@@ -9,8 +9,12 @@ What a carrier raises, as botocore's HTTP session does, which all of them send b
 
 from __future__ import annotations
 
+import logging
+import os.path
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -27,9 +31,11 @@ from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.plan import limits
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import Execute, Op, Reply
+from epochal.settings import LIGHT
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
 
 Carrier = Callable[[DynamoRequest], dict[str, Any]]
 """Sends a request and returns its answer; raises `DynamoFault`, or what botocore raises of a connection."""
@@ -84,7 +90,7 @@ def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) ->
         retries: the client retries by itself, so an earlier try may have gone further than the last.
         answered: the address has answered this process before, so it is the right one.
     """
-    from epochal.dynamo.aws_configuration import address_of, cause_of, meaning_of  # noqa: PLC0415  rarely needed
+    from epochal.dynamo.aws_errors import address_of, cause_of, meaning_of  # noqa: PLC0415  rarely needed
 
     unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
     if unmade and not retries:
@@ -96,3 +102,33 @@ def failure_of(error: BotoCoreError, *, retries: bool, answered: bool = True) ->
     if isinstance(error, ConnectionError | HTTPClientError):
         return Lost(cause_of(error))
     raise meaning_of(error) from error
+
+
+# What performs plans: through which carrier, and where.
+#
+# light     botocore's signer and HTTP session, where the environment says all that there is to know; else as boto3, and
+#           the logger `epochal.dynamo` says why, once a process
+# boto3     a client of boto3's, whatever the configuration
+
+_LOGGER: Final = logging.getLogger("epochal.dynamo")
+
+
+def execute_through(carrier: str, *, endpoint: str | None = None, region: str | None = None) -> Execute:
+    """An interpreter. Credentials, address and region come from the usual AWS chain where they are not given."""
+    if carrier == LIGHT:
+        from epochal.dynamo.carriers import light  # noqa: PLC0415  who asks for boto3 does without
+
+        home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
+        found = light.carrier(os.environ, home, endpoint=endpoint, region=region)
+        if not isinstance(found, str):
+            return performed(found)
+        _say(found)
+    from epochal.dynamo.clients import dynamodb_client  # noqa: PLC0415  likewise
+
+    return interpreter(dynamodb_client(endpoint=endpoint, region=region))
+
+
+@cache
+def _say(why: str) -> None:
+    """No warning of Python's: a program that makes errors of these would not start for what is slower, not wrong."""
+    _LOGGER.warning("the carrier `light` gives way to a boto3 client, at twice the CPU: %s", why)

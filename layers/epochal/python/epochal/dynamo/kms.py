@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from epochal.codec.sealed import KEY_BYTES
 from epochal.dynamo.aws_errors import Codes, translated
 from epochal.dynamo.clients import kms_client
-from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import CorruptData, InvalidRequest
 from epochal.store.subjects import Subjects

@@ -11,18 +11,23 @@ a topic takes 256 KiB unless its `MaximumMessageSize` says more, an older queue 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from http import HTTPStatus
+from http.client import HTTPException
 from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.aws_errors import Codes, translated
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.webhook import Proof, to_webhook
-from epochal.errors import InvalidInput, Unavailable
-from epochal.reactions.cloudevents import Message
+from epochal.dynamo.deployed import lazily
+from epochal.errors import InvalidInput, InvalidRequest, Unavailable
+from epochal.reactions.cloudevents import Message, header_value, request_id, signed, signing_key
 
 Send = Callable[[Sequence[Message]], None]
 
@@ -233,3 +238,153 @@ def _ordered(event: Message, place: str) -> dict[str, str]:
 def _all_taken(failed: Sequence[str], events: Sequence[Message]) -> None:
     if failed:
         raise Unavailable(f"{len(failed)} of {len(events)} events were not taken: {failed[0]}")
+
+
+# An HTTPS address that published events are sent to, and the proof of who sends them.
+
+SECONDS: Final = 10
+"""For an answer."""
+
+AUTHORIZATION: Final = "Authorization"
+BATCH_TYPE: Final = "application/cloudevents-batch+json"
+
+_REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What proves who sends.
+
+    Attributes:
+        sign_with: has the key of signatures.
+        authorization: is the value of `header`.
+    """
+
+    sign_with: Secret | None = None
+    authorization: Secret | None = None
+    header: str = AUTHORIZATION
+    clock: Callable[[], float] = time.time
+
+    def headers(self, events: Sequence[Message], content: bytes) -> dict[str, str]:
+        """Of a request with these events; raises `InvalidInput` where a secret is none that can be used."""
+        found = {}
+        if self.sign_with is not None:
+            found = signed(request_id(events), int(self.clock()), content, _keys(self.sign_with.values()))
+        if self.authorization is not None:
+            found[self.header] = header_value(self.authorization.values()[0])
+        return found
+
+    def forget(self) -> None:
+        """Read the secrets again: what they were has been refused."""
+        for each in (self.sign_with, self.authorization):
+            if each is not None:
+                each.forget()
+
+
+def _keys(secrets: Sequence[str]) -> list[bytes]:
+    """The first has to be one; what it took the place of may never have been."""
+    keys = [signing_key(secrets[0])]
+    for each in secrets[1:]:
+        with suppress(InvalidInput):
+            keys.append(signing_key(each))
+    return keys
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirected POST becomes a GET, which an address answers with success and without the events; and its headers
+    would go to whoever is named.
+    """
+
+    def redirect_request(self, *_: Any, **__: Any) -> None: ...
+
+
+_OPENER: Final = build_opener(_NoRedirects)
+
+
+def to_webhook(address: str, proof: Proof) -> Callable[[Sequence[Message]], None]:
+    """What sends a batch to an address, or raises; raises `InvalidInput` at once where it is none."""
+    if not address.startswith(("https://", "http://")):
+        raise InvalidInput("to", "must be an address of the web")
+
+    def send(events: Sequence[Message]) -> None:
+        content = f"[{','.join(each.text for each in events)}]".encode()
+        headers = {"Content-Type": BATCH_TYPE, **proof.headers(events, content)}
+        request = Request(address, content, headers, method="POST")  # noqa: S310  # checked
+        try:
+            with _OPENER.open(request, timeout=SECONDS):
+                pass
+        # Whatever the address answers but success, and whatever keeps it from answering.
+        except (OSError, HTTPException) as error:
+            if isinstance(error, HTTPError) and error.code in _REFUSED:
+                proof.forget()
+            raise Unavailable(f"{address} did not take {len(events)} events: {error}") from error
+
+    return send
+
+
+# Secrets of Secrets Manager, kept for a while: what a function reads in order to prove who it is.
+#
+# KEPT_SECONDS       a value is read again after them, or when it was refused somewhere
+# OVERLAP_SECONDS    for so long after a rotation the value before it counts as well
+#
+# Values are text. A current value of bytes is refused. One before it is left out: it was refused while it was
+# current, so nobody relies on it.
+
+KEPT_SECONDS: Final = 300
+OVERLAP_SECONDS: Final = 86_400
+
+_CURRENT: Final = "AWSCURRENT"
+_MISSING: Final = "ResourceNotFoundException"
+_CODES: Final = Codes(
+    denied=frozenset({"AccessDeniedException", "DecryptionFailure", "UnrecognizedClientException"}),
+    busy=frozenset({"ThrottlingException", "InternalServiceError"}),
+)
+
+
+class Secret:
+    """One secret, by its ARN or name."""
+
+    def __init__(self, client: Any, name: str, *, clock: Callable[[], float] = time.time) -> None:
+        self._client = client
+        self._name = name
+        self._clock = clock
+        self._values: tuple[str, ...] = ()
+        self._read_at = 0.0
+
+    def values(self) -> tuple[str, ...]:
+        """The value, and behind it the one that it took the place of, if that was lately.
+
+        Raises:
+            Refused: it must not be read.
+            Unavailable: Secrets Manager does not answer.
+            InvalidRequest: there is no such secret.
+            InvalidInput: the current one is no text.
+        """
+        values = self._values  # another thread may have it forgotten meanwhile
+        if not values or self._clock() - self._read_at >= KEPT_SECONDS:
+            values = self._read()
+            self._values, self._read_at = values, self._clock()
+        return values
+
+    def forget(self) -> None:
+        """Read it again next time."""
+        self._values = ()
+
+    def _read(self) -> tuple[str, ...]:
+        current = self._version(_CURRENT)
+        if "SecretString" not in current:
+            raise InvalidInput(f"secret {self._name}, version {_CURRENT}", "must be text, not bytes")
+        value = str(current["SecretString"])
+        if self._clock() - current["CreatedDate"].timestamp() >= OVERLAP_SECONDS:
+            return (value,)
+        try:
+            previous = self._version("AWSPREVIOUS")
+        except InvalidRequest as error:
+            if error.code != _MISSING:
+                raise
+            return (value,)
+        return (value, str(previous["SecretString"])) if "SecretString" in previous else (value,)
+
+    def _version(self, stage: str) -> Any:
+        with translated("secretsmanager:GetSecretValue", codes=_CODES):
+            return self._client.get_secret_value(SecretId=self._name, VersionStage=stage)

@@ -14,9 +14,8 @@ from typing import Any
 
 from epochal.deployment import Deployment
 from epochal.dynamo.clients import s3_client
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.opening import execute_through
+from epochal.dynamo.deployed import deployed, lazily
+from epochal.dynamo.interpreter import execute_through
 from epochal.errors import InvalidInput
 from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader

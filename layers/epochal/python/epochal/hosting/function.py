@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.clients import sqs_client
-from epochal.dynamo.lazy_clients import lazily
+from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups, tick
 from epochal.errors import EpochalError, InvalidInput

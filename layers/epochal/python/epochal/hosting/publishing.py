@@ -16,11 +16,8 @@ from typing import Any
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.codec.claims import claim_for
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.lazy_clients import lazily
-from epochal.dynamo.recipients import Limit, Send, limit_of, recipient
-from epochal.dynamo.secrets import Secret
-from epochal.dynamo.webhook import AUTHORIZATION, Proof
+from epochal.dynamo.deployed import deployed, lazily
+from epochal.dynamo.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler

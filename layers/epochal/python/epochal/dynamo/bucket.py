@@ -1,0 +1,208 @@
+"""What is in the bucket: bodies of events, states of projections, and URLs that are signed for either."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import IO, TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError
+
+from epochal.codec.claims import PREFIX, UPLOADS, upload_of
+from epochal.codec.states import CHUNK
+from epochal.dynamo.aws_errors import check_stored, translated
+from epochal.errors import DeniedBody, MissingBody, Refused
+from epochal.model.events import Claim
+from epochal.store.bodies import verified
+
+if TYPE_CHECKING:
+    from botocore.response import StreamingBody
+    from mypy_boto3_s3.client import S3Client
+
+
+# Bodies in S3, under their content's hash: written before the append that claims them, never overwritten.
+#
+# A body written for an append that then failed does no harm: nothing claims it. An upload is copied to where bodies
+# are before the append is sent, so no event ever lacks its body, whenever uploads expire or processes die. A copy
+# takes only the content of an upload: no header that its author chose reaches its readers.
+
+CONTENT_TYPE: Final = "application/octet-stream"
+"""Of every body: its readers know what it is, and no browser should guess."""
+
+
+class S3Bodies:
+    """The bucket of bodies too large for an item. Implements `store.bodies.Bodies`."""
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def put(self, claim: Claim, content: bytes) -> None:
+        """Store `content` under the claim's key; doing so again changes nothing."""
+        with translated("PutObject", claim.key):
+            answer = self._client.put_object(
+                Bucket=self._bucket, Key=claim.key, Body=content, ContentType=CONTENT_TYPE
+            )
+        check_stored(answer)
+
+    def get(self, claim: Claim) -> bytes:
+        """The content a claim names.
+
+        Raises:
+            MissingBody: there is no such object.
+            CorruptData: the object is not what was claimed.
+            DeniedBody: it is not where bodies are, and may not be read. A denial there concerns all bodies: `Refused`.
+        """
+        with translated("GetObject", claim.key):
+            try:
+                content = self._client.get_object(Bucket=self._bucket, Key=claim.key)["Body"].read()
+            except ClientError as error:
+                denied = error.response["Error"]["Code"] == "AccessDenied"
+                if denied and not claim.key.startswith(PREFIX):
+                    raise DeniedBody(claim.key, str(error)) from error
+                raise
+        return verified(claim, content)
+
+    def keep(self, claim: Claim) -> bool:
+        """Whether an object of the claimed size is there to stay; an upload of it is made to stay.
+
+        Claims of one upload may meet: each copies the same content to the same key.
+        """
+        if self._holds(claim.key, claim.size):
+            return True
+        upload = upload_of(claim)
+        return upload is not None and self._holds(upload, claim.size) and self._copied(upload, claim.key)
+
+    def _holds(self, key: str, size: int) -> bool:
+        try:
+            with translated("HeadObject", key):
+                head = self._client.head_object(Bucket=self._bucket, Key=key)
+        except (MissingBody, Refused):
+            # Without permission to list the bucket, S3 denies an object that is not there.
+            return False
+        return head["ContentLength"] == size
+
+    def _copied(self, upload: str, key: str) -> bool:
+        try:
+            with translated("CopyObject", upload):
+                answer = self._client.copy_object(
+                    Bucket=self._bucket,
+                    Key=key,
+                    CopySource={"Bucket": self._bucket, "Key": upload},
+                    MetadataDirective="REPLACE",
+                    ContentType=CONTENT_TYPE,
+                )
+        except MissingBody:
+            return False  # It has expired since.
+        check_stored(answer.get("CopyObjectResult", {}))
+        return True
+
+
+# Projection states in S3, streamed both ways.
+
+UNDER_WAY: Final = timedelta(days=1)
+"""An object younger than this may belong to a write that has not named it yet."""
+
+
+class S3Objects:
+    """A bucket of states. Implements `store.projections.Objects`; encryption is the bucket's default."""
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def put(self, key: str, content: IO[bytes]) -> None:
+        """Store a file's content under `key`, sent as it is read; at most 5 GB."""
+        with translated("PutObject", key):
+            check_stored(self._client.put_object(Bucket=self._bucket, Key=key, Body=content))
+
+    def get(self, key: str) -> Iterator[bytes]:
+        """An object's content in chunks; raises `MissingBody`."""
+        with translated("GetObject", key):
+            body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
+        return _chunks(key, body)
+
+    def delete(self, key: str) -> None:
+        """Delete an object, if it is there."""
+        with translated("DeleteObject", key):
+            self._client.delete_object(Bucket=self._bucket, Key=key)
+
+    def old_keys(self, prefix: str) -> Iterator[str]:
+        """Keys below a prefix that were written more than a day ago."""
+        before = datetime.now(UTC) - UNDER_WAY
+        pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+        with translated("ListObjects", prefix):
+            for page in pages:
+                yield from (
+                    found["Key"] for found in page.get("Contents", ()) if found["LastModified"] < before
+                )
+
+
+def _chunks(key: str, body: StreamingBody) -> Iterator[bytes]:
+    """A connection may break at any of them."""
+    with translated("GetObject", key):
+        yield from body.iter_chunks(CHUNK)
+
+
+# Signed URLs: bodies that no request of ours can carry go between a caller and the bucket directly.
+#
+# An upload is signed for one object, one length, one SHA-256 and one type, so that S3 itself refuses any other
+# content: what is under a hash is what was hashed. It is written once, to where uploads expire; a claim copies it
+# from there (`bodies`). A download comes as plain bytes to be saved, whatever headers the object may have. A URL
+# works for as long as it says, and never longer than the credentials that signed it.
+
+_AS_BYTES: Final = {
+    "ResponseContentType": CONTENT_TYPE,
+    "ResponseContentDisposition": "attachment",
+    "ResponseContentEncoding": "identity",
+}
+"""What S3 is to say of an object instead of what is stored with it."""
+
+
+class S3Links:
+    """Signs URLs of objects in one bucket. Signing sends nothing; `object` looks first."""
+
+    def __init__(self, client: S3Client, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    def download(self, claim: Claim, seconds: int) -> str:
+        """Where the content that `claim` names can be got from for so many seconds."""
+        return self._get(claim.key, seconds)
+
+    def object(self, key: str, seconds: int) -> str:
+        """Where an object can be got from for so many seconds; raises `MissingBody` where there is none."""
+        with translated("HeadObject", key):
+            self._client.head_object(Bucket=self._bucket, Key=key)
+        return self._get(key, seconds)
+
+    def upload(self, claim: Claim, seconds: int) -> tuple[str, dict[str, str]]:
+        """Where `claim`'s content can be put for so many seconds, and the headers that must be sent with it.
+
+        S3 answers 412 where it has been put already.
+        """
+        checksum = b64encode(bytes.fromhex(claim.sha256)).decode()
+        url = self._client.generate_presigned_url(
+            "put_object",
+            Params={
+                "Bucket": self._bucket,
+                "Key": f"{UPLOADS}{claim.sha256}",
+                "ContentLength": claim.size,
+                "ContentType": CONTENT_TYPE,
+                "ChecksumSHA256": checksum,
+                "IfNoneMatch": "*",
+            },
+            ExpiresIn=seconds,
+        )
+        return url, {
+            "content-length": str(claim.size),
+            "content-type": CONTENT_TYPE,
+            "if-none-match": "*",
+            "x-amz-checksum-sha256": checksum,
+        }
+
+    def _get(self, key: str, seconds: int) -> str:
+        return self._client.generate_presigned_url(
+            "get_object", Params={"Bucket": self._bucket, "Key": key, **_AS_BYTES}, ExpiresIn=seconds
+        )
