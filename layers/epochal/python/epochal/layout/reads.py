@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
+from epochal.errors import InvalidInput
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import at_the_end, begun
 from epochal.model.dcb import Position, RecordedTaggedEvent
@@ -142,9 +143,13 @@ def read_page_back(
 
 
 def first_in_the_way(
-    reads: TaggedReads, position: Position, until: Reach, takes: Takes
+    reads: TaggedReads, position: Position, until: Reach, takes: Takes, most: int | None = None
 ) -> Steps[TaggedConflict]:
-    """What matches between a position and `until`: of the first part that has any event."""
+    """What matches between a position and `until`: of the first part that has any event.
+
+    Raises:
+        InvalidInput: nothing matches among the first `most` events of a tag, and the tag has more.
+    """
     before = position.seen
     wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=takes)
     while True:
@@ -152,6 +157,9 @@ def first_in_the_way(
         if part.events or part.done:
             reached = replace(position, seen=part.reached)
             return TaggedConflict(events=part.events, position=reached, more=not part.done)
+        if most is not None and any(reached.count >= most for reached in part.reached.values()):
+            rule = f"must be given where a tag has more than {most:,} events: keep the position of a read"
+            raise InvalidInput("after", rule)
         wanted = replace(wanted, at=part.reached)
 
 

@@ -111,7 +111,8 @@ class TaggedStore(ABC):
             events: with their entries and heads at most 100 items and 4 MB.
             fail_if: None appends in any case.
             after: the position of a read, or of an event, of the same query or of a broader one; None means from the
-                beginning: no such event at all.
+                beginning: no such event at all. Then up to 20,000 events of a tag are read, and a longer one is refused
+                if none of them matches.
             idempotency_key: one append within its store: a repeat with the same key and events is answered like the
                 first, whatever its condition, as long as the events are there. The events get ids that derive from the
                 key, and so have none of their own; each is an item of the transaction.

@@ -1,0 +1,96 @@
+"""A condition without a position reads a tag up to a bound; what the guide says to do instead stays flat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.layout.pages.tags.append import MOST_READ
+from epochal.model.dcb import Position, Query, QueryItem, TaggedEvent
+from epochal.model.positions import read_position, write_position
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.stores import memory_tagged_events
+
+TAG, FACT = "course:1", "closed:1"
+BATCH = 100
+
+
+def query(tag: str, kind: str) -> Query:
+    return Query(items=(QueryItem(types=frozenset({kind}), tags=frozenset({tag})),))
+
+
+CLOSED = query(TAG, "Closed")
+CLOSING = TaggedEvent(type="Closed", data="{}", tags=(TAG,))
+
+
+def filled(events: int, first: Sequence[TaggedEvent] = ()) -> TaggedEvents:
+    """A store with a tag of so many events."""
+    store = memory_tagged_events()
+    many = [
+        *first,
+        *(TaggedEvent(type="Subscribed", data=str(k), tags=(TAG,)) for k in range(events - len(first))),
+    ]
+    for start in range(0, events, BATCH):
+        store.append(many[start : start + BATCH])
+    return store
+
+
+@pytest.fixture(scope="module")
+def long() -> TaggedEvents:
+    """One of more events than a condition reads, an early one of which is rare."""
+    return filled(MOST_READ + 2_000, [TaggedEvent(type="Opened", data="{}", tags=(TAG,))])
+
+
+def test_it_is_refused_beyond_the_bound_with_what_to_do_and_reads_no_further(long: TaggedEvents) -> None:
+    before = long.driver.meter.units
+    with pytest.raises(InvalidInput, match="more than 20,000 events: keep the position of a read") as raised:
+        long.append([CLOSING], fail_if=CLOSED)
+    assert raised.value.field == "after"
+    assert long.driver.meter.units.write == before.write
+    assert long.driver.meter.units.read - before.read < 100
+    assert long.read(query(TAG, "Closed"), limit=1, direction="backward").events == ()
+
+
+@pytest.mark.parametrize("takes", [None, lambda _: True])
+def test_a_match_within_the_bound_is_still_a_conflict(
+    long: TaggedEvents, takes: Callable[[object], bool] | None
+) -> None:
+    refused = long.try_append([CLOSING], fail_if=query(TAG, "Opened"), takes=takes)
+    assert isinstance(refused, TaggedConflict)
+    assert [event.type for event in refused.events] == ["Opened"]
+
+
+def test_a_position_that_is_kept_as_text_makes_it_one_small_read_however_long_the_tag_is(
+    long: TaggedEvents,
+) -> None:
+    costs = []
+    for store in (filled(BATCH), long):
+        kept = write_position(store.read(CLOSED).position)
+        other = TaggedEvent(type="Subscribed", data="{}", tags=(TAG,))
+        done = store.append([other], fail_if=CLOSED, after=read_position(kept))
+        costs.append((done.capacity.requests, done.capacity.read, done.capacity.write))
+    assert costs[0][0] == costs[1][0] <= 2
+    assert all(read <= 1 and write <= 4 for _, read, write in costs)
+
+
+def test_a_tag_for_the_fact_makes_it_one_small_read_however_long_the_tag_is(long: TaggedEvents) -> None:
+    fact = TaggedEvent(type="Closed", data="{}", tags=(FACT, TAG))
+    costs = []
+    for store in (filled(BATCH), long):
+        done = store.append([fact], fail_if=query(FACT, "Closed"))
+        costs.append((done.capacity.requests, done.capacity.read <= 6, done.capacity.write <= 8))
+        assert isinstance(store.try_append([fact], fail_if=query(FACT, "Closed")), TaggedConflict)
+    assert costs[0] == costs[1]
+    assert costs[0][1:] == (True, True)
+
+
+def test_a_tag_of_as_many_events_as_the_bound_is_read_whole() -> None:
+    assert isinstance(filled(MOST_READ).append([CLOSING], fail_if=CLOSED), TaggedAppended)
+
+
+def test_a_position_of_the_beginning_is_a_position(long: TaggedEvents) -> None:
+    early: Position = memory_tagged_events().read(CLOSED).position
+    assert isinstance(long.try_append([CLOSING], fail_if=query(TAG, "Opened"), after=early), TaggedConflict)
