@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from epochal.layout import registry
+from epochal import plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -31,7 +31,7 @@ def test_it_tells_how_to_add_a_setting_an_operation_a_layout_and_a_promise() -> 
 
 @pytest.mark.parametrize("section", ADDED)
 def test_its_examples_run_and_claim_something(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "LAYOUTS", registry.LAYOUTS)  # the page registers one of its own
+    monkeypatch.setattr(plugins, "LAYOUTS", plugins.LAYOUTS)  # the page registers one of its own
     page = ModuleType("contributing")
     monkeypatch.setitem(sys.modules, page.__name__, page)
     assert examples(section)

@@ -12,6 +12,7 @@ import griffe
 import pytest
 
 import epochal
+from epochal.contrib import event_store_adapter
 
 pytestmark = pytest.mark.slow  # all of the library is parsed
 
@@ -28,6 +29,12 @@ INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "sett
 AIO_INNER = ("bucket", "carrier", "methods")
 """Likewise, of rooms that are awaited."""
 
+PLUGINS = (event_store_adapter,)
+"""Packages of plug-ins, which have names of their own."""
+
+PLUGIN_INNER = ("append", "items", "port", "reading")
+"""Their files that are as those rooms."""
+
 INNER = {
     f"epochal.{name}"
     for name in (
@@ -42,6 +49,7 @@ INNER = {
         "feed.hydration.Hydrate",
         "feed.page_limits.PageBounds",
         "store.bodies.Bodies",
+        "testing.memory.MemoryTables",
         "store.bodies.BodyCodec",
         "store.driver.Driver",
         "store.folding.Folder",
@@ -126,13 +134,15 @@ def reached() -> dict[str, griffe.Object]:
     """Every name that `epochal` has, and every name that one of those leads to."""
     at: dict[str, griffe.Object] = {}
     paths = [f"epochal.{room}.{name}" for name, room in epochal._ROOMS.items()]  # noqa: SLF001  where they are
+    paths += [f"{each.__name__}.{name}" for each in PLUGINS for name in each.__all__ if name != "PLUGIN"]
     paths += [*awaited(), *GUIDED]
     while paths:
         each = found(paths.pop())
         if each is None or each.canonical_path in at or each.canonical_path in INNER:
             continue
-        room, tips = each.canonical_path.split(".")[1], ".tips.calving." in each.canonical_path
-        if room not in INNER_ROOMS or tips:
+        _, room, *within = each.canonical_path.split(".")
+        inner = room in INNER_ROOMS or (room == "contrib" and within[1] in PLUGIN_INNER)
+        if not inner or ".tips.calving." in each.canonical_path:
             at[each.canonical_path] = each
             paths.extend(named_in(each))
     return at

@@ -44,7 +44,17 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 OF_LAYOUTS: Final = {"append_on", "append_all_on", "batch", "decided_all", "decision_key", "head", "reader"}
-PAGES: Final = {"beginning", "checked", "counts", "heads_watched", "page", "page_back", "whole"}
+PAGES: Final = {
+    "beginning",
+    "believed",
+    "sealed",
+    "checked",
+    "counts",
+    "heads_watched",
+    "page",
+    "page_back",
+    "whole",
+}
 WITHOUT: Final = {"metered", "within", "on"}
 """They ask for nothing: `AsyncStreams(streams.store.within(5))`."""
 

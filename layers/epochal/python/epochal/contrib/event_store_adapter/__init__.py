@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.deciders import json_state as json_state
     from epochal.contrib.event_store_adapter.model import AggregateEvent as AggregateEvent
     from epochal.contrib.event_store_adapter.model import AggregateId as AggregateId
+    from epochal.contrib.event_store_adapter.model import AggregateTypes as AggregateTypes
     from epochal.contrib.event_store_adapter.model import Lock as Lock
     from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
@@ -71,7 +72,7 @@ _NAMES: Final = {
         "every",
         "json_state",
     ),
-    "model": ("AggregateEvent", "AggregateId", "Lock", "aggregate_id"),
+    "model": ("AggregateEvent", "AggregateId", "AggregateTypes", "Lock", "aggregate_id"),
     "opening": ("open_aggregates",),
     "payloads": ("Serializer",),
     "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
