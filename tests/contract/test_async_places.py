@@ -11,6 +11,7 @@ from epochal import Delivery, Event, FeedEvent, Query, QueryItem, TaggedEvent, r
 from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
 from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
+from epochal.contrib.event_store_adapter import AsyncAggregates, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.layout.dcb.tables import EVENTS, TAGS
@@ -49,9 +50,8 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
     async def append() -> None:
         async with place() as here:
             streams = here.open_streams(settings.table("streams"))
-            aggregates = here.open_aggregates(
-                settings.table("journal"), settings.table("snapshot"), types=["user-account"]
-            )
+            tables = settings.table("journal"), settings.table("snapshot")
+            aggregates = AsyncAggregates(here.open(open_aggregates, *tables, types=["user-account"]))
             await asyncio.gather(*(streams.append(f"Cart-{n % 4}", [Event(type="Paid")]) for n in range(12)))
             begun = await aggregates.append(account, [opened], snapshot=b"{}")
             answers = await asyncio.gather(
