@@ -19,8 +19,8 @@ from typing import Any, Final
 import pytest
 
 from epochal.codec import json
-from epochal.http import document
-from epochal.http.answer_size import sent_size
+from epochal.http import fields
+from epochal.http.bodies import sent_size
 from epochal.http.operations import OPERATIONS
 from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Put
@@ -89,7 +89,9 @@ def api() -> Api:
 @pytest.fixture(autouse=True)
 def _what_is_sent_to_many_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All operations have their documents parsed alike, and by far the most of their time goes there."""
-    monkeypatch.setattr(document, "json", SimpleNamespace(loads=_parsed, TooDeep=json.TooDeep))
+    monkeypatch.setattr(
+        fields, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps, TooDeep=json.TooDeep)
+    )
 
 
 @lru_cache(maxsize=1)

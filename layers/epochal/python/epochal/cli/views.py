@@ -8,7 +8,7 @@ from epochal.cli import output
 from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import bodies
 from epochal.http import stream_shapes as streams
-from epochal.http.answer_size import capacity
+from epochal.http.bodies import capacity
 from epochal.model.events import Body, Claim, Recorded
 from epochal.model.outcomes import Appended
 from epochal.plan.units import Units

@@ -5,8 +5,8 @@
     streams, tagged, feed, projections, health      what performs the operations, and declares what they take and answer
     stream_shapes, tagged_shapes, projection_shapes         their values as JSON: read, shown and described
     shapes              the words of these declarations
-    fields, document, query, preconditions      parsing: every refusal names the field and the rule
-    bodies, answer_size                         stored bodies in an answer, and how much fits one
+    fields, preconditions       parsing: every refusal names the field and the rule
+    bodies              stored bodies in an answer, and how much fits one
     problems            every error as an RFC 9457 document
     performers          how operations run on a deployment, each measured
     gateway             API Gateway, logs and metrics around them; the only module that knows AWS Lambda

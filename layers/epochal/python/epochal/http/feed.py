@@ -15,15 +15,14 @@ from epochal.feed.page_limits import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.http import problems
-from epochal.http.answer_size import LARGEST, sent_size, text_of
-from epochal.http.bodies import Link
+from epochal.http.bodies import LARGEST, Link, sent_size, text_of
+from epochal.http.fields import Query
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, driver_for
 from epochal.http.problems import Problem, fault_of
 from epochal.http.shapes import (
     LIMIT,
     MEGABYTES,
-    Query,
     Shown,
     array,
     flag,

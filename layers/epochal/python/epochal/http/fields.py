@@ -1,21 +1,37 @@
-"""Reading JSON values whose place is known, so that a refusal can name it: `events[2].data64: must be base64`.
+"""Reading what was sent: a body as a JSON document, values whose place in it is known, and query strings.
 
-Nothing is coerced: `"5"`, `5.0` and `true` are not 5, and null is not an absent field.
+A refusal names the place: `events[2].data64: must be base64`. Nothing is coerced: `"5"`, `5.0` and `true` are not 5,
+and null is not an absent field. A document is bounded in depth, its numbers exact.
 """
 
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.codec.json import MARK
 from epochal.errors import InvalidInput, TooLarge
+from epochal.http.operation import Request
 from epochal.model.times import parse_time
 
 MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 512
+
+DEFAULT_LIMIT: Final = 1_000
+MAX_LIMIT: Final = 10_000
+"""Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
+
+_DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
+
+MAX_DEPTH: Final = 100
+"""Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
+
+_NOT_JSON: Final = "must be JSON in UTF-8, with unique names in an object and numbers of at most 4,300 digits"
+_TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
 
 
 class UnknownName(InvalidInput):
@@ -145,3 +161,141 @@ def moment(node: Node) -> str:
     text = node.text(64)
     parse_time(text, node.name)
     return text
+
+
+# Documents.
+
+
+class UnsupportedMedia(InvalidInput):
+    """A body under a media type, charset or content coding that this API does not read."""
+
+
+def document(request: Request) -> Node:
+    """The body as JSON. A missing Content-Type is taken for JSON.
+
+    Raises:
+        UnsupportedMedia: the headers say that it is something else.
+        InvalidInput: it is empty, not JSON, not UTF-8, or nested too deep.
+    """
+    _check_media(request)
+    if not request.body:
+        raise InvalidInput("body", "must not be empty")
+    if request.body.startswith(MARK):
+        raise InvalidInput("body", "must be JSON without a byte order mark before it")
+    try:
+        value = json.loads(request.body)
+    except json.TooDeep as error:
+        raise InvalidInput("body", _TOO_DEEP) from error
+    except ValueError as error:
+        raise InvalidInput("body", _NOT_JSON) from error
+    if nests_too_deep(request.body, value):
+        raise InvalidInput("body", _TOO_DEEP)
+    return Node(value)
+
+
+def no_document(request: Request) -> None:
+    """Refuse a body where none has a meaning."""
+    if request.body:
+        raise InvalidInput("body", "must be empty")
+
+
+def _check_media(request: Request) -> None:
+    media, _, parameter = (request.header("Content-Type") or "application/json").lower().partition(";")
+    kind = media.strip()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise UnsupportedMedia("Content-Type", "must be application/json")
+    if parameter.replace(" ", "").replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMedia("Content-Type", "must be application/json, in UTF-8")
+    if (request.header("Content-Encoding") or "identity").lower() != "identity":
+        raise UnsupportedMedia("Content-Encoding", "must be identity: bodies are not decompressed")
+
+
+def nests_too_deep(text: bytes, value: Any) -> bool:
+    """Whether the value of a JSON text has more levels than `MAX_DEPTH`."""
+    # Fewer brackets than levels allowed is the usual case, and cheap to see.
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return False
+    # Level by level, since a function that called itself would end where Python's stack does.
+    level = _children([value])
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
+    """The arrays and objects directly inside one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return [child for child in inside if isinstance(child, dict | list)]
+
+
+# Query strings.
+
+
+class Query:
+    """The parameters of a request's query string, each known, given once and read as its schema says; one that is an
+    array may be given any number of times.
+    """
+
+    def __init__(self, request: Request, declared: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse what is not `declared`."""
+        self._declared = declared
+        self._values: dict[str, list[str]] = {}
+        for name, value in request.query:
+            if name not in declared:
+                raise UnknownName("query", printable(name), _unknown(declared))
+            self._values.setdefault(name, []).append(value)
+            if len(self._values[name]) > 1 and not _is_list(declared[name]):
+                raise InvalidInput(name, "may be given only once")
+
+    def text(self, name: str) -> str | None:
+        """A parameter's value; None where it is absent."""
+        values = self._values.get(name)
+        return None if values is None else values[0]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """All values of a parameter that may be given more than once."""
+        return tuple(self._values.get(name, ()))
+
+    def whole(self, name: str) -> int | None:
+        """A whole number in plain digits, within its bounds; None where it is absent."""
+        value, schema = self.text(name), self._declared[name]
+        if value is None:
+            return None
+        least, most = schema["minimum"], schema["maximum"]
+        if not _DIGITS.fullmatch(value) or not least <= int(value) <= most:
+            raise InvalidInput(name, f"must be a whole number from {least:,} to {most:,}")
+        return int(value)
+
+    def limit(self) -> int:
+        """Items of a page."""
+        found, default = self.whole("limit"), self._declared["limit"]["default"]
+        return int(default) if found is None else found
+
+    def choice(self, name: str) -> str:
+        """One of its choices; the first where it is absent."""
+        return self._one_of(name, tuple(self._declared[name]["enum"]))
+
+    def flag(self, name: str) -> bool:
+        """`true` or `false`; false where it is absent."""
+        return self._one_of(name, ("false", "true")) == "true"
+
+    def _one_of(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value is None:
+            return choices[0]
+        if value not in choices:
+            raise InvalidInput(name, f"must be {' or '.join(choices)}")
+        return value
+
+
+def _unknown(declared: Mapping[str, Mapping[str, Any]]) -> str:
+    if not declared:
+        return "is not known here: this operation takes no query parameters"
+    # Those that may come more than once are named last.
+    return f"is not known here; known are {', '.join(sorted(declared, key=lambda name: _is_list(declared[name])))}"
+
+
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "array"

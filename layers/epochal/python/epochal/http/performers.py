@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from epochal.deployment import Deployment
-from epochal.http.answer_size import text_of
+from epochal.http.bodies import text_of
 from epochal.http.operation import Operation, Request, Response
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem
 from epochal.plan.units import Units

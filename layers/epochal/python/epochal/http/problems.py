@@ -22,7 +22,7 @@ from epochal.errors import (
     TooLarge,
     Unavailable,
 )
-from epochal.http.document import UnsupportedMedia
+from epochal.http.fields import UnsupportedMedia
 from epochal.http.operation import PROBLEM, Response
 
 

@@ -22,8 +22,7 @@ from simplejson import RawJSON
 
 from epochal.errors import InvalidInput
 from epochal.http import bodies
-from epochal.http.answer_size import AnswerSize
-from epochal.http.bodies import LINK_SECONDS
+from epochal.http.bodies import LINK_SECONDS, AnswerSize
 from epochal.http.operation import Request
 from epochal.http.shapes import (
     CAPACITY,

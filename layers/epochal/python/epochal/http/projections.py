@@ -10,9 +10,8 @@ from typing import Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems, projection_shapes
-from epochal.http.answer_size import capacity
-from epochal.http.document import document
-from epochal.http.fields import Node, json_body, required
+from epochal.http.bodies import capacity
+from epochal.http.fields import Node, Query, document, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, consumed, measured
 from epochal.http.preconditions import is_named
@@ -33,7 +32,7 @@ from epochal.http.projection_shapes import (
     check_path,
     path_of,
 )
-from epochal.http.shapes import KNOWN_STATES, NO_CACHE, Query, operation, path, query, text, whole
+from epochal.http.shapes import KNOWN_STATES, NO_CACHE, operation, path, query, text, whole
 from epochal.model.dcb import parse_sortable_id
 from epochal.store.projections import ProjectionStates
 

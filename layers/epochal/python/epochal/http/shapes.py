@@ -17,10 +17,9 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from epochal.http import problems
-from epochal.http.document import no_document
+from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Query, no_document
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT, QueryParameters
 from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES
 
 Schema = dict[str, Any]
@@ -210,41 +209,6 @@ IDEMPOTENCY_KEY: Final = header(
     pattern=r"[\x21-\x7e]{1,255}",
 )
 NO_CACHE: Final = {"Cache-Control": text("`no-cache`: to be kept, but asked about each time.")}
-
-
-class Query:
-    """The parameters of a request's query string, each read as it was declared."""
-
-    def __init__(self, request: Request, declared: Mapping[str, Schema]) -> None:
-        lists = [name for name, schema in declared.items() if schema.get("type") == "array"]
-        self._declared = declared
-        self._given = QueryParameters(request, [name for name in declared if name not in lists], lists=lists)
-
-    def text(self, name: str) -> str | None:
-        """A parameter as it was sent; None where it is absent."""
-        return self._given.text(name)
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """All values of a parameter that may be given more than once."""
-        return self._given.texts(name)
-
-    def whole(self, name: str) -> int | None:
-        """A whole number within its bounds; None where it is absent."""
-        schema = self._declared[name]
-        return self._given.whole(name, schema["minimum"], schema["maximum"])
-
-    def limit(self) -> int:
-        """Items of a page."""
-        found, default = self.whole("limit"), self._declared["limit"]["default"]
-        return int(default) if found is None else found
-
-    def choice(self, name: str) -> str:
-        """One of its choices; the first where it is absent."""
-        return self._given.choice(name, tuple(self._declared[name]["enum"]))
-
-    def flag(self, name: str) -> bool:
-        """`true` or `false`; false where it is absent."""
-        return self._given.flag(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@
 The body is `data` (any JSON, null included; stored as compact UTF-8 with its numbers exact), or `data64` (any bytes, in
 base64), or `claim` (already uploaded, see `POST /bodies`), or none. `meta` and `meta64` likewise.
 
-A page ends where the next event has no room (`answer_size`).
+A page ends where the next event has no room (`bodies`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.codec.claims import PREFIX
 from epochal.errors import InvalidInput
 from epochal.http import bodies, problems
-from epochal.http.answer_size import AnswerSize
-from epochal.http.bodies import CODINGS, MAX_CLAIM_BYTES, Link
+from epochal.http.bodies import CODINGS, MAX_CLAIM_BYTES, AnswerSize, Link
 from epochal.http.fields import (
     MAX_ID_BYTES,
     MAX_TYPE_BYTES,

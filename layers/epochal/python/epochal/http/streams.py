@@ -15,10 +15,8 @@ from typing import Any, Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems, stream_shapes
-from epochal.http.answer_size import capacity, text_of
-from epochal.http.bodies import LINK_SECONDS, Link, claim_of
-from epochal.http.document import document
-from epochal.http.fields import required
+from epochal.http.bodies import LINK_SECONDS, Link, capacity, claim_of, text_of
+from epochal.http.fields import Query, document, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, streams_for
 from epochal.http.preconditions import etag, idempotency_key, precondition, unchanged
@@ -29,7 +27,6 @@ from epochal.http.shapes import (
     LIMIT,
     MEGABYTES,
     NO_CACHE,
-    Query,
     flag,
     header,
     operation,

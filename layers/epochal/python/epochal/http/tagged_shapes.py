@@ -8,7 +8,7 @@ them.
 uploaded (`POST /bodies`). `meta` and `meta64` likewise. A query's items are alternatives; an item asks for any of its
 types and all of its tags.
 
-A page ends where the next event has no room (`answer_size`). What is in the bucket is shown as a link.
+A page ends where the next event has no room (`bodies`). What is in the bucket is shown as a link.
 """
 
 from __future__ import annotations
@@ -21,10 +21,17 @@ from simplejson import RawJSON
 
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import bodies
-from epochal.http.answer_size import AnswerSize, capacity
-from epochal.http.bodies import Link
-from epochal.http.fields import MAX_ID_BYTES, Node, json_body, only_one, optional_id, required
-from epochal.http.query import DEFAULT_LIMIT, MAX_LIMIT
+from epochal.http.bodies import AnswerSize, Link, capacity
+from epochal.http.fields import (
+    DEFAULT_LIMIT,
+    MAX_ID_BYTES,
+    MAX_LIMIT,
+    Node,
+    json_body,
+    only_one,
+    optional_id,
+    required,
+)
 from epochal.http.shapes import (
     CAPACITY,
     Component,

@@ -22,20 +22,17 @@ from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.document import document
-from epochal.http.fields import json_body, required
+from epochal.http.fields import MAX_LIMIT, Query, document, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.preconditions import idempotency_key, is_named, precondition
 from epochal.http.problems import Problem
-from epochal.http.query import MAX_LIMIT
 from epochal.http.shapes import (
     IDEMPOTENCY_KEY,
     KNOWN_STATES,
     LIMIT,
     MEGABYTES,
     NO_CACHE,
-    Query,
     header,
     operation,
     path,
