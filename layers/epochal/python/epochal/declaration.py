@@ -61,7 +61,7 @@ class Setting:
 
     Attributes:
         help: what it is, in a few words: the command line and the output show them.
-        functions: those that are told of it; a function lacks what it has no business with.
+        functions: those that get it in their environment; the others do not.
         output: of the store's stack; empty for none.
         option: whether the command line has an option of this name.
         table: the kind of the table that it names; empty where it names none.

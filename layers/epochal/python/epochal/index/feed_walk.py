@@ -111,7 +111,7 @@ def tail(table: str, partition: int, epoch: int) -> Steps[Checkpoint]:
 
 
 def newest(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Tip | None]]:
-    """Likewise, with the Tip of its newest epoch; None where nothing has come in it."""
+    """The checkpoint after a partition's last entry, and the Tip of its newest epoch; None where that is empty."""
     while True:
         tip = yield from epoch_tip(table, partition, epoch)
         if not is_closed(tip):

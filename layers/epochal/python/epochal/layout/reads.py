@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartBack:
-    """Likewise, newest first. `rest` is where the next one begins; None at the end."""
+    """A part of a read that begins with the newest events. `rest` is where the next part begins; None at the end."""
 
     events: tuple[RecordedTaggedEvent, ...]
     position: Position

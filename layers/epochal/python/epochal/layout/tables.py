@@ -26,7 +26,8 @@ ARCHIVE: Final = TableSpec(kind="archive", partition=_P, sort=_I)
 """Streams in the layout of tips, as copied before they were pruned: no part of a store that does without."""
 
 STREAMS_ARCHIVE: Final = TableSpec(kind="streams-archive", partition=_P, sort=_I)
-"""Likewise in the layout of pages. Both may have a stream of one name, whose items would be taken for each other's."""
+"""Streams of pages, as copied before they were pruned. It is a table of its own, since a stream of tips may have the
+same name."""
 
 ARCHIVES: Final = {"tips": ARCHIVE, "pages": STREAMS_ARCHIVE}
 """By the layout whose streams they keep."""

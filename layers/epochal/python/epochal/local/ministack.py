@@ -195,8 +195,8 @@ def _state(places: Places) -> Path:
 # load: so what was saved is checked, and what was loaded is counted.
 #
 # And it saves how far each mapping had read its table's stream, but not the streams, which begin anew at 0: a mapping
-# would pass over as many changes as it had ever read. So mappings begin anew with them. What no mapping had read yet
-# is in no stream any more; the next start repairs the index.
+# would pass over as many changes as it had ever read. So mappings begin anew with them. Changes that no mapping had
+# read when the embedded AWS stopped are lost from the streams; the next start repairs the index.
 
 SAVED: Final = {
     "apigateway": ("apigatewayv2", "get_apis", "Items"),

@@ -252,9 +252,10 @@ def _refuse_taken(port: int) -> None:
 
 
 def _birth(pid: int) -> str | None:
-    """When the process with this id started; None when there is none, or only a parent that has not asked for its end.
+    """When the process with this id started; None where it does not run.
 
-    Whoever stops a server that another process started would wait for that parent otherwise, maybe for ever.
+    A process that has ended and whose parent has not yet read its exit status (a zombie) counts as not running:
+    otherwise a command that stops another process's server would wait for that parent, maybe for ever.
     """
     proc = Path("/proc")
     if (proc / "self").exists():

@@ -114,7 +114,7 @@ def check(op: Op, spec_of: SpecOf) -> None:
 
 
 def check_stored(op: Op, stored: Callable[[str, Key], Item | None]) -> None:
-    """Likewise, where what is stored decides: a condition that fails is answered first."""
+    """Raise what DynamoDB raises for an update that does not fit the stored item; a failed condition comes first."""
     for write in op.writes if isinstance(op, Transact) else (op,):
         if not isinstance(write, Update) or not any(isinstance(change, Extend) for change in write.sets):
             continue

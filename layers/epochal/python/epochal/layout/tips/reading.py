@@ -181,7 +181,7 @@ def _pruned_meanwhile(table: str, cursor: Cursor) -> Steps[Part | None]:
 
 
 def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Part | None]:
-    """Likewise, if the stream begins above it."""
+    """No item holds the event wanted: if the stream begins above it, another library pruned it; go on from there."""
     last: Key | None = None
     mark = cursor.head.low_water
     while True:
