@@ -165,13 +165,36 @@ def test_a_body_that_does_not_show_yet_is_asked_for_again_and_one_that_is_gone_i
 def test_a_batch_that_no_open_page_takes_has_one_stamp_though_one_page_is_closed_for_it() -> None:
     world = World()
     store = world.store()
-    large = random.Random(2).randbytes(250_000)
-    store.append([event("a", data=large)])
+    store.append([event("a")])
     store.append([event("b")])
-    (made,) = store.append([event("a", "b", data=large[::-1])]).events
+    world.asked.clear()
+    (made,) = store.append([event("a", "b", data=random.Random(2).randbytes(401_400))]).events
+    assert [type(op) for op in world.asked if isinstance(op, Put | Update | Transact)] == [Update, Transact]
     assert len(world.pages("a")) == 2
     assert world.pages("a")[-1].frames[-1].stamp == world.pages("b")[-1].frames[-1].stamp
     assert store.read(of("b")).events[-1] == made
+
+
+def test_a_page_is_closed_once_for_an_append_though_another_tag_moves_before_its_transaction() -> None:
+    world = World()
+    store = world.store()
+    store.append([event("a")])
+    store.append([event("b")])
+    others = iter([True])
+
+    def meanwhile(op: Op, perform: Callable[[Op], Reply]) -> Reply:
+        if isinstance(op, Transact) and next(others, False):
+            World(tables=world.tables).store().append([event("b")])
+        return perform(op)
+
+    world.fault = meanwhile
+    world.asked.clear()
+    (made,) = store.append([event("a", "b", data=random.Random(2).randbytes(401_400))]).events
+
+    written = [type(op) for op in world.asked if isinstance(op, Put | Update | Transact)]
+    assert written == [Update, Transact, Transact]
+    assert store.read(of("b")).events[-1] == made
+    assert world.pages("a")[-1].frames[-1].stamp == world.pages("b")[-1].frames[-1].stamp
 
 
 @pytest.mark.parametrize("tags", [("a",), ("a", "b")])
