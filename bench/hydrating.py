@@ -19,7 +19,7 @@ from bench.flight_feed import PARTITION, full_feed, put
 from bench.local import local_at
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.hydration import PARALLEL
+from epochal.feed.history import PARALLEL
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.streams import Tips

@@ -10,9 +10,8 @@ from botocore.config import Config
 from epochal.codec import json
 from epochal.dynamo.clients import CONNECTIONS
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.deployed import reader_of
 from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.reader import FeedReader
+from epochal.feed.reader import FeedReader, reader_of
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Unfold

@@ -19,7 +19,7 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended, Aggrega
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.dynamo.stores import Place, open_streams
-from epochal.feed.deployed import reader_of
+from epochal.feed.reader import reader_of
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report, sources_of

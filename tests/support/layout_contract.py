@@ -16,7 +16,7 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
-from epochal.feed.deployed import reader_of
+from epochal.feed.reader import reader_of
 from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import Port, Source

@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter.options import LIBRARIES, PAYLOADS
 from epochal.contrib.event_store_adapter.payloads import SERIALIZERS
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
-from epochal.feed.deployed import reader_of
+from epochal.feed.reader import reader_of
 from epochal.indexer.indexer import Indexer, Record, sources_of
 from epochal.plan.conditions import equals
 from epochal.plan.ops import Put, Set, Transact, Update

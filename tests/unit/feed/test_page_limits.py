@@ -9,7 +9,7 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
-from epochal.feed.page_limits import FEWEST, MOST, PageBounds
+from epochal.feed.history import FEWEST, MOST, PageBounds
 from epochal.feed.results import FeedItem, FeedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.dcb import TaggedEvent

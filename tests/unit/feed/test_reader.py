@@ -7,8 +7,8 @@ from itertools import islice
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.feed.reader import POLL_SECONDS
 from epochal.feed.results import FeedItem, PartitionTail
-from epochal.feed.span_reader import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits

@@ -11,8 +11,8 @@ import pytest
 
 from epochal.dynamo.stores import Place, open_tips
 from epochal.errors import InvalidInput
-from epochal.feed.deployed import reader_of
 from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.reader import reader_of
 from epochal.layout.tips.calving import ByCost, Calving, Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS

@@ -14,7 +14,7 @@ import pytest
 from epochal import plugins
 from epochal.cdk.parts.heads import heads_of
 from epochal.errors import CorruptData
-from epochal.feed.hydration import Hydrate
+from epochal.feed.history import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout import registry
 from epochal.layout.port import Gap, Healed, Permission, Port, Source, soundly

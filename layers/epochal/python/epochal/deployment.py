@@ -123,7 +123,7 @@ class Deployment:
     @property
     def feed(self) -> FeedReader:
         """The feed, with the events of every layout."""
-        from epochal.feed.deployed import reader_of
+        from epochal.feed.reader import reader_of
 
         return reader_of(self.settings, self.driver, self.codec)
 

@@ -13,8 +13,7 @@ import click
 from epochal.cli import output, views
 from epochal.cli.errors import ConversationMissing
 from epochal.cli.target import OpenedStore, pass_store
-from epochal.feed.causes import CausedEvent, conversation, tree
-from epochal.feed.latest import latest
+from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.results import FeedEvent
 from epochal.layout.registry import layout_of
 

@@ -11,7 +11,7 @@ from epochal.console.page import Plot, Services, body, clock, over_time, whole
 from epochal.deployment import Deployment
 from epochal.dynamo.cloudwatch import Metric
 from epochal.errors import InvalidInput
-from epochal.feed.latest import before, latest
+from epochal.feed.causes import before, latest
 from epochal.feed.results import FeedItem, PartitionTail
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.registry import layout_of, layouts_in

@@ -14,7 +14,7 @@ from epochal.console.page import Services
 from epochal.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.latest import before
+from epochal.feed.causes import before
 from epochal.index.series import read_series
 from epochal.index.stored import load_tip, poison_stream
 from epochal.layout.port import Source

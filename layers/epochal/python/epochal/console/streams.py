@@ -13,8 +13,7 @@ from epochal.codec import json
 from epochal.console.page import Services, whole
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.causes import CausedEvent, conversation, tree
-from epochal.feed.latest import latest
+from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.dcb import Query, QueryItem
 from epochal.model.names import TAG_STREAMS

@@ -6,17 +6,21 @@ that its plug-in names (`plugins`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final, Protocol
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.hydration import Hydrate
-from epochal.feed.results import FeedEvent
+from epochal.feed.results import FeedEvent, FeedItem, FeedPage, SpanPage
 from epochal.layout.registry import layouts_in
+from epochal.model.spans import Span
 from epochal.plugins import parts
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
+from epochal.store.pools import pool
 
 
 class History(Protocol):
@@ -58,3 +62,198 @@ def history_of(store: object) -> History:
 def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[FeedEvent]:
     """Events of a stream, none of which can be read."""
     return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))
+
+
+# Events for the spans of a feed page, window by window, several streams of a window at once.
+
+PARALLEL: Final = 8
+"""Streams read at once."""
+
+WINDOW: Final = 256
+"""Events read together where nobody asks for fewer: 100 MB where each is as large as an item can be."""
+
+Hydrate = Callable[[str, int, int], Iterator[FeedEvent]]
+"""Reads the events of a stream from an index up to and without another, as they are consumed; none is left out:
+those that are gone, or cannot be read, come as such."""
+
+
+def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
+    """Items without their events."""
+    return [
+        FeedItem(stream, index, kind)
+        for stream, first, types in spans
+        for index, kind in enumerate(types, first)
+    ]
+
+
+def hydrated(
+    spans: Sequence[Span], hydrate: Hydrate, *, once: bool = False, strict: bool = False
+) -> list[FeedItem]:
+    """Items with their events.
+
+    Args:
+        once: tagged events only where they come through their first tag.
+        strict: an event that cannot be read is raised.
+    """
+    events = events_of(spans, hydrate, lambda: WINDOW)
+    met = zip(bare_items(spans), events, strict=True)
+    found = [with_event(item, event) for item, event in met if event.first or not once]
+    for item in found:
+        if strict and item.fault is not None:
+            raise item.fault
+    return found
+
+
+def events_of(
+    spans: Iterable[Span], hydrate: Hydrate, window: Callable[[], int]
+) -> Generator[FeedEvent, None, None]:
+    """The events of spans, in their order; `window` says how many are read next."""
+    with pool(PARALLEL) as reading:
+        for part in _windows(spans, window):
+            reads = reading.map(lambda each: list(hydrate(*each)), _wanted(part))
+            found = {(event.stream, event.index): event for events in reads for event in events}
+            for stream, first, types in part:
+                for index in range(first, first + len(types)):
+                    yield found[stream, index]
+
+
+def with_event(item: FeedItem, event: FeedEvent) -> FeedItem:
+    """An item with its event, or with the reason why it is gone, or cannot be read."""
+    if event.fault is not None:
+        return FeedItem(stream=item.stream, index=item.index, type=item.type, fault=event.fault)
+    if event.gone:
+        return FeedItem(stream=item.stream, index=item.index, type=item.type, gone=event.gone)
+    return FeedItem(stream=item.stream, index=item.index, type=item.type, event=event)
+
+
+def _windows(spans: Iterable[Span], window: Callable[[], int]) -> Iterator[list[Span]]:
+    part: list[Span] = []
+    room = window()
+    for span in spans:
+        rest = span
+        while rest.types:
+            part.append(Span(rest.stream, rest.index, rest.types[:room]))
+            rest = rest.since(part[-1].next)
+            room -= len(part[-1].types)
+            if room == 0:
+                yield part
+                part, room = [], window()
+    if part:
+        yield part
+
+
+def _wanted(window: Iterable[Span]) -> list[tuple[str, int, int]]:
+    """Each stream of a window, from where to where."""
+    wanted: dict[str, tuple[int, int]] = {}
+    for span in window:
+        first, end = wanted.get(span.stream, (span.index, span.next))
+        wanted[span.stream] = (min(first, span.index), max(end, span.next))
+    return [(stream, first, end) for stream, (first, end) in wanted.items()]
+
+
+# Pages that end where their room ends.
+#
+# Events, where they are asked for, are read in windows: few at first, then as many as would have room if each were as
+# large as the largest so far. So little more is read than is shown, however large events are.
+#
+# A checkpoint is between entries of the index, so a page ends before the entry that has no room, and the next page
+# begins with it: part of an entry, and of a window, is read in vain. A page's first entry is taken even if it has no
+# room for all of its events: the others come `omitted`, as an event does that no page has room for. An entry without
+# its events always has room (`index.entries`).
+
+FEWEST: Final = PARALLEL
+"""Events of a window at least: a stream for each of those that are read at once."""
+
+MOST: Final = 128
+"""Events of a window at most: 50 MB where each is as large as an item can be, though all before were small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageBounds:
+    """The limits of a page.
+
+    Attributes:
+        max_bytes: of all its items. The first may be larger.
+        largest: an event beyond this is omitted.
+        size_of: the bytes of an item, event and all, in whatever the page becomes.
+        until: reading of the clock after which no further window is begun.
+    """
+
+    max_bytes: int
+    largest: int
+    size_of: Callable[[FeedItem], int]
+    until: float
+
+
+def fill(
+    room: PageBounds, entries: Sequence[SpanPage], hydrate: Hydrate | None, clock: Callable[[], float]
+) -> FeedPage:
+    """A page of as many entries as have room, and at least one; without `hydrate`, of items alone."""
+    filling = _Filling(room=room, clock=clock, data=hydrate is not None)
+    items, reached = list[FeedItem](), entries[0]
+    with closing(_events(entries, hydrate, filling.window)) as events:
+        for entry in entries:
+            found = filling.items(entry, events)
+            if not filling.full or entry is entries[0]:
+                items += found
+                reached = entry
+            if filling.full:
+                break
+    return FeedPage(items=tuple(items), next=reached.next, at_tail=reached.at_tail)
+
+
+def _events(
+    entries: Sequence[SpanPage], hydrate: Hydrate | None, window: Callable[[], int]
+) -> Generator[FeedEvent | None, None, None]:
+    """The event of each item, in their order; None where none are asked for."""
+    if hydrate is None:
+        yield from repeat(None)
+    else:
+        yield from events_of((span for entry in entries for span in entry.spans), hydrate, window)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Filling:
+    """A page in the making.
+
+    Attributes:
+        used: bytes of items so far.
+        largest: of these; None before the first.
+        data: events were asked for, so that an item may lack one.
+        full: an item was met that had no room, or time was over.
+    """
+
+    room: PageBounds
+    clock: Callable[[], float]
+    data: bool
+    used: int = 0
+    largest: int | None = None
+    full: bool = False
+
+    def window(self) -> int:
+        """How many events to read next."""
+        if self.largest is None:
+            return FEWEST
+        return min(MOST, max(FEWEST, (self.room.max_bytes - self.used) // self.largest))
+
+    def items(self, entry: SpanPage, events: Iterator[FeedEvent | None]) -> list[FeedItem]:
+        """An entry's items; no event is asked for once the page is full."""
+        return [self._item(item, events) for item in bare_items(entry.spans)]
+
+    def _item(self, item: FeedItem, events: Iterator[FeedEvent | None]) -> FeedItem:
+        left_out = item._replace(omitted=self.data)
+        if self.full:
+            return left_out
+        event = next(events)
+        shown = item if event is None else with_event(item, event)
+        size = self.room.size_of(shown)
+        self.largest = max(self.largest or 1, size)
+        return shown if self._fits(size) else left_out
+
+    def _fits(self, size: int) -> bool:
+        if size > self.room.largest:
+            return False
+        late = self.clock() > self.room.until
+        self.full = self.used > 0 and (late or self.used + size > self.room.max_bytes)
+        self.used += size
+        return not self.full

@@ -11,7 +11,7 @@ from simplejson import RawJSON
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.page_limits import PageBounds
+from epochal.feed.history import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.http import problems

@@ -12,8 +12,7 @@ from difflib import get_close_matches
 from typing import Final, Literal
 
 from epochal.errors import InvalidInput
-from epochal.feed.categories import Predicate
-from epochal.feed.reader import FeedReader
+from epochal.feed.reader import FeedReader, Predicate
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import (
     Cause,

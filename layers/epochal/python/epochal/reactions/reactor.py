@@ -9,9 +9,8 @@ from functools import partial
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.feed.categories import wanted
+from epochal.feed.reader import SpanReader, wanted
 from epochal.feed.results import SpanPage
-from epochal.feed.span_reader import SpanReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, StateConflict
 from epochal.reactions.group import Meeting, Member, Name, at_first

@@ -12,8 +12,7 @@ from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.errors import CorruptData
-from epochal.feed.history import faulty
-from epochal.feed.hydration import Hydrate
+from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.layout.port import end_since
 from epochal.plan.limits import BATCH_KEYS

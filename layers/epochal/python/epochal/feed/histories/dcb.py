@@ -13,8 +13,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.feed.histories.tagged import of_tag
-from epochal.feed.history import faulty
-from epochal.feed.hydration import Hydrate
+from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.layout.dcb.reading import certain_events, read_heads
 from epochal.layout.dcb.seeking import entries

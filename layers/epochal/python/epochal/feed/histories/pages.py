@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.hydration import Hydrate
+from epochal.feed.history import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings

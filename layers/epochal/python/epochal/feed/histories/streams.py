@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from epochal.errors import CorruptData
-from epochal.feed.history import faulty
-from epochal.feed.hydration import Hydrate
+from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.layout.streams import Head
 from epochal.model.events import Recorded
