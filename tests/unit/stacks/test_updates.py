@@ -158,7 +158,7 @@ TOGETHER = {
     "jwt_scopes": ("jwt_issuer", "jwt_audience"),
     "snapshot_ttl_days": ("snapshot_copies",),
     "monthly_budget": ("alarm_topic",),
-    **dict.fromkeys(("equinox_calving", "equinox_max_bytes", "equinox_max_events"), ("equinox",)),
+    **dict.fromkeys(("calving_max_bytes", "calving_max_events"), ("calving",)),
 }
 """Settings that mean nothing without others."""
 
