@@ -130,17 +130,33 @@ def test_the_guides_reactions_are_in_a_stack_of_their_own_beside_no_retained_tab
 
 
 def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:
-    EventStore(shop, "Events", layouts=["pages"])
+    EventStore(shop, "Events")
     assert {each["Properties"]["TableName"] for each in of_type(shop, TABLE).values()} == {
         f"shop-events-{kind}" for kind in ("streams", "index", "projection-states")
     }
+
+
+@pytest.mark.parametrize(
+    ("layouts", "heads"),
+    [
+        (["pages", "tips"], {"streams", "tips"}),
+        (None, {"streams", "tips", "journal", "snapshot", "events", "tags"}),
+    ],
+    ids=["those named", "all"],
+)
+def test_a_store_has_the_tables_of_other_layouts_where_they_are_asked_for(
+    shop: Stack, layouts: list[str] | None, heads: set[str]
+) -> None:
+    EventStore(shop, "Events", layouts=layouts, api=None, watch=False)
+    found = {each["Properties"]["TableName"] for each in of_type(shop, TABLE).values()}
+    assert found == {f"shop-events-{kind}" for kind in (*heads, "index", "projection-states")}
 
 
 def test_a_long_name_is_cut_and_stays_its_own() -> None:
     names = set()
     for end in ("One", "Two"):
         stack = Stack(App(), f"TheStackOfAVeryLongServiceNumber{end}")
-        stage = EventStore(stack, "Events", layouts=["pages"], api=None, watch=False).stage
+        stage = EventStore(stack, "Events", api=None, watch=False).stage
         assert len(stage.name) <= 26
         names.add(stage.name)
     assert len(names) == 2
@@ -159,12 +175,12 @@ def test_a_nested_stack_has_to_be_told_a_name(shop: Stack) -> None:
 
 def test_any_context_and_any_stage_name_will_do() -> None:
     stack = Stack(App(context={"stage": "pr-17", "stages": "mine", "layouts": 3}), "Shop-pr-17")
-    store = EventStore(stack, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(stack, "Events", api=None, watch=False)
     assert store.stage.named("index") == "shop-pr-17-events-index"
 
 
 def test_its_stack_tells_commands_where_everything_is(shop: Stack) -> None:
-    EventStore(shop, "Events", layouts=["pages"])
+    EventStore(shop, "Events")
     outputs = template(shop)["Outputs"]
     assert {*FOUND_BY, "StreamsTable", "ApiUrl", "ApiId", "NoticesTopic"} <= outputs.keys()
     tables = of_type(shop, TABLE)
@@ -179,7 +195,7 @@ def test_its_stack_tells_commands_where_everything_is(shop: Stack) -> None:
 
 def test_several_stores_are_in_one_stack_and_the_second_has_outputs_of_its_own(shop: Stack) -> None:
     for id_ in ("Events", "Audit-Log"):
-        EventStore(shop, id_, layouts=["pages"], api=None, watch=False)
+        EventStore(shop, id_, api=None, watch=False)
     outputs = template(shop)["Outputs"]
     assert {*FOUND_BY, *(f"AuditLog{each}" for each in FOUND_BY)} <= outputs.keys()
     layers = of_type(shop, "AWS::Lambda::LayerVersion")
@@ -187,7 +203,7 @@ def test_several_stores_are_in_one_stack_and_the_second_has_outputs_of_its_own(s
 
 
 def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     assert (store.gateway, store.functions, store.dashboard) == (None, {}, None)
     types = {each["Type"] for each in template(shop)["Resources"].values()}
     assert not [each for each in types if "ApiGateway" in each or "Dashboard" in each]
@@ -208,7 +224,7 @@ def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
 
 
 def test_a_preset_is_where_settings_begin(shop: Stack) -> None:
-    EventStore(shop, "Events", preset="prod", recovery_days=7, layouts=["pages"], api=None, watch=False)
+    EventStore(shop, "Events", preset="prod", recovery_days=7, api=None, watch=False)
     for table in of_type(shop, TABLE).values():
         assert table["DeletionPolicy"] == "Retain"
         (replica,) = table["Properties"]["Replicas"]
@@ -219,7 +235,7 @@ def test_a_key_and_a_topic_may_be_of_the_same_app() -> None:
     # A table with a key has to know its region.
     shop = Stack(App(), "Shop", env=Environment(region="eu-west-1"))
     key, topic = kms.Key(shop, "Key"), sns.Topic(shop, "Alarms")
-    EventStore(shop, "Events", kms_key=key, alarm_topic=topic, layouts=["pages"], api=None)
+    EventStore(shop, "Events", kms_key=key, alarm_topic=topic, api=None)
     (id_,) = of_type(shop, "AWS::KMS::Key")
     assert all(id_ in str(each) for each in of_type(shop, TABLE).values())
     (topic_id,) = (each for each in of_type(shop, "AWS::SNS::Topic") if each.startswith("Alarms"))
@@ -231,7 +247,6 @@ def test_python_and_processor_are_the_ones_that_were_chosen(shop: Stack) -> None
     EventStore(
         shop,
         "Events",
-        layouts=["pages"],
         api=None,
         watch=False,
         python="3.14",
@@ -247,7 +262,7 @@ def test_python_and_processor_are_the_ones_that_were_chosen(shop: Stack) -> None
 def test_a_reaction_may_have_a_python_and_a_processor_of_its_own_with_layers_that_fit(
     shop: Stack, sources: Sources
 ) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     older: Any = {"python": "3.11", "architecture": lambda_.Architecture.X86_64}
     (sources.root / "board" / "requirements.txt").write_text("pydantic-core==2.41.5\n")
     for id_, chosen in (("Older", older), ("Usual", {})):
@@ -277,7 +292,7 @@ def test_a_reaction_may_have_a_python_and_a_processor_of_its_own_with_layers_tha
 
 
 def test_a_python_that_functions_cannot_run_on_is_refused(shop: Stack, sources: Sources) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     with pytest.raises(BadSetting, match=r"python must be one of 3\.11, .*, not '3\.10'"):
         Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board", python="3.10")
 
@@ -291,7 +306,7 @@ GRANTS: dict[str, Callable[[EventStore, lambda_.Function], None]] = {
 
 @pytest.mark.parametrize("like", GRANTS)
 def test_a_grant_gives_what_our_own_function_has_and_is_told(shop: Stack, like: str) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], watch=False)
+    store = EventStore(shop, "Events", watch=False)
     GRANTS[like](store, function(shop))
     functions = of_type(shop, FUNCTION)
     ours = named(functions, f"EventsApi{like.capitalize()}")
@@ -308,7 +323,7 @@ def test_a_grant_gives_what_our_own_function_has_and_is_told(shop: Stack, like: 
 
 
 def test_a_reaction_in_the_stores_stack_waits_for_its_tables(shop: Stack, sources: Sources) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board")
     told = named(of_type(shop, FUNCTION), "Board")["Environment"]["Variables"]
     assert "Ref" in told[variable("streams_table")]
@@ -319,7 +334,7 @@ def test_a_reaction_in_the_stores_stack_waits_for_its_tables(shop: Stack, source
 def test_another_stack_finds_the_store_by_its_names_and_comes_after_it(sources: Sources) -> None:
     both = App()
     kept, boards = Stack(both, "Kept"), Stack(both, "Boards")
-    store = EventStore(kept, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(kept, "Events", api=None, watch=False)
     Reaction(boards, "Board", store=store, entry=sources.root / "board", name="board")
     store.grant_read(function(boards))
     for id_ in ("Board", "Mine"):
@@ -331,7 +346,7 @@ def test_another_stack_finds_the_store_by_its_names_and_comes_after_it(sources: 
 
 def test_a_store_that_is_deployed_is_found_by_its_name(shop: Stack, sources: Sources) -> None:
     arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
-    store = EventStore.from_name(shop, "Events", "epochal-prod", layouts=["pages"], existing_streams=arn)
+    store = EventStore.from_name(shop, "Events", "epochal-prod", existing_streams=arn)
     store.grant_append(function(shop))
     Reaction(shop, "Board", store=store, entry=sources.root / "board", name="board")
     told = named(of_type(shop, FUNCTION), "Mine")["Environment"]["Variables"]
@@ -345,7 +360,7 @@ def test_whoever_deploys_says_that_it_is_to_the_embedded_aws(
     shop: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(TARGET, "embedded")
-    store = EventStore(shop, "Events", preset="prod", layouts=["pages"])
+    store = EventStore(shop, "Events", preset="prod")
     assert store.dashboard is None
     assert {each["DeletionPolicy"] for each in of_type(shop, TABLE).values()} == {"Delete"}
     assert "aws:SecureTransport" not in str(of_type(shop, "AWS::S3::BucketPolicy"))
@@ -370,7 +385,7 @@ def test_a_reactions_name_is_read_from_its_decorator(
 ) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b.py").write_text(DECORATED)
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     reaction = Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler)
     assert reaction.function.node.scope is not None
     told = named(of_type(shop, FUNCTION), "Board")["Environment"]["Variables"]
@@ -380,7 +395,7 @@ def test_a_reactions_name_is_read_from_its_decorator(
 @pytest.mark.parametrize("handler", ["b:missing", "b.handler", "missing:departures"])
 def test_a_name_that_cannot_be_read_has_to_be_given(shop: Stack, tmp_path: Path, handler: str) -> None:
     (tmp_path / "b.py").write_text(DECORATED)
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     with pytest.raises(BadSetting, match=r"Reaction\.name must be given"):
         Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler)
 
@@ -388,7 +403,7 @@ def test_a_name_that_cannot_be_read_has_to_be_given(shop: Stack, tmp_path: Path,
 def test_what_a_reaction_requires_is_a_layer_of_its_own(shop: Stack, tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text(DECORATED)
     (tmp_path / "requirements.txt").write_text("python-slugify==8.0.4\n")
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     Reaction(shop, "Board", store=store, entry=tmp_path, handler="b:delays")
     assert len(named(of_type(shop, FUNCTION), "Board")["Layers"]) == 3
 
@@ -411,7 +426,7 @@ RECIPIENTS: dict[str, tuple[Callable[[Stack], Any], str]] = {
 @pytest.mark.parametrize("kind", RECIPIENTS)
 def test_published_events_go_to_the_one_recipient(shop: Stack, kind: str) -> None:
     make, action = RECIPIENTS[kind]
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     Publish(shop, "Orders", store=store, categories=["Order"], to=make(shop))
     published = named(of_type(shop, FUNCTION), "Orders")
     assert published["FunctionName"] == "shop-events-reaction-publish-orders"
@@ -479,7 +494,7 @@ def test_the_guides_relay_sends_each_event_to_kafka_and_fails_of_what_is_not_tak
 
 def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: Path) -> None:
     (tmp_path / "orders.py").write_text("def shown(event): ...\n")
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     to = sqs.Queue(shop, "To")
     Publish(shop, "Orders", store=store, to=to, entry=tmp_path, mapping="orders:shown", message_bytes=65_536)
     published = named(of_type(shop, FUNCTION), "Orders")
@@ -515,13 +530,13 @@ def test_one_name_is_no_list_of_names_each_of_a_letter(shop: Stack, one: dict[st
 
 
 def test_an_address_that_anyone_could_read_along_is_refused(shop: Stack) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     with pytest.raises(BadSetting, match="https://"):
         Publish(shop, "Orders", store=store, to="http://shop.example/events")
 
 
 def test_an_address_proves_itself_with_secrets_that_only_its_function_reads(shop: Stack) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     key = secretsmanager.Secret(shop, "Key", encryption_key=kms.Key(shop, "Wrap"))
     token = secretsmanager.Secret.from_secret_name_v2(shop, "Token", "shop/token")
     to = Webhook("https://shop.example/events", sign_with=key, authorization=token, header="X-Api-Key")
@@ -557,9 +572,7 @@ def elsewhere(**environment: str) -> tuple[EventStore, Stack]:
     """A store in one account and region, and a stack in another."""
     there = {"account": "123456789012", "region": "eu-central-1"}
     mine = App()
-    store = EventStore(
-        Stack(mine, "Shop", env=Environment(**there)), "Events", layouts=["pages"], api=None, watch=False
-    )
+    store = EventStore(Stack(mine, "Shop", env=Environment(**there)), "Events", api=None, watch=False)
     return store, Stack(mine, "Other", env=Environment(**{**there, **environment}))
 
 
@@ -589,7 +602,7 @@ def test_a_function_beside_the_store_or_in_a_stack_that_says_nothing_is_granted(
 
 
 def test_an_imported_function_is_refused_which_no_grant_would_reach(shop: Stack) -> None:
-    store = EventStore(shop, "Events", layouts=["pages"], api=None, watch=False)
+    store = EventStore(shop, "Events", api=None, watch=False)
     arn = "arn:aws:lambda:eu-west-1:210987654321:function:theirs"
     imported: Any = lambda_.Function.from_function_arn(shop, "Theirs", arn)
     with pytest.raises(BadSetting, match="grant_append must be a function of the app"):

@@ -274,13 +274,13 @@ class TestInAnAppOfOnesOwn:
     @pytest.mark.parametrize(
         "options",
         [
-            {"layouts": ["pages"], "watch": False},
+            {"layouts": None, "watch": False},
             {"api": "urls", "archive": True},
             {"api": None},
             {"feed_kinesis_shards": 1},
-            RESTORED,
+            {"layouts": None, **RESTORED},
         ],
-        ids=["fewer layouts", "addresses", "no api", "kinesis", "restored"],
+        ids=["all layouts", "addresses", "no api", "kinesis", "restored"],
     )
     def test_a_store_moves_both_ways_beside_a_stack_that_uses_it(
         self, sources: Sources, options: dict[str, Any]

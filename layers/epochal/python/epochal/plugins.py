@@ -96,6 +96,9 @@ class Layout:
         return None if where is None else _at(where)
 
 
+NATIVE: Final = "pages"
+"""Epochal's own, which a new store has; the others are those of other libraries."""
+
 LAYOUTS: tuple[Layout, ...] = (
     Layout(
         name="tips",
@@ -119,7 +122,7 @@ LAYOUTS: tuple[Layout, ...] = (
         of=Plugin(port="epochal.layout.dcb.port:PORT", history="epochal.feed.histories.dcb"),
     ),
     Layout(
-        name="pages",
+        name=NATIVE,
         base=3 * BASE_DISTANCE,
         table="streams_table",
         partitions="pages_partitions",

@@ -14,6 +14,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 
 from epochal.cdk.stages import STAGES, BadSetting, Stage, changed
+from epochal.plugins import NATIVE
 
 Preset = Literal["dev", "staging", "prod"]
 """Settings to begin with: `dev` forgets, `staging` behaves like `prod` at a smaller size, `prod` keeps."""
@@ -92,7 +93,8 @@ class StoreOptions(TypedDict, total=False):
 
 
 def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
-    """The settings of a store whose tables, functions and queues are called after `name`.
+    """The settings of a store whose tables, functions and queues are called after `name`; its layout is pages, where
+    others are not asked for. All there are is None, as in `cdk.json`.
 
     Raises:
         BadSetting: one is no setting, or breaks a rule.
@@ -101,7 +103,7 @@ def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
         raise BadSetting("preset", f"must be one of {', '.join(STAGES)}, not {preset!r}")
     values = {key: _plain(each) for key, each in options.items()}
     later = {key: each for key, each in values.items() if isinstance(each, str) and Token.is_unresolved(each)}
-    now = {key: each for key, each in values.items() if key not in later}
+    now = {"layouts": [NATIVE], **{key: each for key, each in values.items() if key not in later}}
     return changed(STAGES[preset], now, where="EventStore", **later, name=name, prefix="")
 
 
