@@ -340,8 +340,12 @@ UNFOLD: Final = Component(
 
 
 def event(found: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
-    """An event, its bodies in the bucket as links."""
-    return _with_bodies(event_frame(found), found, link)
+    """An event, its bodies in the bucket as links. Written out, since a page has thousands."""
+    return {
+        **event_frame(found),
+        **bodies.members("data", found.data, link),
+        **bodies.members("meta", found.meta, link),
+    }
 
 
 def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
@@ -363,21 +367,15 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
 
 def unfold(found: RecordedUnfold, link: Link) -> dict[str, Any]:
     """An unfold, its bodies in the bucket as links."""
-    return _with_bodies(_unfold_frame(found), found, link)
+    return {
+        **_unfold_frame(found),
+        **bodies.members("data", found.data, link),
+        **bodies.members("meta", found.meta, link),
+    }
 
 
 def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:
     return {"version": found.version, "type": found.type, "timestamp": found.timestamp}
-
-
-def _with_bodies(
-    frame: dict[str, Any], found: Recorded | FeedEvent | RecordedUnfold, link: Link
-) -> dict[str, Any]:
-    return {
-        **frame,
-        **bodies.members("data", found.data, link),
-        **bodies.members("meta", found.meta, link),
-    }
 
 
 # Items of the feed.
