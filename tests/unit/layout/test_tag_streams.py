@@ -214,6 +214,7 @@ def test_an_append_whose_answer_is_lost_is_made_once_and_told_so(tags: tuple[str
     world.fault = lose
     (made,) = store.append([event(*tags)]).events
     assert lost
+    assert any(isinstance(op, TransactGet) for op in world.asked) == (len(tags) > 1), "one page shows at once"
     assert store.read(of("a")).events[-1] == made
     assert len(store.read(of("a")).events) == 2
 

@@ -281,8 +281,9 @@ def _was_made(wanted: Commit[T], plan: _Plan, refusal: Refusal) -> Steps[bool | 
             for write, item in zip(asked, found.items, strict=True)
         }
     if True in tells:
-        # DynamoDB may still be at it: whoever is told that it was made shall find it in every stream.
-        yield from settled((table, each.key) for each in plan.writes.values())
+        if len(plan.all) > 1:
+            # DynamoDB may still be at it: whoever is told that it was made shall find it in every stream.
+            yield from settled((table, each.key) for each in plan.writes.values())
         return True
     return None if refusal.ambiguous and tells <= {None} else False
 
