@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout import unfolding
+from epochal.layout import once
 from epochal.layout.pages import append, batch, keyed, pruning, reading, writes
 from epochal.layout.pages.append import Earlier, FoundAppend
 from epochal.layout.pages.batch import Packed
@@ -489,7 +489,7 @@ def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
     def unrecorded(given: Any, expected: Any, _record: Any) -> Steps[Any]:
         return append.append(given.table, given.batch, expected)
 
-    patch.setattr(unfolding, "unfold_once", unrecorded)
+    patch.setattr(once, "unfold_once", unrecorded)
 
 
 def a_page_without_events_is_left(patch: Patch) -> None:

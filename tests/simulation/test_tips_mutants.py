@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout import expectations, key_records, once, unfolding
+from epochal.layout import expectations, key_records, once
 from epochal.layout.streams import Rejected, Written
 from epochal.layout.tips import (
     append,
@@ -189,8 +189,7 @@ def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
 
 @mutant()
 def unfolds_alone_are_remembered_without_their_contents(patch: Patch) -> None:
-    for module in (once, unfolding):
-        patch.setattr(module, "check_contents", lambda *_: None)
+    patch.setattr(once, "check_contents", lambda *_: None)
 
 
 @mutant()
@@ -207,7 +206,7 @@ def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
     def again(given: Any, expected: Any, _record: Any) -> Steps[Any]:
         return (yield from append.append(given.table, given.batch, expected, given.calving))
 
-    patch.setattr(unfolding, "unfold_once", again)
+    patch.setattr(once, "unfold_once", again)
 
 
 @mutant("is not of the head", dear=True)

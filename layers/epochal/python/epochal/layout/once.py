@@ -11,20 +11,97 @@ on with, and each of its tries is on exactly a head that one of these has answer
 
 The record only bounds the search. What makes the append once: every try is conditional on a head up to which the search
 has found nothing, and no try stands below the bound.
+
+Unfolds alone leave no trace once replaced. They are written once, together with the record that says so.
+
+    written        the head and the key's record, in one transaction
+    refused by the record
+      ├ it says that these unfolds were written     written, by this call or an earlier one
+      ├ it says that others were                    refused: the key was used for other contents
+      └ it bounds tries of events                   these are searched for; where there are none, again
+    refused by the head                             a conflict; or, where it still is what is expected, again
+
+A layout says what it can try with a batch under a key (`Attempts`); in which order that is tried is said here, for all.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, Protocol
 
 from epochal.errors import InvalidInput
-from epochal.layout.attempts import Attempts
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
-from epochal.layout.key_records import KeyRecord, Remembered, check_contents, lower, recall, remember
-from epochal.layout.streams import AnyStreamLayout, H, Head, Known, Rejected, Result, Settled
+from epochal.layout.key_records import (
+    KeyedWrite,
+    KeyRecord,
+    Remembered,
+    check_contents,
+    lower,
+    recall,
+    remember,
+)
+from epochal.layout.streams import (
+    AnyStreamLayout,
+    H,
+    H_co,
+    Head,
+    Known,
+    Rejected,
+    Result,
+    Settled,
+    Unknown,
+    Written,
+)
 from epochal.model.versions import AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfoldsRefused(Generic[H_co]):
+    """Unfolds alone were not written.
+
+    Attributes:
+        head: reads what the head is by now.
+        seen: what the record says.
+        etag: that the write would have left; None where none was sent.
+    """
+
+    head: Steps[H_co | None]
+    seen: Remembered | None
+    etag: str | None
+
+
+class Attempts(Protocol[H]):
+    """One batch, known by a key, and all that can be tried with it."""
+
+    @property
+    def table(self) -> str:
+        """Where it goes."""
+
+    @property
+    def batch(self) -> KeyedWrite:
+        """What is appended."""
+
+    def load(self) -> Steps[H | None]:
+        """The head of its stream."""
+
+    def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Result[H]]:
+        """Append events on exactly what is known; `repeatable`: another process may have appended them later."""
+
+    def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+        """What a stream that is there says of an append that another process may have made from index `since` on."""
+
+    def unfold_on(
+        self, known: Known[H], record: KeyRecord, seen: Remembered | None
+    ) -> Steps[Token | UnfoldsRefused[H]]:
+        """Write unfolds alone on exactly what is known, together with the record, if that is still as `seen`."""
+
+    def is_pruned(self, head: H, since: int) -> Steps[bool]:
+        """Whether nobody can tell any more if events were appended under the key from index `since` on.
+
+        Raises:
+            InvalidInput: they were; unfolds alone are other contents.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,3 +223,46 @@ def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settle
             return settled
     yield from lower(key.table, key.record, version_of(head), found)
     return None
+
+
+def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Result[H]]:
+    """Append unfolds alone, where they are known by the recorded key."""
+    tried: set[str | None] = set()
+    known: Known[H] | Unread = told(expected)
+    if known is UNREAD:
+        known = yield from attempts.load()
+        if not accepts(expected, known):
+            return (yield from _rejected(attempts, record, known, tried))
+    seen: Remembered | None = None
+    while True:
+        sent = yield from attempts.unfold_on(known, record, seen)
+        if isinstance(sent, Token):
+            return Written(first=sent.version, version=sent.version, token=sent)
+        seen = sent.seen
+        tried.add(sent.etag)
+        if seen is not None and seen.append_id is not None:
+            return (yield from _done(attempts, seen, tried))
+        head = yield from sent.head
+        if head is not None and seen is not None and (yield from attempts.is_pruned(head, seen.first)):
+            return Unknown(first=seen.first)
+        if not accepts(expected, head):
+            return (yield from _rejected(attempts, record, head, tried))
+        known = head
+
+
+def _rejected(
+    attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
+) -> Steps[Result[H]]:
+    """A head that is not what was expected: a conflict, unless the unfolds were written by an earlier call."""
+    seen = yield from recall(attempts.table, record)
+    if seen is not None and seen.append_id is not None:
+        return (yield from _done(attempts, seen, tried))
+    return Rejected(head=head)
+
+
+def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> Steps[Written]:
+    check_contents(seen, attempts.batch.append_id)
+    head = yield from attempts.load()
+    ours = head is not None and head.etag == seen.etag
+    token = head.token() if head is not None and ours else Token(version=seen.first, etag=seen.etag)
+    return Written(first=seen.first, version=seen.first, token=token, replayed=seen.etag not in tried)

@@ -47,7 +47,7 @@ class Packed:
         rest: what follows the time in the append's stamp,
         mark: and in the stamp of a write without events.
         append_id: as the caller gave it,
-        etag: likewise; of unfolds alone, that they leave (see `unfolding`).
+        etag: likewise; of unfolds alone, that they leave (see `layout.once`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
         dictionary: what the events are packed under, where that gains.
         dated: their times are their own, and kept exactly.

@@ -1,14 +1,14 @@
-"""What `layout.once` and `layout.unfolding` try with a batch under an idempotency key."""
+"""What `layout.once` tries with a batch under an idempotency key."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from epochal.errors import TooLarge
-from epochal.layout import once, unfolding
-from epochal.layout.attempts import UnfoldsRefused
+from epochal.layout import once
 from epochal.layout.expectations import version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
+from epochal.layout.once import UnfoldsRefused
 from epochal.layout.pages.append import Earlier, append_on, find, settle
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.items import Page, read_page
@@ -27,12 +27,12 @@ def append_once(
     attempts = PageAttempts(table=table, batch=batch)
     if batch.count:
         return (yield from once.append_once(attempts, expected, record))
-    return (yield from unfolding.unfold_once(attempts, expected, record))
+    return (yield from once.unfold_once(attempts, expected, record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAttempts:
-    """See `layout.attempts`."""
+    """See `layout.once.Attempts`."""
 
     table: str
     batch: Packed

@@ -71,7 +71,7 @@ class Pages:
     def append_once(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str
     ) -> Steps[Result[Page]]:
-        """See `layout.once` and, for unfolds alone, `layout.unfolding`."""
+        """See `layout.once`."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it: 2 ms
         from epochal.layout.pages import keyed  # noqa: PLC0415  likewise
 

@@ -1,14 +1,14 @@
-"""Appends under an idempotency key, of whatever they consist (see `layout.once` and `layout.unfolding`)."""
+"""Appends under an idempotency key, of whatever they consist (see `layout.once`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from epochal.errors import TooLarge
-from epochal.layout import once, unfolding
-from epochal.layout.attempts import UnfoldsRefused
+from epochal.layout import once
 from epochal.layout.expectations import version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
+from epochal.layout.once import UnfoldsRefused
 from epochal.layout.streams import Settled
 from epochal.layout.tips.append import append_on, calve_and_write, settle
 from epochal.layout.tips.batch import Known, Result, WireBatch
@@ -30,12 +30,12 @@ def append_once(
     attempts = TipAttempts(table=table, batch=batch, calving=calving)
     if batch.count:
         return (yield from once.append_once(attempts, expected, record))
-    return (yield from unfolding.unfold_once(attempts, expected, record))
+    return (yield from once.unfold_once(attempts, expected, record))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TipAttempts:
-    """See `layout.attempts`."""
+    """See `layout.once.Attempts`."""
 
     table: str
     batch: WireBatch

@@ -46,7 +46,7 @@ class Tips:
     def append_once(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str
     ) -> Steps[Result]:
-        """See `layout.once` and, for unfolds alone, `layout.unfolding`."""
+        """See `layout.once`."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it
         from epochal.layout.tips import keyed  # noqa: PLC0415  likewise
 
