@@ -13,7 +13,8 @@ from epochal.errors import ConflictError, InvalidInput
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply, Transact
+from epochal.plan.ops import BatchGet, Items, Op, Put, Reply, Transact
+from epochal.plan.values import text
 from epochal.store.decisions import Decided, Decisions, Projection, projection
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.tagged_store import TaggedStore
@@ -85,6 +86,45 @@ def test_a_repeat_is_answered_whatever_its_condition_has_come_to(at: Store) -> N
     assert isinstance(
         at.store.try_append([event("Other", "a:1")], fail_if=ADDED, idempotency_key="l"), TaggedConflict
     )
+
+
+@pytest.mark.parametrize("bounded", [False, True], ids=["all in the way", "one in the way"])
+@pytest.mark.parametrize("tags", [["b:1"], []], ids=["another tag", "no tag"])
+def test_so_is_a_repeat_whose_events_have_no_tag_of_their_condition(
+    at: Store, tags: Sequence[str], bounded: bool
+) -> None:
+    def tried() -> TaggedAppended | TaggedConflict:
+        room = iter([True])
+        takes = (lambda _: next(room, False)) if bounded else None
+        return at.store.try_append([event("Other", *tags)], fail_if=ADDED, takes=takes, idempotency_key="k")
+
+    first = tried()
+    for _ in range(3):
+        at.store.append([event("Added", "a:1")])
+    again = tried()
+    assert isinstance(first, TaggedAppended)
+    assert isinstance(again, TaggedAppended)
+    assert (again.events, again.replayed) == (first.events, True)
+
+
+def test_so_is_a_repeat_that_is_not_shown_all_of_the_first_yet() -> None:
+    """DynamoDB shows a transaction item by item, and what was appended after it may be seen before."""
+    at = Store("dcb")
+    first = at.store.append([event("Other", "b:1")], fail_if=ADDED, idempotency_key="k")
+    at.store.append([event("Added", "a:1")])
+    (written,) = first.events
+
+    def execute(op: Op) -> Reply:
+        reply = at.execute(op)
+        if isinstance(op, BatchGet) and isinstance(reply, Items):
+            shown = tuple(item for item in reply.items if text(written.id) not in item.values())
+            return replace(reply, items=shown)
+        return reply
+
+    late = replace(at.store, driver=replace(at.store.driver, execute=execute))
+    again = late.try_append([event("Other", "b:1")], fail_if=ADDED, idempotency_key="k")
+    assert isinstance(again, TaggedAppended)
+    assert (again.events, again.replayed) == (first.events, True)
 
 
 def test_an_append_without_tags_is_repeated_too(at: Store) -> None:

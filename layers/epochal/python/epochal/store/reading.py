@@ -220,7 +220,7 @@ class _Walk:
         reader, stream, forward = self.reader, self.cursor.head.stream, self.cursor.forward
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
-        size = min(_CHUNK, self.limit or _CHUNK)  # a read of no events asks for some and takes none
+        size = min(_CHUNK, self.limit or _CHUNK)
         for spans in _in_a_row(part.spans, forward=forward):
             if forward:
                 yield from self._archived(at, spans[0].base)
@@ -232,13 +232,11 @@ class _Walk:
 
     @property
     def _left(self) -> int | None:
-        """How many events of those wanted are still to be read. Whoever goes on beyond them wants as many again; for
-        none, one is asked for, since DynamoDB takes no limit of 0.
-        """
+        """How many events of those wanted are still to be read. Whoever goes on beyond them wants as many again."""
         if self.limit is None:
             return None
         passed = abs(self.cursor.at - self.start)
-        return self.limit - passed if passed < self.limit else max(1, self.limit)
+        return self.limit - passed if passed < self.limit else self.limit
 
     def _archived(self, first: int, end: int) -> Iterator[Found]:
         """The events `first` to `end - 1` that the archive has."""

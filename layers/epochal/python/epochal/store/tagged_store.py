@@ -329,7 +329,8 @@ class TaggedStore(ABC):
         try:
             outcome = self.driver.run(self._append(events, condition))
             if isinstance(outcome, TaggedConflict) and self.appended(key):
-                # What is in the way came after them. Their ids are taken, so that this appends nothing.
+                # What is in the way came after them, and was seen before all of them were. Now they are, and their ids
+                # are taken, so that this appends nothing.
                 outcome = self.driver.run(self._append(events, None))
             if isinstance(outcome, TaggedConflict) or not outcome.replayed:
                 return outcome
