@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
+from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
 from epochal.http.openapi import described_by, document, text
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
@@ -41,7 +42,7 @@ def test_every_route_is_an_operation_and_nothing_else_is() -> None:
 
 def test_every_problem_is_documented_somewhere() -> None:
     documented = set(_types(document()["components"]["responses"]))
-    assert documented == {kind.type for kind in KINDS}
+    assert documented == {kind.type for kind in (*KINDS, NOT_FOUND)}
 
 
 @pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)

@@ -47,7 +47,7 @@ FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied
 @click.option(
     "--to-stack", default="", help="Stack that holds the tables to copy to.  [default: the same store]"
 )
-@click.option("--snapshots-as", default="", help="Type of the unfold that an aggregate's snapshot becomes.")
+@click.option("--snapshots-as", default="", help="Type of the unfold that a snapshot becomes.")
 @click.option("--again", is_flag=True, help="Visit every stream, also those that an earlier run has copied.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be copied.")
 @output.json_option

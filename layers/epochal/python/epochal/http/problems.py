@@ -43,7 +43,6 @@ class Kind:
 INVALID_INPUT: Final = Kind("invalid-input", "The request breaks a rule; nothing was written", 400)
 ROUTE_NOT_FOUND: Final = Kind("route-not-found", "There is no such operation", 404)
 STREAM_NOT_FOUND: Final = Kind("stream-not-found", "There is no such stream", 404)
-AGGREGATE_NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)
 EVENT_NOT_FOUND: Final = Kind("event-not-found", "There is no such event", 404)
 TAG_NOT_FOUND: Final = Kind("tag-not-found", "No event has this tag", 404)
 PROJECTION_NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)

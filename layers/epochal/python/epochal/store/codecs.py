@@ -164,7 +164,7 @@ def _stored(event: StoredEvent) -> Stored:
         meta=meta.encode() if isinstance(meta, str) else b"" if isinstance(meta, Claim) else meta,
         timestamp=getattr(event, "timestamp", getattr(event, "occurred_at", "")),
         index=index,
-        stream=str(getattr(event, "stream", getattr(event, "aggregate", ""))),
+        stream=getattr(event, "stream", ""),
     )
 
 

@@ -155,6 +155,11 @@ class RecordedAggregateEvent:
     data: bytes
     occurred_at: str
 
+    @property
+    def stream(self) -> str:
+        """The aggregate's id, as the feed calls its stream."""
+        return str(self.aggregate)
+
     def json(self) -> Any:
         """The value of data in plain JSON, as `json.loads` reads it.
 

@@ -26,7 +26,7 @@ from epochal.http.fields import MAX_LIMIT, Query, document, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.preconditions import idempotency_key, is_named, precondition
-from epochal.http.problems import Problem
+from epochal.http.problems import Kind, Problem
 from epochal.http.shapes import (
     IDEMPOTENCY_KEY,
     KNOWN_STATES,
@@ -41,6 +41,8 @@ from epochal.http.shapes import (
 )
 from epochal.plan.units import Units
 from epochal.settings import RESPONSE_BYTES
+
+NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)
 
 _WHICH: Final = (path("type", TYPE), path("id", ID))
 _ETAG: Final = {"ETag": text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
@@ -132,7 +134,7 @@ def _refused(
     gives=AGGREGATE,
     headers={**_ETAG, **NO_CACHE},
     not_modified=True,
-    fails=(problems.AGGREGATE_NOT_FOUND,),
+    fails=(NOT_FOUND,),
 )
 def read_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
@@ -158,7 +160,7 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Respon
         query("limit", {**LIMIT, "description": "Events at most."}),
     ),
     gives=EVENT_PAGE,
-    fails=(problems.AGGREGATE_NOT_FOUND,),
+    fails=(NOT_FOUND,),
 )
 def read_aggregate_events(aggregates: Aggregates, request: Request, asked: Query) -> Response:
     """A page of an aggregate's events."""
@@ -173,4 +175,4 @@ def read_aggregate_events(aggregates: Aggregates, request: Request, asked: Query
 
 
 def _not_found(aggregate: AggregateId) -> Problem:
-    return Problem(problems.AGGREGATE_NOT_FOUND, f"{aggregate} has no events", aggregate=str(aggregate))
+    return Problem(NOT_FOUND, f"{aggregate} has no events", aggregate=str(aggregate))
