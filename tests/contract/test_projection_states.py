@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from moto import mock_aws
 
-from epochal.dynamo import objects as s3_objects
+from epochal.dynamo import bucket as s3_objects
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.interpreter import interpreter

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from epochal.cli import main as command_line
 from epochal.cli import output
-from epochal.cli.completion import SHELLS
+from epochal.cli.main import SHELLS
 from epochal.codec import json
 from epochal.model.events import Event
 from tests.support.terminal import Terminal

@@ -34,8 +34,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, behind, metric, watch_function
-from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import MEMORY_MB, Code, Function, Shared
+from epochal.cdk.parts.functions import MEMORY_MB, Code, Function, Shared, settings_of
 from epochal.cdk.parts.stores import function_of, queue_of
 from epochal.cdk.parts.waker import Waker
 from epochal.cdk.stages import BadSetting, Stage

@@ -15,8 +15,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import Code, Layers
+from epochal.cdk.parts.functions import Code, Layers, settings_of
 from epochal.cdk.parts.stores import Stores, topic_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.targets import known_python

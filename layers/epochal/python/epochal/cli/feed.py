@@ -1,21 +1,30 @@
-"""Commands on the feed: look at it, follow it."""
+"""Commands on the feed: look at it, follow it, search what has come lately, and watch how far behind reactions are."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
 
 import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
 
-from epochal.cli import output, views
-from epochal.cli.errors import PartitionMissing
+from epochal.care.status import PartitionStanding, groups_of, standings
+from epochal.cli import index, output, views
+from epochal.cli.errors import ConversationMissing, PartitionMissing
 from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
-from epochal.feed.results import FeedItem
+from epochal.feed.causes import CausedEvent, conversation, latest, tree
+from epochal.feed.results import FeedEvent, FeedItem
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.layout.registry import layout_of
 from epochal.model.events import Recorded
+
+# Commands on the feed: look at it, follow it.
 
 T = TypeVar("T")
 
@@ -170,3 +179,229 @@ def _index(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise InvalidInput("--from", "must be an index of the stream")
     return int(text)
+
+
+# Commands that look around in what has come lately: streams by category, a search, a conversation.
+#
+# No index of names, words or conversations is kept, so they read the latest entries of the feed, and say how many.
+
+ITEMS: Final = 500
+
+items_option = click.option(
+    "--items",
+    type=click.IntRange(1, 100_000),
+    default=ITEMS,
+    show_default=True,
+    help="Entries that are looked at, the latest of each partition.",
+)
+
+
+@click.command()
+@click.argument("category", required=False)
+@click.option("--prefix", default="", help="Only streams whose name begins so.")
+@items_option
+@output.json_option
+@pass_store
+def streams(store: OpenedStore, *, category: str | None, prefix: str, items: int, as_json: bool) -> None:
+    """List the streams of the latest events, of one CATEGORY or all.
+
+    Newest first; of each the category, the name, the layout, and the index of its last event.
+    """
+    found = (
+        each
+        for each in _streams(store, items)
+        if each["stream"].startswith(prefix) and category in (None, each["category"])
+    )
+    output.stream(found, lambda each: each, _stream_line, as_json=as_json)
+    _say_how_far(items)
+
+
+@click.command()
+@click.argument("words")
+@items_option
+@output.json_option
+@pass_store
+def search(store: OpenedStore, *, words: str, items: int, as_json: bool) -> None:
+    """Find WORDS in the latest events.
+
+    They are looked for in names of streams, types, data and metadata, whatever the case.
+    """
+    found = (each for each in _events(store, items) if words.casefold() in _text(each))
+    output.stream(found, views.event, views.event_line, as_json=as_json)
+    _say_how_far(items)
+
+
+@click.command()
+@click.argument("correlation_id")
+@items_option
+@output.json_option
+@pass_store
+def trace(store: OpenedStore, *, correlation_id: str, items: int, as_json: bool) -> None:
+    """Print what belongs to CORRELATION_ID as a tree of causes.
+
+    An event names its conversation too: Order-1@3.
+    """
+    roots = tree(conversation(store.feed, correlation_id, items))
+    if not roots:
+        raise ConversationMissing(correlation_id, items)
+    view = {"id": correlation_id, "roots": [_view(each) for each in roots]}
+    output.document(view, output.fitting(_lines(roots)), as_json=as_json)
+
+
+def _streams(store: OpenedStore, items: int) -> Iterator[dict[str, Any]]:
+    for at in store.feed.partitions():
+        known = store.feed.categories(at.partition)
+        seen: set[str] = set()
+        for item in reversed(latest(store.feed, at, items)):
+            if item.stream not in seen:
+                seen.add(item.stream)
+                yield {
+                    "category": known.of(item.stream),
+                    "stream": item.stream,
+                    "layout": layout_of(at.partition).name,
+                    "partition": at.partition,
+                    "index": item.index,
+                }
+
+
+def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
+    for at in store.feed.partitions():
+        for item in latest(store.feed, at, items, data=True):
+            if item.event is not None:
+                yield item.event
+
+
+def _stream_line(found: dict[str, Any]) -> str:
+    return f"{found['category']:<16}  {found['stream']:<32}  {found['layout']:<7}  {found['index']:>6}"
+
+
+def _text(event: FeedEvent) -> str:
+    said = (event.stream, event.type, event.correlation_id, event.causation_id, event.id)
+    bodies = (views.body_text(each) for each in (event.data, event.meta) if each)
+    return "\n".join(each for each in (*said, *bodies) if each).casefold()
+
+
+def _view(node: CausedEvent) -> dict[str, Any]:
+    return {**views.event(node.event), "caused": [_view(each) for each in node.caused]}
+
+
+def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
+    for each in nodes:
+        yield indent + views.event_line(each.event)
+        yield from _lines(each.caused, f"{indent}  ")
+
+
+def _say_how_far(items: int) -> None:
+    click.echo(
+        f"looked at the last {items:,} entries of each partition; --items looks further back", err=True
+    )
+
+
+# `watch`: how far the feed is, and how far behind it reactions are, again and again.
+
+LEAST: Final = 0.2
+
+
+@click.command()
+@click.option("--group", "groups", multiple=True, help="A reaction to tell of; may be repeated.")
+@click.option(
+    "--all-groups", is_flag=True, help="Tell of every one; finding them scans the index table, once."
+)
+@click.option(
+    "--every", type=Seconds(min=LEAST), default=2.0, show_default=True, help="Seconds between looks."
+)
+@click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
+@output.json_option
+@pass_store
+def watch(
+    store: OpenedStore,
+    *,
+    groups: Sequence[str],
+    all_groups: bool,
+    every: float,
+    seconds: float | None,
+    as_json: bool,
+) -> None:
+    """Show live how far the feed is, and reactions behind it.
+
+    A look reads a few items for each partition and group. Without a terminal each look is a line for each of them.
+    """
+    named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
+    found = looks(store, named, every, seconds)
+    if as_json:
+        output.stream(found, lambda look: {"partitions": look.view()}, lambda _: "", as_json=True)
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        output.stream((row for look in found for row in look.rows()), lambda row: row, _row, as_json=False)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        for look in found:
+            live.update(look.table(), refresh=True)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "  ".join(cells).rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What there was at one moment.
+
+    Attributes:
+        late: seconds for which each group in a partition has been behind, as far as was seen.
+    """
+
+    found: tuple[PartitionStanding, ...]
+    late: dict[tuple[int, str], float] = field(default_factory=dict)
+
+    def view(self) -> list[dict[str, Any]]:
+        """As `index status` has it, with the seconds."""
+        views = [index.standing(each) for each in self.found]
+        for partition in views:
+            for group in partition["groups"]:
+                group["seconds"] = round(self.late.get((partition["partition"], group["group"]), 0.0), 1)
+        return views
+
+    def rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """A row for each partition, and one for each group in it."""
+        for each in self.found:
+            yield (f"{each.source} {each.partition}", str(each.tail), "", "", "")
+            for group in each.groups:
+                late = self.late.get((each.partition, group.group), 0.0)
+                yield (
+                    f"  {group.group}",
+                    str(group.checkpoint),
+                    "?" if group.behind is None else f"{group.behind:,} behind",
+                    f"for {late:,.0f} s" if group.behind else "",
+                    f"{group.parked:,} parked" if group.parked else "",
+                )
+
+    def table(self) -> Table:
+        """The rows, as wide as the terminal."""
+        shown = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+        for style in ("bold", "", "yellow", "yellow", "red"):
+            shown.add_column(style=style)
+        for row in self.rows():
+            shown.add_row(*row)
+        return shown
+
+
+def looks(store: OpenedStore, groups: Sequence[str], every: float, seconds: float | None) -> Iterator[Look]:
+    """One look after the other. How long a group is behind is known from when it was last seen to be not."""
+    end = None if seconds is None else time.monotonic() + seconds
+    even: dict[tuple[int, str], float] = {}
+    while True:
+        found = tuple(standings(store.feed.driver, store.feed.table, groups))
+        now = time.monotonic()
+        late = {}
+        for each in found:
+            for group in each.groups:
+                key = (each.partition, group.group)
+                if not group.behind or key not in even:
+                    even[key] = now
+                late[key] = now - even[key]
+        yield Look(found=found, late=late)
+        if end is not None and now >= end:
+            return
+        time.sleep(every)

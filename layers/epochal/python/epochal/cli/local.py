@@ -14,7 +14,7 @@ import click
 
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Repairer, Verifier
-from epochal.cli import index_views, output
+from epochal.cli import index, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import open_local, tables_of
 from epochal.errors import EpochalError
@@ -196,7 +196,7 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
         found = open_local(store)
         mender = Mender(driver=found.feed.driver, index_table=found.feed.table)
         for each in Repairer(Verifier(mender=mender, sources=sources_of(found, ()), settle=0)).repair():
-            tell(index_views.repaired_line(each))
+            tell(index.repaired_line(each))
 
 
 def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json: bool) -> None:

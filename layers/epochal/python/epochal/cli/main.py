@@ -14,33 +14,44 @@ from typing import Any, Final
 
 import click
 from botocore.exceptions import BotoCoreError, ClientError
+from click.shell_completion import get_completion_class
 
 from epochal.cli import index_rebuild, output, quarantine, tagged_import, tagged_listings
-from epochal.cli.completion import completion
 from epochal.cli.console import console
 from epochal.cli.copying import copy
 from epochal.cli.dcb import dcb
-from epochal.cli.feed import feed, tail
+from epochal.cli.feed import feed, search, streams, tail, trace, watch
 from epochal.cli.index import index
 from epochal.cli.local import local
-from epochal.cli.looking import search, streams, trace
 from epochal.cli.new import new
 from epochal.cli.projections import projections
 from epochal.cli.prove import prove
 from epochal.cli.react import parked, react
-from epochal.cli.removal import delete, prune
-from epochal.cli.stats import stats
-from epochal.cli.streams import append, append_all, read, state
+from epochal.cli.stats import stats, train
+from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tables import tables
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.cli.tips import tips
-from epochal.cli.training import train
-from epochal.cli.versions import versions
-from epochal.cli.watch import watch
 from epochal.errors import EpochalError, InvalidInput
 from epochal.plugins import parts
 from epochal.settings import Settings
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> None:
+    """Print what makes SHELL complete commands and options.
+
+    For bash: eval "$(epochal completion bash)"
+    """
+    script = get_completion_class(shell)
+    assert script is not None  # noqa: S101  the choice is of those that click has
+    click.echo(script(context.find_root().command, {}, "epochal", "_EPOCHAL_COMPLETE").source())
+
 
 FAILED = 1
 INTERRUPTED = 130

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from epochal.care.quarantined import PoisonRecords
-from epochal.cli import index_views, output
+from epochal.cli import index, output
 from epochal.cli.index import indexer_of
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.layout.registry import layout_names
@@ -24,7 +24,7 @@ def list_(store: OpenedStore, *, all_: bool, as_json: bool) -> None:
     """Print the records that wait, oldest first, each with its cause."""
     records = _records(store)
     found = records.all() if all_ else records.waiting()
-    output.stream(found, index_views.poison, index_views.poison_line, as_json=as_json)
+    output.stream(found, index.poison, index.poison_line, as_json=as_json)
 
 
 @poison.command()

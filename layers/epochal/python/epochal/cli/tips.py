@@ -8,9 +8,8 @@ from dataclasses import replace
 import click
 
 from epochal.cli.feed import tail
-from epochal.cli.removal import delete, prune
 from epochal.cli.stats import stats
-from epochal.cli.streams import append, read, state
+from epochal.cli.streams import append, delete, prune, read, state
 from epochal.cli.target import OpenedStore
 
 

@@ -23,8 +23,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import Function, Shared, log_group
+from epochal.cdk.parts.functions import Function, Shared, log_group, settings_of
 from epochal.cdk.parts.stores import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation

@@ -19,8 +19,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
-from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import Function, Shared
+from epochal.cdk.parts.functions import Function, Shared, settings_of
 from epochal.cdk.stages import Stage
 
 SCHEDULE: Final = Duration.hours(1)

@@ -31,8 +31,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.audit import AuditResources
-from epochal.cdk.parts.environments import settings_of
-from epochal.cdk.parts.functions import Function, Shared
+from epochal.cdk.parts.functions import Function, Shared, settings_of
 from epochal.cdk.parts.heads import heads_of, heads_sent
 from epochal.cdk.parts.notices import Notices
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures

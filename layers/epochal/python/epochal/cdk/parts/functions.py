@@ -8,7 +8,7 @@ CloudFormation keeps exports that are in use from changing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, cast
 
@@ -22,7 +22,9 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.layers import has_bytecode
 from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
-from epochal.settings import LAMBDA_PYTHON, SERVICE_NAME
+from epochal.layout.registry import declared
+from epochal.plugins import own_settings
+from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings
 
 MEMORY_MB: Final = 1_024
 """A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them
@@ -226,3 +228,23 @@ def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicySta
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={"allowed": policy},
     )
+
+
+# What functions of a stage are told: what the stage chooses, and where things are.
+
+
+def settings_of(stage: Stage, stores: Stores) -> Settings:
+    """The settings of a stage with these stores."""
+    chosen = {each.name: getattr(stage, each.name) for each in fields(Options) if each.name in DECLARED}
+    partitions = {each.partitions: stage.partitions(each.partitions) for each in stage.deployed_layouts()}
+    own = {
+        name: stage.of_layouts.get(name, each.default)
+        for layout in stage.deployed_layouts()
+        for name, each in own_settings(layout).items()
+    }
+    tables = {
+        each.name: stores.tables[each.table].table_name
+        for each in declared().values()
+        if each.table in stores.tables
+    }
+    return Settings.of(**chosen, **partitions, **own, **tables, bucket=stores.bucket.bucket_name)

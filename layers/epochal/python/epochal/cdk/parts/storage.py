@@ -19,7 +19,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.environments import settings_of
+from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.stores import UPLOADS, Stores, changes_of, output, specs_of
 from epochal.cdk.stages import Stage
 from epochal.layout.registry import declared
