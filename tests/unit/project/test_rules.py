@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import socket
 import tomllib
 import urllib.request
@@ -39,6 +40,15 @@ def test_a_function_imports_no_other_function_and_no_stack(function: Path) -> No
 
 def test_every_function_is_looked_at() -> None:
     assert {"append", "feed", "indexer", "replay"} <= {function.name for function in FUNCTIONS}
+
+
+def test_workflows_name_what_others_made_by_its_commit() -> None:
+    """A tag can be moved, to something that is handed the release's rights. `.github/dependabot.yml` keeps them new."""
+    workflows = [path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+    used = [name for text in workflows for name in re.findall(r"\buses: *(.*)", text)]
+    theirs = [name for name in used if not name.startswith("./")]
+    assert len(theirs) > 10
+    assert [name for name in theirs if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9.]+", name)] == []
 
 
 def services() -> set[str]:
