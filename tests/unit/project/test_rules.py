@@ -110,7 +110,6 @@ TWICE = {
     "Planned": "a write made ready, of each layout",
     "Query": "of tagged events, and DynamoDB's own",
     "Reaction": "as it runs, and the construct that deploys it",
-    "Reading": "what reads over HTTP run on, of each resource",
     "TaggedBatch": "what is appended, of each layout",
 }
 """Names of more than one class, each of which is one word for one thing in its room."""
