@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from epochal import plugins
 from epochal.index.stored import SERIES, epoch_stream, mark_name, marks_name, poison_stream
 from epochal.layout import registry
 from epochal.layout.registry import base_of, partition_of
@@ -49,7 +50,7 @@ def test_partitions_of_two_sources_can_never_meet() -> None:
 
 def test_the_order_in_which_layouts_are_registered_is_of_no_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [(each.base, each.name) for each in layouts()]
-    monkeypatch.setattr(registry, "LAYOUTS", tuple(reversed(registry.LAYOUTS)))
+    monkeypatch.setattr(plugins, "LAYOUTS", tuple(reversed(plugins.LAYOUTS)))
     assert [(each.base, each.name) for each in layouts()] == before
     assert [registry.layout_of(base + 9_999).name for base, _ in before] == [name for _, name in before]
 
