@@ -90,6 +90,7 @@ class Both:
         first, second = self.streams.commit, self.tags.commit
         return Commit(
             table=TABLE,
+            known={**first.known, **second.known},
             writes=(*first.writes, *second.writes),
             batch=self.batch,
             fences=(*first.fences, *second.fences),
@@ -189,9 +190,7 @@ def _appended(
     both = Both(
         streams=StreamsPart.of(TABLE, appends, key=key), tags=TagsPart.of(SITE, move.tagged(), condition)
     )
-    known, read = yield from both.streams.begin()
-    tags_known, tags_read = yield from both.tags.begin()
-    came = yield from engine.commit(both.commit, {**known, **tags_known}, {**read, **tags_read})
+    came = yield from engine.commit(both.commit)
     return _told(move, both, came)
 
 

@@ -30,7 +30,7 @@ from epochal.layout.pages.append import Earlier, absent_from
 from epochal.layout.pages.batch import NEVER, Packed
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, page_key, read_page
-from epochal.layout.pages.reading import load_head
+from epochal.layout.pages.reading import last_pages, load_head
 from epochal.layout.pages.writes import (
     Blocked,
     Planned,
@@ -76,6 +76,7 @@ class Commit(Generic[T]):
     """What is to be committed, and what the caller makes of what it meets.
 
     Attributes:
+        known: the last pages of some of its streams, as far as the caller knows; the others are read.
         writes: streams that get events, and
         batch: what one of them gets, beside what is planned of those before it.
         fences: streams that are not written, and must be as they are known.
@@ -89,6 +90,7 @@ class Commit(Generic[T]):
     """
 
     table: str
+    known: Mapping[str, Known[Page]]
     writes: Sequence[str]
     batch: Callable[[str, Writes], Packed]
     fences: Sequence[str]
@@ -122,14 +124,16 @@ class _Plan:
         return (*(each.write for each in self.writes.values()), *self.checks.values(), *self.records)
 
 
-def commit(wanted: Commit[T], known: Mapping[str, Known[Page]], read: Heads) -> Steps[Made | T]:
-    """Commit on what is `known` of some streams and was `read` of the others, and on what comes back meanwhile.
+def commit(wanted: Commit[T]) -> Steps[Made | T]:
+    """Commit on what is known, and on what comes back meanwhile.
 
     Raises:
         TooLarge: the events fit no item, or no transaction.
         InvalidInput: a stream is full.
     """
-    heads, moved, leaving = dict(known), read, set[str]()
+    heads, leaving = dict(wanted.known), set[str]()
+    unread = [stream for stream in (*wanted.writes, *wanted.fences) if stream not in heads]
+    moved: Heads = yield from last_pages(wanted.table, unread)
     while True:
         ended = yield from wanted.matters(moved)
         if ended is not None:

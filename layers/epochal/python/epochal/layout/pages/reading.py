@@ -24,6 +24,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import ReadPart
 from epochal.model.versions import MAX_VERSION
+from epochal.plan.batches import side_by_side
 from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import Item, number
 
@@ -80,6 +81,17 @@ def load_head(table: str, stream: str, *, consistent: bool = True) -> Steps[Page
     """
     reply = yield query(table, stream, 0, MAX_VERSION, forward=False, limit=1, consistent=consistent)
     return (yield from whole(read_page(reply.items[0], table))) if reply.items else None
+
+
+def last_pages(table: str, streams: Collection[str]) -> Steps[dict[str, Page | None]]:
+    """The last page of each stream, read side by side; its unfolds may be elsewhere, and its dictionaries unknown."""
+    replies = yield from side_by_side(
+        query(table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in streams
+    )
+    return {
+        stream: read_page(reply.items[0], table) if reply.items else None
+        for stream, reply in zip(streams, replies, strict=True)
+    }
 
 
 def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = SHORT) -> Steps[Page | None]:

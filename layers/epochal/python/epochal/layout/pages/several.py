@@ -12,7 +12,7 @@ is not as expected, the record is asked for before that is told.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from epochal.layout.expectations import UNREAD, accepts, told, version_of
@@ -37,12 +37,10 @@ from epochal.layout.pages.commit import (
 )
 from epochal.layout.pages.frames import ByteReader, Writer
 from epochal.layout.pages.items import Page, page_key, state_of
-from epochal.layout.pages.reading import query
 from epochal.layout.pages.writes import Planned
 from epochal.layout.streams import DecidedBefore, Known, Rejected, Results, Unknown, Written, decision_id
 from epochal.model.times import Ticks, unix_seconds
-from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, Token
-from epochal.plan.batches import side_by_side
+from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
 
 _ETAG_BYTES: Final = 16
@@ -70,8 +68,7 @@ def append_all(
     """
     key = None if record is None else SeveralKey.of_append([batch for batch, _ in appends], record)
     part = StreamsPart.of(table, appends, key=key)
-    known, read = yield from part.begin()
-    return part.results((yield from commit(part.commit, known, read)))
+    return part.results((yield from commit(part.commit)))
 
 
 def append_all_on(
@@ -89,8 +86,8 @@ def append_all_on(
         moved = yield from unmoved(table, dict(reads))
         return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
     part = StreamsPart.of(table, [(batch, _exactly(known)) for batch, known in appends], dict(reads), key)
-    known = {**{batch.stream: each for batch, each in appends}, **part.reads}
-    came = yield from commit(part.commit, known, {})
+    given = {batch.stream: known for batch, known in appends}
+    came = yield from commit(replace(part.commit, known={**part.reads, **given}))
     return came if isinstance(came, DecidedBefore) else part.results(came)
 
 
@@ -191,24 +188,15 @@ class StreamsPart:
             key=key,
         )
 
-    def begin(self) -> Steps[tuple[dict[str, Known[Page]], dict[str, Page | None]]]:
-        """What expectations tell of the streams' last pages, and the others, which are read."""
-        known = {stream: told(expected) for stream, expected in self.expected.items()}
-        unread = [stream for stream, each in known.items() if each is UNREAD]
-        replies = yield from side_by_side(
-            query(self.table, stream, 0, MAX_VERSION, forward=False, limit=1) for stream in unread
-        )
-        read = {
-            stream: page_of(reply.items[0], self.table) if reply.items else None
-            for stream, reply in zip(unread, replies, strict=True)
-        }
-        return {stream: each for stream, each in known.items() if each is not UNREAD}, read
-
     @property
     def commit(self) -> Commit[StreamsEnd]:
         """As a commit."""
+        known = {
+            stream: known for stream, each in self.expected.items() if (known := told(each)) is not UNREAD
+        }
         return Commit(
             table=self.table,
+            known={**known, **self.reads},
             writes=tuple(self.batches),
             batch=self.batch,
             fences=tuple(self.reads),

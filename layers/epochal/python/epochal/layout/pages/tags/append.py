@@ -51,7 +51,7 @@ from epochal.layout.pages.tags.entries import (
     sortable_id_of,
     stream_of,
 )
-from epochal.layout.pages.tags.reading import PageReads, altered, heads_of, matches
+from epochal.layout.pages.tags.reading import PageReads, altered, matches
 from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
 from epochal.layout.stored import EncodedEvent
@@ -90,8 +90,7 @@ def append(
         TooLarge: the events fit no item, or no transaction.
     """
     part = TagsPart.of(site, batch, condition)
-    known, read = yield from part.begin()
-    came = yield from commit(part.commit, known, read)
+    came = yield from commit(part.commit)
     return part.made(came.writes) if isinstance(came, Made) else came
 
 
@@ -123,13 +122,6 @@ class TagsPart:
         heads = _known(wanted, None if condition is None else condition.after)
         return cls(site=site, batch=batch, shares=shares, condition=condition, position=position, heads=heads)
 
-    def begin(self) -> Steps[tuple[dict[str, Known[Page]], dict[str, Page | None]]]:
-        """What is known of the tags' last pages, and the others, which are read."""
-        wanted = dict.fromkeys((*self.shares, *self.position.seen))
-        read = yield from heads_of(self.site, [tag for tag in wanted if tag not in self.heads])
-        known = {stream_of(tag): head.page for tag, head in self.heads.items()}
-        return known, {stream_of(tag): page for tag, page in read.items()}
-
     @property
     def commit(self) -> Commit[TagsEnd]:
         """As a commit."""
@@ -137,6 +129,7 @@ class TagsPart:
         fences = tuple(stream_of(tag) for tag in self.position.seen if tag not in self.shares)
         return Commit(
             table=self.site.table,
+            known={stream_of(tag): head.page for tag, head in self.heads.items()},
             writes=writes,
             batch=self.share,
             fences=fences,

@@ -25,7 +25,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
 from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.reading import SHORT, Cursor, advance, load_head, query, stand
+from epochal.layout.pages.reading import SHORT, Cursor, advance, last_pages, load_head, query, stand
 from epochal.layout.pages.reading import begin as begin_stream
 from epochal.layout.pages.tags.entries import (
     EventOfTag,
@@ -108,11 +108,8 @@ def events_between(
 
 def heads_of(site: TagStreams, tags: Collection[str]) -> Steps[dict[str, Page | None]]:
     """The last page of each tag; None where it has none."""
-    replies: list[Items] = yield from side_by_side(_last(site, tag) for tag in tags)
-    return {
-        tag: read_page(reply.items[0], site.table) if reply.items else None
-        for tag, reply in zip(tags, replies, strict=True)
-    }
+    pages = yield from last_pages(site.table, [stream_of(tag) for tag in tags])
+    return {tag: pages[stream_of(tag)] for tag in tags}
 
 
 def matches(
