@@ -61,7 +61,7 @@ def test_a_deployment_sees_the_stand_in_and_nothing_of_the_users_account(
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "production")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "a real one")
-    script(tmp_path, f"env > {tmp_path}/seen")
+    script(tmp_path, f"env > '{tmp_path}/seen'")
     cdk.deploy(checkout, ENDPOINT, assembly(tmp_path))
     seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text().splitlines())
     assert {name: value for name, value in seen.items() if name.startswith("AWS_")} == {
@@ -80,7 +80,7 @@ def arguments(tmp_path: Path) -> list[str]:
     return (tmp_path / "seen").read_text().splitlines()
 
 
-RECORDED = 'for argument in "$@"; do echo "$argument"; done > {}/seen'
+RECORDED = 'for argument in "$@"; do echo "$argument"; done > "{}/seen"'
 
 
 def test_an_application_is_synthesised_with_the_context_given(checkout: Places, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_what_an_application_looks_up_in_an_account_is_named_with_its_stack(
 def test_python_is_the_one_that_runs_this_and_templates_are_not_looked_over(
     checkout: Places, tmp_path: Path
 ) -> None:
-    script(tmp_path, f'echo "$CDK_VALIDATION" "$PATH" > {tmp_path}/seen')
+    script(tmp_path, f'echo "$CDK_VALIDATION" "$PATH" > "{tmp_path}/seen"')
     cdk.deploy(checkout, ENDPOINT, assembly(tmp_path))
     validation, _, path = (tmp_path / "seen").read_text().partition(" ")
     assert (validation, path.split(":")[0]) == ("false", str(Path(sys.executable).parent))
@@ -152,7 +152,7 @@ def test_resources_are_told_as_they_are_made(checkout: Places, tmp_path: Path) -
         "Probe |   6 | 6:12:55 AM | CREATE_FAILED           | AWS::IAM::Role | F/Role (F3) no such principal",
     ]
     (tmp_path / "lines").write_text("\n".join(lines))
-    script(tmp_path, f"cat {tmp_path}/lines")
+    script(tmp_path, f"cat '{tmp_path}/lines'")
     told: list[str] = []
     cdk.deploy(checkout, ENDPOINT, assembly(tmp_path), tell=told.append)
     assert told == [
@@ -181,8 +181,8 @@ def bare(checkout: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     program(
         tmp_path / "bin" / "npm",
-        f'echo "$2" >> {tmp_path}/fetched\nwhile [ "$1" != --pack-destination ]; do shift; done\n'
-        f'cp {archive} "$2/aws-cdk-{cdk.PACKAGE.version}.tgz"',
+        f'echo "$2" >> "{tmp_path}/fetched"\nwhile [ "$1" != --pack-destination ]; do shift; done\n'
+        f'cp "{archive}" "$2/aws-cdk-{cdk.PACKAGE.version}.tgz"',
         version="10.1.0",
     )
     return checkout

@@ -43,9 +43,9 @@ def npm(tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     script = (
         "#!/bin/sh\n"
         'if [ "$1" = --version ]; then echo 10.1.0; exit; fi\n'
-        f'echo "$2" >> {calls}\n'
+        f'echo "$2" >> "{calls}"\n'
         'while [ "$1" != --pack-destination ]; do shift; done\n'
-        f'/bin/cp {archive} "$2/{dynamodb_local.PACKAGE.name}-{dynamodb_local.PACKAGE.version}.tgz"\n'
+        f'/bin/cp "{archive}" "$2/{dynamodb_local.PACKAGE.name}-{dynamodb_local.PACKAGE.version}.tgz"\n'
     )
     (programs / "npm").write_text(script)
     (programs / "npm").chmod(0o755)
