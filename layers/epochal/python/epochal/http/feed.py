@@ -16,7 +16,7 @@ from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.http import problems
 from epochal.http.bodies import LARGEST, Link, sent_size, text_of
-from epochal.http.fields import Query
+from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, driver_for
 from epochal.http.problems import Problem, fault_of
@@ -104,7 +104,7 @@ def opened(deployment: Deployment) -> Reading:
     "A stream's events are all in one partition.",
     gives=PARTITIONS,
 )
-def list_partitions(reading: Reading, request: Request, _: Query) -> Response:
+def list_partitions(reading: Reading, request: Request, _: QueryString) -> Response:
     """Every partition and how far it has got; an empty one is at the beginning."""
     source, meter = _measured(reading.feed, request)
     found = _tails(source)
@@ -150,7 +150,7 @@ def list_partitions(reading: Reading, request: Request, _: Query) -> Response:
     gives=FEED_PAGE,
     fails=(problems.PARTITION_NOT_FOUND,),
 )
-def read_feed(reading: Reading, request: Request, asked: Query) -> Response:
+def read_feed(reading: Reading, request: Request, asked: QueryString) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     start, categories = asked.text("from"), asked.texts("category")
     if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):

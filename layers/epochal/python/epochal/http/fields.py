@@ -233,7 +233,7 @@ def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
 # Query strings.
 
 
-class Query:
+class QueryString:
     """The parameters of a request's query string, each known, given once and read as its schema says; one that is an
     array may be given any number of times.
     """

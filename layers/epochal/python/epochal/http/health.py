@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.deployment import Deployment
-from epochal.http.fields import Query
+from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, measured
 from epochal.http.shapes import Shown, operation
@@ -23,7 +23,7 @@ def opened(deployment: Deployment) -> ProjectionStates:
 
 
 @operation("Whether the store answers", "One strongly consistent read.", gives=HEALTH)
-def check_health(states: ProjectionStates, request: Request, _: Query) -> Response:
+def check_health(states: ProjectionStates, request: Request, _: QueryString) -> Response:
     """Whether the store answers: one strongly consistent read."""
     states, meter = measured(states, request)
     states.find(PROBE, PROBE)

@@ -11,7 +11,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems, projection_shapes
 from epochal.http.bodies import capacity
-from epochal.http.fields import Node, Query, document, json_body, required
+from epochal.http.fields import Node, QueryString, document, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, consumed, measured
 from epochal.http.preconditions import is_named
@@ -67,7 +67,7 @@ def opened(deployment: Deployment) -> Projections:
     not_modified=True,
     fails=(problems.PROJECTION_NOT_FOUND, problems.MISSING_BODY),
 )
-def read_projection_state(projections: Projections, request: Request, _: Query) -> Response:
+def read_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """A state, or where it is."""
     name, version = path_of(request)
     states, meter = measured(projections.states, request)
@@ -93,7 +93,7 @@ def read_projection_state(projections: Projections, request: Request, _: Query) 
     ),
     gives=VERSIONS_SHOWN,
 )
-def list_projection_states(projections: Projections, request: Request, asked: Query) -> Response:
+def list_projection_states(projections: Projections, request: Request, asked: QueryString) -> Response:
     """A page of a projection's versions, without their states."""
     name, beyond = request.path["name"], asked.text("from")
     check_path(name, "-" if beyond is None else beyond, "from")
@@ -113,7 +113,7 @@ def list_projection_states(projections: Projections, request: Request, asked: Qu
     gives=WRITTEN,
     fails=(problems.PROJECTION_BEHIND,),
 )
-def write_projection_state(projections: Projections, request: Request, _: Query) -> Response:
+def write_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """Store a state, unless one that has processed more events is there."""
     name, version = path_of(request)
     root = document(request)
@@ -145,7 +145,7 @@ def write_projection_state(projections: Projections, request: Request, _: Query)
     parameters=_WHICH,
     gives=DELETED,
 )
-def delete_projection_state(projections: Projections, request: Request, _: Query) -> Response:
+def delete_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """Delete a state, if it is there."""
     name, version = path_of(request)
     states, meter = measured(projections.states, request)

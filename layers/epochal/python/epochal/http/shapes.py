@@ -5,7 +5,7 @@ OpenAPI document.
     Shown       one that is answered: called with what is found, it gives the members
     operation   says of a function what it takes, gives and fails with, and hands it the parsed query string
 
-A member's schema has its bounds: `Query` reads each parameter as its schema says.
+A member's schema has its bounds: `QueryString` reads each parameter as its schema says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeVar
 
 from epochal.http import problems
-from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Query, no_document
+from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, QueryString, no_document
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind
 from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES
@@ -246,18 +246,18 @@ def operation(
     headers: Mapping[str, Schema] | None = None,
     not_modified: bool = False,
     fails: tuple[Kind, ...] = (),
-) -> Callable[[Callable[[R, Request, Query], Response]], Callable[[R, Request], Response]]:
+) -> Callable[[Callable[[R, Request, QueryString], Response]], Callable[[R, Request], Response]]:
     """Declares what a function takes and answers, as its `described`. Its request has no body, unless it `takes` one,
     and no other query parameters than these, which it gets.
     """
     declared = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
 
-    def describe(perform: Callable[[R, Request, Query], Response]) -> Callable[[R, Request], Response]:
+    def describe(perform: Callable[[R, Request, QueryString], Response]) -> Callable[[R, Request], Response]:
         @wraps(perform)
         def performed(opened: R, request: Request) -> Response:
             if takes is None:
                 no_document(request)
-            return perform(opened, request, Query(request, declared))
+            return perform(opened, request, QueryString(request, declared))
 
         described = Description(
             summary=summary,

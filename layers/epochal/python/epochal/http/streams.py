@@ -16,7 +16,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems, stream_shapes
 from epochal.http.bodies import LINK_SECONDS, Link, capacity, claim_of, text_of
-from epochal.http.fields import Query, document, required
+from epochal.http.fields import QueryString, document, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, streams_for
 from epochal.http.preconditions import etag, idempotency_key, precondition, unchanged
@@ -117,7 +117,7 @@ def opened(deployment: Deployment, streams: str) -> Opened:
         problems.UNDETERMINED,
     ),
 )
-def append_events(on: Opened, request: Request, _: Query) -> Response:
+def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     """Append events and replace unfolds, in one atomic write."""
     stream = stream_name(request.path["stream"])
     root = document(request)
@@ -166,7 +166,7 @@ def append_events(on: Opened, request: Request, _: Query) -> Response:
     gives=ALL_APPENDED,
     fails=(problems.VERSION_CONFLICT, problems.STREAM_DELETED, problems.UNDETERMINED),
 )
-def append_all(on: Opened, request: Request, _: Query) -> Response:
+def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
     stream's ETag, without its quotes.
     """
@@ -248,7 +248,7 @@ def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]
     status=201,
     gives=UPLOAD,
 )
-def upload_body(on: Opened, request: Request, _: Query) -> Response:
+def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
     """Sign the upload of a body that is too large for a request; an append then claims it."""
     root = document(request)
     fields = root.members(BODY.names)
@@ -268,7 +268,7 @@ def upload_body(on: Opened, request: Request, _: Query) -> Response:
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND,),
 )
-def prune_stream(on: Opened, request: Request, _: Query) -> Response:
+def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
     stream = stream_name(request.path["stream"])
     root = document(request)
@@ -288,7 +288,7 @@ def prune_stream(on: Opened, request: Request, _: Query) -> Response:
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
 )
-def delete_stream(on: Opened, request: Request, asked: Query) -> Response:
+def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
     """Delete a stream, or a bounded part of what is left of it."""
     stream = stream_name(request.path["stream"])
     wanted = precondition(request, None, parse_token)
@@ -315,7 +315,7 @@ def delete_stream(on: Opened, request: Request, asked: Query) -> Response:
     not_modified=True,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_state(on: Opened, request: Request, asked: Query) -> Response:
+def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
     """A stream's head: its state in one request where unfolds hold it."""
     stream, events = stream_name(request.path["stream"]), asked.flag("events")
     store, meter = streams_for(on.streams, request)
@@ -353,7 +353,7 @@ def read_state(on: Opened, request: Request, asked: Query) -> Response:
     gives=EVENT_PAGE,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_events(on: Opened, request: Request, asked: Query) -> Response:
+def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
     """A page of a stream's events, either way."""
     backward = asked.choice("direction") == "backward"
     stream = stream_name(request.path["stream"])

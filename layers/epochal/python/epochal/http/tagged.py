@@ -15,7 +15,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems, tagged_shapes
 from epochal.http.bodies import Link
-from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Node, Query, document, required
+from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Node, QueryString, document, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.preconditions import idempotency_key
@@ -97,7 +97,7 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     gives=APPENDED,
     fails=(problems.CONDITION_FAILED,),
 )
-def append_tagged(tagged: Tagged, request: Request, _: Query) -> Response:
+def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
     key = idempotency_key(request)
     root = document(request)
@@ -139,7 +139,7 @@ def _refused(rejected: TaggedConflict, listed: Listed, units: Units) -> Problem:
     takes=QUERY,
     gives=EVENT_PAGE,
 )
-def query_tagged(tagged: Tagged, request: Request, _: Query) -> Response:
+def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """A page of the events that match a query."""
     root = document(request)
     fields = root.members(QUERY.names)
@@ -175,7 +175,7 @@ def _is_backward(node: Node) -> bool:
     gives=EVENT,
     fails=(problems.EVENT_NOT_FOUND,),
 )
-def read_tagged(tagged: Tagged, request: Request, _: Query) -> Response:
+def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """One event by its id."""
     event_id = parse_event_id(request.path["id"])
     store, meter = tagged.on(request)
@@ -199,7 +199,7 @@ def read_tagged(tagged: Tagged, request: Request, _: Query) -> Response:
     ),
     gives=LISTED,
 )
-def list_tagged(tagged: Tagged, request: Request, asked: Query) -> Response:
+def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """A page of all events, or of a tag's, after a sortable id."""
     tag = asked.text("tag")
     if tag is not None:
@@ -212,7 +212,7 @@ def list_tagged(tagged: Tagged, request: Request, asked: Query) -> Response:
     return answer(meter, tagged_shapes.listed(found, tagged.link))
 
 
-def _since(asked: Query) -> SortableId | None:
+def _since(asked: QueryString) -> SortableId | None:
     since = asked.text("from")
     return None if since is None else parse_sortable_id(since, "from")
 
@@ -224,7 +224,7 @@ def _since(asked: Query) -> SortableId | None:
     parameters=(query("from", {**SORTABLE_ID, "description": "Only events after this sortable id."}),),
     gives=COUNT,
 )
-def count_tagged(tagged: Tagged, request: Request, asked: Query) -> Response:
+def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """How many events there are after a sortable id."""
     since = _since(asked)
     store, meter = tagged.on(request)
@@ -243,7 +243,7 @@ def count_tagged(tagged: Tagged, request: Request, asked: Query) -> Response:
     ),
     gives=TAG_PAGE,
 )
-def list_tags(tagged: Tagged, request: Request, asked: Query) -> Response:
+def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """A page of tags: of a group, of all, or the one that is asked for."""
     tag, group, start = asked.text("tag"), asked.text("group"), asked.text("from")
     if tag is not None and (group is not None or start is not None):
@@ -275,7 +275,7 @@ def _tags_from(listings: Listings, group: str | None, start: str | None, limit: 
     gives=TAG_SHOWN,
     fails=(problems.TAG_NOT_FOUND,),
 )
-def read_tag(tagged: Tagged, request: Request, _: Query) -> Response:
+def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """How many events a tag has, and the latest of them."""
     tag = check_tag(request.path["tag"], "tag")
     store, meter = tagged.on(request)
@@ -294,7 +294,7 @@ def read_tag(tagged: Tagged, request: Request, _: Query) -> Response:
     parameters=(_TAG, _FROM, query("limit", whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS))),
     gives=ENTRIES,
 )
-def list_entries(tagged: Tagged, request: Request, asked: Query) -> Response:
+def list_entries(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     """A page of a tag's entries: which events it has had, without their bodies."""
     tag = check_tag(request.path["tag"], "tag")
     since, limit = _since(asked), asked.limit()

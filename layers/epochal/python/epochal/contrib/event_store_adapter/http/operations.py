@@ -22,7 +22,7 @@ from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.fields import MAX_LIMIT, Query, document, json_body, required
+from epochal.http.fields import MAX_LIMIT, QueryString, document, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.performers import answer, appends, consumed, measured
 from epochal.http.preconditions import idempotency_key, is_named, precondition
@@ -82,7 +82,7 @@ def opened(deployment: Deployment) -> Aggregates:
     headers=_ETAG,
     fails=(problems.VERSION_CONFLICT, problems.PRECONDITION_FAILED),
 )
-def append_to_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Response:
+def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
     aggregate = shapes.aggregate_of(aggregates.types, request)
     root = document(request)
@@ -136,7 +136,7 @@ def _refused(
     not_modified=True,
     fails=(NOT_FOUND,),
 )
-def read_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Response:
+def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
     aggregate = shapes.aggregate_of(aggregates.types, request)
     store, meter = measured(aggregates.store, request)
@@ -162,7 +162,7 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: Query) -> Respon
     gives=EVENT_PAGE,
     fails=(NOT_FOUND,),
 )
-def read_aggregate_events(aggregates: Aggregates, request: Request, asked: Query) -> Response:
+def read_aggregate_events(aggregates: Aggregates, request: Request, asked: QueryString) -> Response:
     """A page of an aggregate's events."""
     aggregate = shapes.aggregate_of(aggregates.types, request)
     start, limit = asked.whole("from") or 1, asked.limit()
