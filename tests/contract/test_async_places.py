@@ -24,7 +24,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.joined import JoinedAppends
 from epochal.store.subjects import Shredded
-from epochal.testing.keys import MemoryWrapping
+from epochal.testing.subjects import MemoryWrapping
 from tests.contract.test_feed_layouts import Deployment, deployed  # noqa: F401  a fixture
 from tests.support.tables import Tables
 

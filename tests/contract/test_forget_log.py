@@ -10,7 +10,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.store.driver import Driver, Meter
 from epochal.store.subjects import Shredded, Subjects
-from epochal.testing.keys import MemoryWrapping
+from epochal.testing.subjects import MemoryWrapping
 from tests.support.tables import Tables
 
 pytestmark = pytest.mark.ddbl

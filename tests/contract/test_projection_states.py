@@ -25,8 +25,8 @@ from epochal.plan.values import text
 from epochal.settings import INLINE_BYTES
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import Objects, ProjectionStates
+from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
 from tests.support.tables import Tables
 
 if TYPE_CHECKING:

@@ -27,10 +27,8 @@ from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.testing.bodies import MemoryBodies
-from epochal.testing.bucket import MemoryBucket
+from epochal.testing.bucket import MemoryBodies, MemoryBucket, MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
 from epochal.testing.stores import memory_settings, memory_tables
 from tests.support.contract import hold
 

@@ -33,9 +33,9 @@ from epochal.reactions.read_models import Documents
 from epochal.store.driver import Driver, Meter
 from epochal.store.subjects import Subjects
 from epochal.testing.bucket import MemoryBucket
-from epochal.testing.keys import MemoryWrapping
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_settings
+from epochal.testing.subjects import MemoryWrapping
 
 KEPT: Final = Path(__file__).resolve().parents[1] / "unit" / "releases"
 SPECS: Final = {spec.kind: spec for spec in (*store_tables(), READ_MODELS, SUBJECT_KEYS, FORGET_LOG)}

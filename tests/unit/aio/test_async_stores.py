@@ -38,7 +38,7 @@ from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.store.bodies import BodyCodec
 from epochal.store.codecs import EventCodec
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBodies
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 

@@ -24,10 +24,9 @@ from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver
 from epochal.store.object_cache import CachedObjects
 from epochal.store.subjects import Shredded, sealed_codec
-from epochal.testing.keys import MemoryWrapping
-from epochal.testing.objects import MemoryObjects
+from epochal.testing.bucket import MemoryObjects
 from epochal.testing.stores import memory_projection_states, memory_streams
-from epochal.testing.subjects import memory_subjects
+from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.subjects.test_resurrection import World
 
 T = TypeVar("T")

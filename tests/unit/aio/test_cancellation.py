@@ -55,7 +55,7 @@ from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
 from epochal.store.joined import JoinedAppends
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBodies
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import (
     memory_dcb_events,

@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.model.times import parse_time
 from epochal.store.bodies import BodyCodec
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBodies
 
 EVENT = FeedEvent(stream="Cart-1", index=0, type="Opened", data=b"data", timestamp="2020-01-01T00:00:00Z")
 

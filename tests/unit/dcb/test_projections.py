@@ -18,8 +18,8 @@ from epochal.plan.ops import Set, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
+from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from epochal.model.names import StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number
 from epochal.reactions.reaction import reaction
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBodies
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.world import World
 

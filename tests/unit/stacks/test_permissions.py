@@ -13,8 +13,8 @@ from epochal.layout.pages.items import DICTIONARIES
 from epochal.layout.tables import ARCHIVES, PROJECTION_STATES, READ_MODELS, store_tables
 from epochal.store.driver import Driver, Meter
 from epochal.store.projections import ProjectionStates
+from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
 from tests.support.permissions import Allowed, on
 from tests.unit.stacks.templates import Deployment, Synthesise
 

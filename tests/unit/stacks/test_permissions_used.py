@@ -57,9 +57,9 @@ from epochal.store.streams import Streams, streams_of, tips_of
 from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tagged_of
+from epochal.testing.bucket import MemoryObjects
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
 from tests.support.permissions import Allowed, actions, on
 from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED
 

@@ -18,7 +18,7 @@ from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.sizes import item_size
 from epochal.store.bodies import BodyCodec
 from epochal.store.streams import Streams
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBodies
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tips
 from tests.support.stream_layouts import LAYOUTS

@@ -13,8 +13,8 @@ from epochal.layout.tables import PROJECTION_STATES
 from epochal.store.driver import Driver, Meter
 from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
+from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.objects import MemoryObjects
 
 
 class Counted(MemoryObjects):

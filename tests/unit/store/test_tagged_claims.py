@@ -12,7 +12,7 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent, Unfetched
 from epochal.model.events import Claim
 from epochal.store.bodies import BodyCodec
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.bodies import MemoryBodies
+from epochal.testing.bucket import MemoryBodies
 from epochal.testing.stores import memory_dcb_events, memory_tagged_events
 
 CONTENT = b'{"seats":1}'

@@ -27,10 +27,9 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.strategies import snapshot
 from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.keys import MemoryWrapping
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_dcb_events, memory_tips
-from epochal.testing.subjects import memory_subjects
+from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.feed.feeds import Clock
 
 SECRET = b'{"name":"Ada Lovelace","born":1815}'

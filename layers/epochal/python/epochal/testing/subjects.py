@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, field
+
+from epochal.codec.sealed import KEY_BYTES, NONCE_BYTES, Sealed, decrypt, encrypt
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.store.driver import Driver, Meter
 from epochal.store.subjects import Subjects
-from epochal.testing.keys import MemoryWrapping
 from epochal.testing.memory import MemoryTables
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWrapping:
+    """Wraps data keys as KMS does: bound to their subject."""
+
+    secret: bytes = field(default_factory=lambda: os.urandom(KEY_BYTES), repr=False)
+
+    def fresh(self, subject: str) -> tuple[bytes, bytes]:
+        """A new data key, plain and wrapped."""
+        key, nonce = os.urandom(KEY_BYTES), os.urandom(NONCE_BYTES)
+        return key, nonce + encrypt(self.secret, subject, nonce, key).ciphertext
+
+    def unwrap(self, subject: str, wrapped: bytes) -> bytes:
+        """The plain key; raises `CorruptData` where it was wrapped for another subject."""
+        nonce, ciphertext = wrapped[:NONCE_BYTES], wrapped[NONCE_BYTES:]
+        return decrypt(self.secret, Sealed(subject=subject, nonce=nonce, ciphertext=ciphertext))
 
 
 def memory_subjects(
