@@ -24,4 +24,4 @@ def test_an_address_where_nobody_listens_is_named_and_not_waited_for(monkeypatch
             match=f"nothing has ever answered at {address}: is the address right, with its region",
         ):
             streams.load("A-1")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
