@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final, cast
 
 from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
@@ -34,12 +34,17 @@ DEVELOPERS_ONLY: Final = (
     "cdk",
     "cli",
     "console",
-    "contrib",
+    "contrib/*/commands.py",
+    "contrib/*/testing.py",
+    "contrib/*/tools.py",
+    "contrib/eventsourcing",
     "local",
     "proving",
     "pytest_plugin.py",
     "testing",
 )
+"""What layer 1 is without, as patterns of paths: functions need plug-ins, and nothing of their commands and tests."""
+
 SOURCES_ONLY: Final = (
     "There is no Python {python} on this machine, so layers have no bytecode: functions take longer to start."
 )
@@ -79,8 +84,8 @@ class Layers(Construct):
         super().__init__(scope, id_)
         left_out = [
             f"python/epochal/{each}"
-            for name in DEVELOPERS_ONLY
-            for each in (name, f"__pycache__/{name.removesuffix('.py')}.*")
+            for path in map(PurePosixPath, DEVELOPERS_ONLY)
+            for each in (path, path.parent / "__pycache__" / f"{path.stem}.*")
         ]
         versions = [
             self._layer("Library", code, code.library, "The library", left_out),
