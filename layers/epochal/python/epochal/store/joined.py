@@ -1,7 +1,7 @@
 """Writers of one process who append to the same stream at the same moment go out as one write, a frame each.
 
-    nobody is writing       the caller leads: it takes whoever waits, itself first, and writes for all of them
-    someone is              the caller waits; once that write is answered, the first who waits leads
+    nobody is writing       the caller leads: it writes for all callers that wait, itself first
+    somebody is             the caller waits; once that write is answered, the first that waits leads
 
 So nobody waits for others to come, and no thread is left behind: a stream on which appends follow each other slowly is
 written as if each had been made alone. Appends keep the order in which they were handed in. Each is told what came of
