@@ -34,6 +34,8 @@ class StreamHistory:
         """Reads events of streams."""
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
+            if first == end:
+                return
             at = first
             try:
                 # Past the check of names, which is for callers: other libraries name streams more freely.
