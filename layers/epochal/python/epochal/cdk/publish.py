@@ -105,7 +105,7 @@ class Publish(Reaction):
             to: a bus of EventBridge, a queue, a topic, a stream of Kinesis, a delivery stream of Firehose, or an
                 `https://` address; `Webhook` for one with secrets.
             categories: of streams, types of aggregates and groups of tags; all where none are given.
-            types: of events, likewise.
+            types: of events; all where none are given.
             name: of the reaction, which is made of `id_` where it is not given. Another name sends all events anew.
             source: what events say that they come from; `epochal/` and the store's name where it is not given.
             entry: folder with code of the user's: the module of `mapping` or `codec`, and a `requirements.txt` of what

@@ -37,8 +37,8 @@ class Sources:
     Attributes:
         library: layer 1, given the Python that it has to run on.
         vendor: layer 2, given the platform it has to fit.
-        sdk: likewise a layer with the boto3 that was tested.
-        packages: a layer of what a file of requirements names, likewise.
+        sdk: a layer with the boto3 that was tested, given the same.
+        packages: a layer of what a file of requirements names, given the same.
         lambdas: one folder for each function.
         root: where entries of reactions are looked for.
     """
@@ -108,6 +108,6 @@ def code_of(
 
 
 def _shipped(name: str) -> Path:
-    """What the wheel has in this room; in a checkout it is at the top."""
+    """A folder that the wheel has in this room, and a checkout at the top."""
     packed = _ROOM / "shipped" / name
     return packed if packed.exists() else _ROOM.parents[4] / name

@@ -79,7 +79,7 @@ class Stage(Options):
         read_models: a table for the read models of reactions.
         existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
             has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
-        existing_bucket: name of a retained bucket of bodies and states, likewise.
+        existing_bucket: name of a retained bucket of bodies and states that is used, but not managed.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
         batches_named: requests of several messages are actions with names of their own, and a question about a mapping
             has another's. Not for setting either.
@@ -287,7 +287,7 @@ def coherent(where: str, stage: Stage) -> Stage:
 
 
 def _without_gateway(where: str, asked: Mapping[str, object]) -> None:
-    """What the gateway alone does must not be asked for where there is none: a limit would seem to be there."""
+    """Refuse settings of the gateway where there is none: a limit would seem to be there."""
     for key, value in asked.items():
         if value:
             raise BadSetting(f"{where}.{key}", "means nothing with api urls: it is the gateway's to do")
@@ -311,7 +311,7 @@ def _tables(where: str, stage: Stage) -> None:
 
 
 def _placed(where: str, stage: Stage) -> None:
-    """What is named by an ARN is in the stage's region, and in its account where it is used by nobody else's leave."""
+    """Refuse ARNs of other regions, and of other accounts for what only its own account may use."""
     for key in ("kms_key", "log_kms_key", "domain_certificate", "alarm_topic"):
         there, here = _region(getattr(stage, key)), stage.region or _region(stage.kms_key)
         if there and here and there != here:

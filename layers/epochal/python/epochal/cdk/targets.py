@@ -32,7 +32,7 @@ from epochal.cdk.stages import BadSetting, Stage
 from epochal.settings import LAMBDA_PYTHON
 
 TARGET: Final = "EPOCHAL_TARGET"
-"""The variable of the environment by which whoever deploys an app says where to: the app need not know."""
+"""The variable of the environment that says where an app is deployed to: the app need not know."""
 
 PYTHONS: Final = ("3.11", "3.12", "3.13", "3.14")
 """Those that the library and Lambda have in common."""

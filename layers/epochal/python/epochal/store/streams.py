@@ -137,7 +137,7 @@ class Streams:
             unfolds: None keeps those stored, an empty sequence removes them.
             expected: what the stream must be; a token makes this one request.
             idempotency_key: one append within its stream: for 24 hours, repeats of the call with the same key, events
-                and unfolds are answered like the first, whatever they expect and whoever makes them.
+                and unfolds are answered like the first, whatever they expect, from any caller.
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other contents.
@@ -413,7 +413,7 @@ class Streams:
         return replace(self, driver=driver, archive=self.archive and self.archive.on(driver))
 
     def reader(self, *, fetch: bool = True, consistent: bool = True) -> Reader:
-        """What reads this table and its archive; without `fetch`, bodies in the bucket stay claims."""
+        """A reader of this table and its archive; without `fetch`, bodies in the bucket stay claims."""
         archive = None if self.archive is None else self.archive.reader(fetch=fetch, consistent=consistent)
         return Reader(
             driver=self.driver,
@@ -456,7 +456,7 @@ class Streams:
         return result
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
-        """What a decision on a stream is known by, under a caller's key."""
+        """The key of a decision on a stream, made of the caller's."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  few decisions have one
         from epochal.layout.once import DecisionKey  # noqa: PLC0415  likewise
 
@@ -498,7 +498,7 @@ class Streams:
         return results
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
-        """What a decision on these streams under a key has left in each of them; None where there is none."""
+        """The results of a decision under a key in each of these streams, or None if there is none."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
         now = from_unix_nanoseconds(self.now())

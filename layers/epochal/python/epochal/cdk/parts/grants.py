@@ -54,7 +54,7 @@ def on_keys(table: dynamodb.ITableV2, keys: Sequence[str], *actions: str) -> iam
 
 
 def on_items(table: dynamodb.ITableV2, access: Permission) -> iam.PolicyStatement:
-    """What a layout says that a function does to one of its tables, which is `table`, or to an index of it."""
+    """A function's access to `table` or to an index of it, as the table's layout declares it."""
     arn = f"{table.table_arn}/index/{access.index}" if access.index else table.table_arn
     statement = _allow("dynamodb", access.actions, [arn])
     if access.keys:
@@ -255,7 +255,7 @@ def reaction(stage: Stage, stores: Stores) -> Statements:
 
 
 def read_models(stores: Stores, names: Sequence[str]) -> Statements:
-    """What a reaction does that makes read models of these names, of any generation, and which one is live."""
+    """The access of a reaction that makes read models of these names, of any generation."""
     table = stores.tables.get(READ_MODELS.kind)
     if table is None or not names:
         return []
@@ -264,7 +264,7 @@ def read_models(stores: Stores, names: Sequence[str]) -> Statements:
 
 
 def _on_layouts(function: str, stage: Stage, stores: Stores) -> Statements:
-    """What a function does to the tables of each layout that the stage has."""
+    """The access of a function to the tables of each layout that the stage has."""
     return [
         on_items(stores.tables[access.table.kind], access)
         for layout in stage.deployed_layouts()
@@ -289,7 +289,7 @@ _ARCHIVING: Final = {
     ARCHIVE.kind: ("GetItem", "PutItem", "UpdateItem"),
     STREAMS_ARCHIVE.kind: ("Query", "PutItem"),
 }
-"""What copies streams before they are pruned: a Tip is got by its key, the last page is found by a query."""
+"""Actions that copy streams before they are pruned: a Tip is read by its key, the last page by a query."""
 
 _READING_ARCHIVES: Final = {ARCHIVE.kind: ("GetItem", "Query"), STREAMS_ARCHIVE.kind: ("Query",)}
 

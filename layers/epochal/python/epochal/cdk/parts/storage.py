@@ -87,7 +87,7 @@ class Storage:
         )
 
     def _outputs(self, stage: Stage, of: str) -> None:
-        """What a client past the API must know to find what is stored."""
+        """Outputs by which a client of the tables finds them and their settings."""
         values = settings_of(stage, self.stores).outputs()
         for each in declared().values():
             if each.output in values:

@@ -80,7 +80,7 @@ class Watch:
         )
 
     def _watch_changes(self, tables: Sequence[str]) -> None:
-        """What is late before it is in Kinesis has no age there, nor has what never gets there."""
+        """Kinesis shows no age of a change that reaches it late or never, so DynamoDB's own metrics are watched."""
         self._alarms.when(
             "changes-throttled",
             "The Kinesis stream takes less than the tables send: it has too few shards.",
@@ -237,7 +237,7 @@ def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], di
 
 
 def _sum(names: Iterable[str]) -> str:
-    """What is missing of one counts as nothing; `+` would make a gap of it."""
+    """The sum of metrics in which a missing value counts as nothing; `+` would make a gap of it."""
     first, *others = names
     return f"SUM([{', '.join([first, *others])}])" if others else first
 

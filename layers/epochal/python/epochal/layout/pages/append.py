@@ -81,13 +81,13 @@ def append_on(
 
 
 def settle(table: str, batch: Packed, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-    """What a stream that is there says of an append that another process may have made from index `since` on."""
+    """Whether another process has made an append from index `since` on, as an existing stream shows it."""
     blocked = Blocked(page=head)
     return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
 
 
 def decided(table: str, head: Page, append_id: bytes, since: int) -> Steps[Settled | None]:
-    """What came of a decision that is known by a key, from index `since` on; None where there is none."""
+    """The outcome of a decision under a key, from index `since` on, or None if there is none."""
     found = yield from find(table, head, SoughtDecision(rest=rest_of(append_id)), since, or_later=True)
     if isinstance(found, FoundAppend):
         return _left_by(found, replayed=True)
@@ -245,7 +245,7 @@ def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> S
 
 
 def absent_from(page: Page, at: int) -> Earlier:
-    """What it means that an append is not among the page's events from index `at` on."""
+    """The conclusion if an append is not among the page's events from index `at` on."""
     return Earlier.PRUNED if page.base > at else Earlier.ABSENT
 
 

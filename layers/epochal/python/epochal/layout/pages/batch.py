@@ -47,7 +47,7 @@ class Packed:
         rest: what follows the time in the append's stamp,
         mark: and in the stamp of a write without events.
         append_id: as the caller gave it,
-        etag: likewise; of unfolds alone, that they leave (see `layout.once`).
+        etag: as the caller gave it; of unfolds alone, that they leave (see `layout.once`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
         dictionary: what the events are packed under, where that gains.
         dated: their times are their own, and kept exactly.
@@ -76,7 +76,7 @@ class Packed:
         return stamp_of(Ticks(time + len(self.before)), self.rest if self.count else self.mark)
 
     def mark_after(self, last: Ticks) -> bytes:
-        """Likewise, of a write that this append needs besides."""
+        """The stamp of a further write that this append needs, above the last one of its stream."""
         return stamp_of(_after(self.now, last), self.mark)
 
     def frames(self, stamp: bytes) -> tuple[Frame, ...]:

@@ -286,7 +286,7 @@ def _was_made(wanted: Commit[T], plan: _Plan, refusal: Refusal) -> Steps[bool | 
         }
     if True in tells:
         if len(plan.all) > 1:
-            # DynamoDB may still be at it: whoever is told that it was made shall find it in every stream.
+            # DynamoDB may still be at it: a caller that learns that it was made finds it in every stream.
             yield from settled((table, each.key) for each in plan.writes.values())
         return True
     return None if refusal.ambiguous and tells <= {None} else False

@@ -70,7 +70,7 @@ def read_dictionary(item: Item) -> Dictionary:
 def learn_for(table: str, pages: Iterable[Page]) -> Steps[None]:
     """Load the dictionaries that frames of these pages name, where this process has not met them.
 
-    One that is missing or corrupt hides the events that are packed under it, and no others; whoever opens them is told.
+    One that is missing or corrupt hides the events that are packed under it, and no others; opening them raises.
     """
     from epochal.codec.dictionaries import is_known  # noqa: PLC0415  most stores have none
 
@@ -87,7 +87,7 @@ def lacks(page: Page) -> bool:
 
 
 def in_use(known: InUse, table: str, stream: str, now: Ticks) -> Steps[Dictionary | None]:
-    """What to pack events of a stream under, as it was found some minutes ago or is found now."""
+    """The dictionary to pack events of a stream under, as it was found some minutes ago or is found now."""
     category = category_with_one(stream)
     if category is None:
         return None
@@ -175,7 +175,7 @@ def _loaded(table: str, category: str, index: int, *, consistent: bool = True) -
 
 
 def _asking(table: str, category: str, index: int, *, consistent: bool = True) -> Query:
-    """A query, because that is what whoever reads pages may do."""
+    """A query, because readers of pages are allowed queries."""
     key = _key(category, index)
     return Query(
         table=table, partition=("p", key["p"]), sort=("i", key["i"], key["i"]), limit=1, consistent=consistent

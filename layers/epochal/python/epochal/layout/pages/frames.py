@@ -517,7 +517,7 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def byte_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number below 256, likewise."""
+    """Read a number below 256: the number, and where it ends."""
     try:
         return data[at], at + 1
     except IndexError:
@@ -525,13 +525,13 @@ def byte_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed_at(data: bytes, at: int) -> tuple[int, int]:
-    """A number that may be below 0, likewise."""
+    """Read a number that may be below 0, and where it ends."""
     doubled, at = number_at(data, at)
     return doubled >> 1 if doubled % 2 == 0 else -(doubled + 1 >> 1), at
 
 
 def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
-    """Bytes, after their length, likewise."""
+    """Read bytes after their length, and where they end."""
     length, at = number_at(data, at)
     end = at + length
     if end > len(data):
@@ -540,7 +540,7 @@ def blob_at(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def text_at(data: bytes, at: int) -> tuple[str, int]:
-    """UTF-8, after its length, likewise."""
+    """Read UTF-8 after its length, and where it ends."""
     value, at = blob_at(data, at)
     try:
         return value.decode(), at

@@ -154,7 +154,7 @@ class Page:
 
 
 def origin(table: str, stream: str) -> str:
-    """What a token is of."""
+    """The table and the stream that a token belongs to, as one text."""
     place = table.place if isinstance(table, PlacedName) else ""
     return f"{place}\0{table}\0{stream}"
 
@@ -266,7 +266,7 @@ def _check(page: Page) -> None:
 
 
 def _check_stamps(page: Page, revision: int) -> None:
-    """Likewise, of the times of its writes; those of its frames were read with them."""
+    """Check that the times of its writes increase; those of its frames were read with them."""
     stamps = [frame.stamp for frame in page.frames]
     if page.stamp is not None:
         if len(page.stamp) != STAMP_BYTES:
@@ -395,7 +395,7 @@ class PageSpan:
         return "" if event is None else event.type
 
     def timestamp(self, offset: int) -> str:
-        """When it happened, likewise."""
+        """When it happened; empty where the frame that holds it is broken."""
         event = self._found(offset)
         return "" if event is None else event.timestamp
 

@@ -169,13 +169,13 @@ def told(item: Item) -> Span | Touched | None:
 
 
 def stored(item: Item) -> Span | None:
-    """The events that a page holds: what is before it is in other pages. None where it holds none. Raises likewise."""
+    """The events that a page holds, or None where it holds none. Raises `CorruptData`."""
     page = _page_of(item)
     return None if page is None else _span(page.span)
 
 
 def learn(item: Item) -> None:
-    """Meet the dictionary that an item is, if it is one. Raises likewise."""
+    """Meet the dictionary that an item is, if it is one. Raises `CorruptData`."""
     if is_dictionary(item) and "d" in item:
         from epochal.layout.pages.dictionaries import read_dictionary  # noqa: PLC0415  most stores have none
 

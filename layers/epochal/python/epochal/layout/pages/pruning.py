@@ -5,9 +5,9 @@ be begun again, and the stream forked for good. An emptied page is some sixty by
 
     wholly below the mark     its frames go, and its unfolds, unless they are the stream's: the last page names it
     partly below              frames wholly below go, and the mark says what is gone of the next
-    the last page             likewise, if it is as it was read; its unfolds stay
+    the last page             the same, if it is as it was read; its unfolds stay
 
-Whatever ends a stream, or changes it, takes the place of the next append: on a full page a tombstone would be overtaken
+A write that ends or changes a stream takes the place of the next append: on a full page a tombstone would be overtaken
 by an append that knows the page as it was, so it is a page of its own.
 
 The first page says where the first event is, so that nobody has to walk through pages that are empty.
@@ -164,10 +164,10 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
             at = page.version if page.full and page.version <= mark else at
         if written == writes:
             break
-    # What has unfolds yet is met again, when they count no more.
+    # A page that still has unfolds is met again, when they count no more.
     yield from _tell(table, first, min(at, holding), above=first.version)
     if low >= mark:
-        # Whoever begins behind it is told as much as who reads from the beginning; the pages that follow have it, too.
+        # A reader that begins behind it learns as much as one from the beginning; later pages have the mark, too.
         yield from _tell(table, head, mark if mark <= head.index else 0)
     return PruneProgress(low_water=low, deleted=written, done=low >= mark)
 
@@ -202,7 +202,7 @@ def _again(table: str, head: Page) -> Steps[Page]:
 
 
 def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Page | None:
-    """What is left of a page, which may keep its unfolds; None where nothing is to be taken from it."""
+    """The page without its pruned events; it may keep its unfolds. None if nothing is to be taken from it."""
     at, kept = page.base, list(page.frames)
     while kept and at + kept[0].count <= mark:
         at += kept.pop(0).count

@@ -270,7 +270,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
 
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
-    """Likewise, below the cursor; where events of a page are gone, everything below is."""
+    """A part of the events below the cursor; where events of a page are gone, all below are."""
     at, mark = cursor.at, cursor.head.low_water
     spans: list[PageSpan] = []
     passed: list[Page] = []

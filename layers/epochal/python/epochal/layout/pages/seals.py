@@ -84,7 +84,7 @@ def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[
         return _known[place]
     if fresh is None and 0 <= now - _missed.get(place, Ticks(-ASK_AGAIN)) < ASK_AGAIN:
         return None
-    # A query, because that is what whoever reads pages may do.
+    # A query, because readers of pages are allowed queries.
     asked = Query(
         table=table, partition=("p", _KEY["p"]), sort=("i", _KEY["i"], _KEY["i"]), limit=1, consistent=False
     )

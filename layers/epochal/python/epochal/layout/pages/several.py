@@ -140,9 +140,9 @@ class SeveralKey:
         return None if found is None else (yield from self.told(table, found))
 
     def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
-        """What the record says. Whoever is told shall find it in every stream, so all are waited for.
+        """The outcome that the record holds, once every stream shows it: a caller that gets it finds its events.
 
-        A token is of the page that the append left, whoever has written to it since.
+        A token is of the page that the append left, also if others have written to it since.
         """
         check_contents(found, self.append_id)
         source, firsts, tokens = ByteReader(found.made), dict[str, int](), dict[str, Token]()
@@ -269,7 +269,7 @@ def _as_read(known: Known[Page]) -> Written:
 
 
 def _waited_for(table: str, left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
-    """The tokens that were left, once whoever is told of them finds them there."""
+    """The tokens that were left, once every stream shows their pages."""
     places = {
         stream: state.index
         for stream, token in left.items()

@@ -110,7 +110,7 @@ class Pages:
         reads: Sequence[tuple[str, Known[Page]]],
         key: str | None = None,
     ) -> Steps[Results[Page] | DecidedBefore]:
-        """Likewise."""
+        """As `append_all`, on states that the caller knows."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
         batches = yield from self._all_packed(table, appends)

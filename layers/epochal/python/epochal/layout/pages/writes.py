@@ -241,8 +241,8 @@ def close(table: str, batch: Packed, known: Page | Token, state: PageState) -> P
 
 
 def left_by(page: Page, version: int, stamp: bytes) -> Token:
-    """The token of the page that an append has left, whoever has written it since. Were it full then, nobody knows any
-    more; an append on the token is in conflict in either case.
+    """The token of the page that an append has left, also if others have written it since. Whether the page was full
+    then, nobody knows any more; an append on the token is in conflict in either case.
     """
     state = PageState(index=page.index, full=False, time=time_of(stamp))
     return Token(version=version, etag=state.etag())
@@ -288,8 +288,8 @@ ROOM: Final = 8 * 1024
 """Kept free below the item limit for counters, and for what sizes in a token may be off by."""
 
 KEPT_MONTHS: Final = 3
-"""How long what is left behind is reckoned to be stored. For ever would be dearer than any write; but whoever minds can
-have pages pruned, and what is spent later weighs less."""
+"""How long what is left behind is reckoned to be stored. For ever would be dearer than any write; but pages can be
+pruned, and what is spent later weighs less."""
 
 _UNITS_PER_BYTE: Final = KEPT_MONTHS * 0.38 / 1024
 """A KB costs as much in a month as 0.38 write units, on demand and by any region's prices: $0.25 per GB against $0.625

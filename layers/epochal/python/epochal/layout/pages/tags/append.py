@@ -146,7 +146,7 @@ class TagsPart:
         return self.shares[_tag_of(stream)].on(self.batch, pages)
 
     def matters(self, moved: Heads) -> Steps[TagsEnd | None]:
-        """What matches the condition and is new on the pages that moved."""
+        """New events, on the pages that moved, that match the condition."""
         self.heads |= {
             _tag_of(stream): _Head(page=page, reached=reached_by(page)) for stream, page in moved.items()
         }
@@ -242,7 +242,7 @@ def _tells(reached: Reached) -> bool:
 def _in_the_way(
     site: TagStreams, condition: Condition, position: Position, heads: Mapping[str, _Head]
 ) -> Steps[TaggedConflict]:
-    """What matches between a position and how far the tags have got, as much of it as is wanted."""
+    """Matches between a position and how far the tags have got, as many as are wanted."""
     until = {tag: heads[tag].reached for tag in position.seen}
     moved = [tag for tag, reached in position.seen.items() if reached != until[tag]]
     if not moved:
