@@ -35,6 +35,20 @@ def changes(feeds: Feeds) -> dict[str, Any]:
     return event(stream_record(f"{k:021d}", image) for k, image in enumerate(feeds.tables.changes("tips")))
 
 
+def ten_of_which_partition_one_is_throttled(feeds: Feeds) -> list[str]:
+    """Streams with an event each; their names."""
+    streams = [f"Order-{k}" for k in range(10)]
+    for stream in streams:
+        feeds.append(stream, "a")
+
+    def throttle(op: Op) -> None:
+        if epoch_stream(1, 0) in streams_of([op]):
+            raise NotApplied("throttled")
+
+    feeds.fault = throttle
+    return streams
+
+
 @pytest.fixture
 def feeds() -> Feeds:
     return Feeds(partitions=2)
@@ -88,15 +102,7 @@ def test_the_answer_names_the_records_of_a_partition_that_failed(
     feeds: Feeds, start: Callable[[], Handler], caplog: pytest.LogCaptureFixture
 ) -> None:
     handler = start()
-    streams = [f"Order-{k}" for k in range(10)]
-    for stream in streams:
-        feeds.append(stream, "a")
-
-    def throttle(op: Op) -> None:
-        if epoch_stream(1, 0) in streams_of([op]):
-            raise NotApplied("throttled")
-
-    feeds.fault = throttle
+    streams = ten_of_which_partition_one_is_throttled(feeds)
     answer = handler(changes(feeds))
     failing = [k for k, stream in enumerate(streams) if partition_of(stream, 2) == 1]
     assert answer == {"batchItemFailures": [{"itemIdentifier": f"{k:021d}"} for k in failing]}
@@ -110,15 +116,7 @@ def test_of_what_came_by_kinesis_it_names_the_places_there(
     feeds: Feeds, start: Callable[[], Handler]
 ) -> None:
     handler = start()
-    streams = [f"Order-{k}" for k in range(10)]
-    for stream in streams:
-        feeds.append(stream, "a")
-
-    def throttle(op: Op) -> None:
-        if epoch_stream(1, 0) in streams_of([op]):
-            raise NotApplied("throttled")
-
-    feeds.fault = throttle
+    streams = ten_of_which_partition_one_is_throttled(feeds)
     sent = [sent_change(image, 1_000 * k) for k, image in enumerate(feeds.tables.changes("tips"))]
     answer = handler(event(kinesis_record(k, each) for k, each in enumerate(reversed(sent))))
     failing = [k for k, stream in enumerate(reversed(streams)) if partition_of(stream, 2) == 1]

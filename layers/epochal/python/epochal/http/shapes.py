@@ -20,6 +20,7 @@ from epochal.http import problems
 from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, QueryString, no_document
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind
+from epochal.model.names import MAX_NAME_BYTES, USER_NAME
 from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES
 
 Schema = dict[str, Any]
@@ -51,6 +52,12 @@ def text(description: str, *, most: int | None = None, pattern: str | None = Non
     if pattern is not None:
         schema["pattern"] = f"^{pattern}$"
     return schema
+
+
+def name(description: str, example: str) -> Schema:
+    """A stream's name, or a part of one, that a new stream may have (`model.names.stream_name`, `no_step`)."""
+    pattern = rf"(?!\.{{1,2}}$){USER_NAME}"
+    return text(description, most=MAX_NAME_BYTES, pattern=pattern, examples=[example])
 
 
 def words(description: str = "") -> Schema:

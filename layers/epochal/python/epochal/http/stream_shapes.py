@@ -39,6 +39,7 @@ from epochal.http.shapes import (
     array,
     base64,
     flag,
+    name,
     record,
     ref,
     text,
@@ -66,12 +67,7 @@ MAX_UNFOLDS: Final = 100
 MAX_APPENDS: Final = TRANSACTION_ITEMS
 """Streams of one append; one less with a key, whose record is a write of the transaction too."""
 
-STREAM: Final = text(
-    "A stream's name, `Category-id`.",
-    most=512,
-    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
-    examples=["Aircraft-N14228"],
-)
+STREAM: Final = name("A stream's name, `Category-id`.", "Aircraft-N14228")
 TOKEN: Final = text(
     "The stream's exact state: its ETag, without the quotes.",
     pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",

@@ -23,7 +23,10 @@ SEALS: Final = "$seal"
 """The key of the item that holds the key of tokens' seals."""
 
 MAX_NAME_BYTES: Final = 512
-_USER: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]{1,512}", re.ASCII)
+USER_NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,512}"
+"""The pattern of a user's stream name."""
+
+_USER: Final = re.compile(USER_NAME, re.ASCII)
 
 
 def stream_name(text: str, field: str = "stream") -> StreamName:

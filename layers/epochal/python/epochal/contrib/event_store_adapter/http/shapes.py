@@ -37,6 +37,7 @@ from epochal.http.shapes import (
     Shown,
     array,
     flag,
+    name,
     record,
     ref,
     text,
@@ -55,17 +56,10 @@ _NUMBER: Final = r"(0|[1-9]\d{0,9})"
 _LOCK: Final = re.compile(rf"(?!0\.){_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
 """A version alone, or a lock, whose version is 1 at least."""
 
-TYPE: Final = text(
-    "The aggregate's type, one of those that the deployment registers.",
-    most=512,
-    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
-    examples=["user-account"],
-)
-ID: Final = text(
+TYPE: Final = name("The aggregate's type, one of those that the deployment registers.", "user-account")
+ID: Final = name(
     "The aggregate's id within its type; both together have at most 511 characters.",
-    most=512,
-    pattern=r"(?!\.{1,2}$)[A-Za-z0-9\-_.:~@+=]{1,512}",
-    examples=["01H42K4ABWQ5V2XQEP3A48VE0Z"],
+    "01H42K4ABWQ5V2XQEP3A48VE0Z",
 )
 SEQ_NR: Final = whole("Number of the event, counted from 1.", 1, MAX_VERSION)
 
