@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
 from pydantic import BaseModel
 
-from epochal import ANY, ConflictError, json_codec, metadata
+from epochal import ANY, ConflictError, json_codec, metadata, open_streams
 from epochal.aio.place import AsyncPlace
 from epochal.aio.streams import AsyncStreams
 from epochal.model.versions import ExpectedVersion, parse_token
@@ -33,7 +33,7 @@ CODEC = json_codec(Added)
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """One place for as long as the service runs: its connections are shared by all requests."""
     async with AsyncPlace() as place:
-        app.state.streams = place.open_streams(os.environ["EPOCHAL_STREAMS"])
+        app.state.streams = AsyncStreams(open_streams(os.environ["EPOCHAL_STREAMS"], place=place))
         yield
 
 

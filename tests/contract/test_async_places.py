@@ -7,13 +7,33 @@ from dataclasses import replace
 
 import pytest
 
-from epochal import Delivery, Event, FeedEvent, Query, QueryItem, TaggedEvent, reaction
+from epochal import (
+    Delivery,
+    Event,
+    FeedEvent,
+    Query,
+    QueryItem,
+    TaggedEvent,
+    open_dcb_events,
+    open_feed,
+    open_projection_states,
+    open_read_models,
+    open_streams,
+    reaction,
+)
+from epochal.aio.bridge import in_threads
+from epochal.aio.feed import AsyncFeed
 from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
-from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
+from epochal.aio.projections import AsyncProjectionStates
+from epochal.aio.read_models import AsyncReadModels
+from epochal.aio.streams import AsyncStreams
+from epochal.aio.subjects import AsyncSubjects
+from epochal.aio.tagged import AsyncTaggedEvents
 from epochal.contrib.event_store_adapter import AsyncAggregates, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended
+from epochal.dynamo import kms
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.subjects import SUBJECT_KEYS
@@ -49,9 +69,9 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
 
     async def append() -> None:
         async with place() as here:
-            streams = here.open_streams(settings.table("streams"))
+            streams = AsyncStreams(open_streams(settings.table("streams"), place=here))
             tables = settings.table("journal"), settings.table("snapshot")
-            aggregates = AsyncAggregates(here.open(open_aggregates, *tables, types=["user-account"]))
+            aggregates = AsyncAggregates(open_aggregates(*tables, types=["user-account"], place=here))
             await asyncio.gather(*(streams.append(f"Cart-{n % 4}", [Event(type="Paid")]) for n in range(12)))
             begun = await aggregates.append(account, [opened], snapshot=b"{}")
             answers = await asyncio.gather(
@@ -63,7 +83,8 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
     assert not any(report.failed or report.set_aside for report in deployed.index())
 
     handling = place()
-    model = handling.open_read_models(deployed.tables.create(READ_MODELS)).open("counts", 1)
+    models = AsyncReadModels(open_read_models(deployed.tables.create(READ_MODELS), place=handling))
+    model = models.open("counts", 1)
 
     @reaction(name="counts", within=handling)
     async def counts(delivery: Delivery) -> None:
@@ -79,7 +100,8 @@ def test_what_tasks_append_is_fed_to_a_handler_that_is_awaited_and_folded_into_a
         async with handling as here:
             assert (await model.get("Paid"), await model.get("Opened")) == (12, 2)
             assert await model.wait_for("Cart-3", 3)
-            feed = here.open_feed(settings.index_table, here.open_streams(settings.table("streams")))
+            stored = open_streams(settings.table("streams"), place=here)
+            feed = AsyncFeed(open_feed(settings.index_table, stored, place=here))
             found = [
                 item.event
                 for each in await feed.partitions()
@@ -105,7 +127,7 @@ def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
 
     async def live() -> None:
         async with AsyncPlace(endpoint=endpoint.url, region=endpoint.region) as place:
-            store = place.open_streams(streams)
+            store = AsyncStreams(open_streams(streams, place=place))
             together = AsyncJoinedAppends(JoinedAppends(store.store))
             told = await asyncio.gather(
                 *(together.append("Sensor-1", [Event(type=f"N{n}")]) for n in range(40))
@@ -114,7 +136,7 @@ def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
             assert found == {each.first: f"N{n}" for n, each in enumerate(told)}
             assert sum(each.capacity.requests for each in told) < 10
 
-            tagged = place.open_dcb_events(events, tags)
+            tagged = AsyncTaggedEvents(open_dcb_events(events, tags, place=place))
             seen = await tagged.read(course)
             taken = TaggedEvent(type="Taken", data="{}", tags=["course:1"])
             answers = await asyncio.gather(
@@ -122,13 +144,13 @@ def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
             )
             assert [type(each) for each in answers].count(TaggedAppended) == 1
 
-            totals = place.open_projection_states(states)
+            totals = AsyncProjectionStates(open_projection_states(states, place=place))
             await totals.save("Totals", "v1", [b"a", b"b"], events_processed=1, last_sortable_id="0" * 30)
             (state,) = await totals.list("Totals")
             assert [chunk async for chunk in totals.open(state)] == [b"ab"]
 
-            opened = place.open_subjects(keys, kms_key="alias/none").store
-            subjects = AsyncSubjects(replace(opened, wrapping=WrappingInThreads(MemoryWrapping())))
+            opened = kms.open_subjects(keys, kms_key="alias/none", place=place)
+            subjects = AsyncSubjects(replace(opened, wrapping=in_threads(MemoryWrapping())))
             sealed = await asyncio.gather(*(subjects.seal("ada", b"{}") for _ in range(4)))
             assert [await subjects.unseal(each) for each in sealed] == [b"{}"] * 4
             await subjects.forget("ada")

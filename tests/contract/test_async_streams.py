@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 
 from epochal.aio.place import AsyncPlace
+from epochal.dynamo.stores import open_streams
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from tests.contract.places import Looped, Place
@@ -25,7 +26,7 @@ def looped(ddbl: Endpoint) -> Iterator[Looped]:
     with asyncio.Runner() as runner:
         opened = AsyncPlace(endpoint=ddbl.url, region=ddbl.region)
         runner.run(opened.__aenter__())
-        execute = opened.open_streams(table).store.driver.execute
+        execute = open_streams(table, place=opened).driver.execute
         yield Looped(store="ddbl", execute=execute, table=table, partition="", runner=runner)
         runner.run(opened.__aexit__())
 

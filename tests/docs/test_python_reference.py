@@ -41,7 +41,7 @@ INNER = {
         "aio.bridge.in_thread",
         "aio.writes.look_at_error",
         "aio.bridge.wait",
-        "aio.subjects.WrappingInThreads",
+        "aio.bridge.in_threads",
         "aio.writes.finished",
         "codec.bodies.Encoded",
         "feed.reader.Predicate",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.credentials import RefreshableCredentials
 
-from epochal import Event
+from epochal import Event, open_streams
 from epochal.aio import bridge
 from epochal.aio.carrier import AsyncCarrier
 from epochal.aio.place import AsyncPlace
@@ -41,7 +41,7 @@ def _impatient(streams: AsyncStreams) -> AsyncStreams:
 async def _append(url: str) -> Unavailable:
     """The error of an append that assumes the stream new, so that its first request is a write."""
     async with AsyncPlace(endpoint=url, region="eu-central-1") as place:
-        streams = _impatient(place.open_streams("streams"))
+        streams = _impatient(AsyncStreams(open_streams("streams", place=place)))
         execute: Any = streams.store.driver.execute
         with pytest.raises(Unavailable) as raised:
             await streams.append("Door-1", [Event(type="Opened")])
@@ -128,10 +128,10 @@ def test_credentials_that_expire_are_renewed_before_the_next_request() -> None:
                 expiring = RefreshableCredentials.create_from_metadata(
                     renewed(1, minutes=1), lambda: renewed(next(numbers), minutes=1), "test"
                 )
-                carrier = place._carrier  # noqa: SLF001  the credentials are nobody's to set
+                carrier = place._connections.carrier  # noqa: SLF001  the credentials are nobody's to set
                 assert isinstance(carrier, AsyncCarrier)
-                place._carrier = replace(carrier, credentials=expiring)  # noqa: SLF001
-                streams = place.open_streams("streams")
+                place._connections.carrier = replace(carrier, credentials=expiring)  # noqa: SLF001
+                streams = AsyncStreams(open_streams("streams", place=place))
                 for _ in range(2):
                     assert await streams.load("Door-1") is None
 
@@ -153,7 +153,7 @@ def test_a_page_of_something_in_between_tells_nothing_of_a_write() -> None:
         async with server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with AsyncPlace(endpoint=url, region="eu-central-1") as place:
-                carrier = place._carrier  # noqa: SLF001  stores read first
+                carrier = place._connections.carrier  # noqa: SLF001  stores read first
                 assert isinstance(carrier, AsyncCarrier)
                 with pytest.raises(Lost):
                     await bridge.run(performed(carrier), Put(table="streams", item={"p": {"S": "Door-1"}}))
@@ -178,7 +178,7 @@ def test_a_place_that_is_left_under_an_append_says_that_it_may_have_been_made() 
         async with server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
             async with AsyncPlace(endpoint=url, region="eu-central-1") as place:
-                streams = place.open_streams("streams")
+                streams = AsyncStreams(open_streams("streams", place=place))
                 appending = asyncio.create_task(streams.append("Door-1", [Event(type="Opened")]))
                 await sent.wait()
             with pytest.raises(Unavailable) as raised:
@@ -193,10 +193,10 @@ def test_a_place_that_is_left_under_an_append_says_that_it_may_have_been_made() 
 def test_a_place_that_is_left_before_a_request_is_sent_says_so() -> None:
     async def live() -> None:
         async with AsyncPlace(endpoint="http://127.0.0.1:9", region="eu-central-1") as place:
-            carrier = place._carrier  # noqa: SLF001  as a request has it that waits for credentials
+            carrier = place._connections.carrier  # noqa: SLF001  as a request has it that waits for credentials
             assert isinstance(carrier, AsyncCarrier)
-            streams = place.open_streams("streams")
-        place._carrier = carrier  # noqa: SLF001
+            streams = AsyncStreams(open_streams("streams", place=place))
+        place._connections.carrier = carrier  # noqa: SLF001
         with pytest.raises(InvalidInput, match="was left while its stores were in use"):
             await streams.append("Door-1", [Event(type="Opened")])
 

@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from epochal import Decider, Decisions, Delivery, Event, FeedEvent, TaggedEvent, projection
+from epochal import (
+    Decider,
+    Decisions,
+    Delivery,
+    Event,
+    FeedEvent,
+    TaggedEvent,
+    open_feed,
+    open_read_models,
+    open_streams,
+    projection,
+)
 from epochal.aio.bridge import each, run, wait
 from epochal.aio.deciders import AsyncDecisions
 from epochal.aio.feed import AsyncFeed
@@ -279,8 +290,8 @@ def test_what_is_yielded_is_closed_where_its_reader_leaves() -> None:
 
 def test_stores_are_opened_before_their_place_is_entered_and_used_after() -> None:
     place = AsyncPlace(region="eu-central-1")
-    aggregates = AsyncAggregates(place.open(open_aggregates, "j", "s"))
-    place.open_feed("index", place.open_streams("streams"), aggregates)
-    models = place.open_read_models("models")
+    aggregates = open_aggregates("j", "s", place=place)
+    open_feed("index", open_streams("streams", place=place), aggregates, place=place)
+    models = AsyncReadModels(open_read_models("models", place=place))
     with pytest.raises(InvalidInput, match="must be entered first"):
         asyncio.run(models.open("counts", 1).get("Opened"))

@@ -27,8 +27,7 @@ from epochal import (
     TaggedEvent,
     metadata,
 )
-from epochal.aio.bridge import run, wait
-from epochal.aio.bucket import BodiesInThreads
+from epochal.aio.bridge import in_threads, run, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.tagged import AsyncTaggedEvents
@@ -279,7 +278,7 @@ def test_bodies_that_are_in_the_bucket_are_stored_and_fetched_in_threads_several
 
     async def live() -> None:
         store = _streams().store
-        streams = AsyncStreams(replace(store, codec=BodyCodec(bodies=BodiesInThreads(MemoryBodies()))))
+        streams = AsyncStreams(replace(store, codec=BodyCodec(bodies=in_threads(MemoryBodies()))))
         await streams.append("Door-1", [Event(type="Drawn", data=data) for data in large])
         assert [event.content async for event in streams.read("Door-1")] == large
 

@@ -12,12 +12,11 @@ from typing import IO, Any, TypeVar
 import pytest
 
 from epochal import ConflictError, Decider, Deciders, json_codec
-from epochal.aio.bridge import wait
-from epochal.aio.bucket import ObjectsInThreads
+from epochal.aio.bridge import in_threads, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.projections import AsyncProjectionStates
 from epochal.aio.streams import AsyncStreams
-from epochal.aio.subjects import AsyncSubjects, WrappingInThreads
+from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.writes import cancelled_write
 from epochal.errors import InvalidInput, MissingBody
 from epochal.plan.ops import Execute, Op, Reply
@@ -98,14 +97,12 @@ class Objects(Elsewhere):
 
 def subjects_of(wrapping: Wrapping) -> AsyncSubjects:
     store = memory_subjects()
-    return AsyncSubjects(replace(store, driver=awaited(store.driver), wrapping=WrappingInThreads(wrapping)))
+    return AsyncSubjects(replace(store, driver=awaited(store.driver), wrapping=in_threads(wrapping)))
 
 
 def states_of(objects: Objects) -> AsyncProjectionStates:
     store = memory_projection_states()
-    return AsyncProjectionStates(
-        replace(store, driver=awaited(store.driver), objects=ObjectsInThreads(objects))
-    )
+    return AsyncProjectionStates(replace(store, driver=awaited(store.driver), objects=in_threads(objects)))
 
 
 def noise(size: int) -> bytes:

@@ -23,10 +23,12 @@ from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
 from epochal.aio.streams import AsyncStreams
 from epochal.aio.subjects import AsyncSubjects
 from epochal.aio.tagged import AsyncTaggedEvents
+from epochal.contrib import event_store_adapter
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.dynamo import kms
+from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import STREAMS_ARCHIVE
@@ -100,32 +102,34 @@ def test_what_the_ordinary_form_has_the_awaited_one_has_with_the_same_arguments(
         assert asked or name in {"on", "open"}, f"{name} would block"
 
 
-def test_a_place_opens_whatever_a_program_can_open_with_the_same_options() -> None:
-    openers = {name: getattr(epochal, name) for name in epochal.__all__ if name.startswith("open_")}
-    openers["open_subjects"] = kms.open_subjects
-    awaited = {name: found for name, found in methods(AsyncPlace).items() if name.startswith("open_")}
-    assert awaited.keys() == openers.keys()
-    for name, opener in openers.items():
-        expected = [one[:3] for one in arguments(opener, besides="place")]
-        assert [one[:3] for one in arguments(awaited[name])] == expected, name
+def test_whatever_a_program_can_open_it_can_open_in_the_place_of_an_event_loop() -> None:
+    assert issubclass(AsyncPlace, Place)
+    for of in (epochal, kms, event_store_adapter):
+        for name in (one for one in (*dir(of), *getattr(of, "__all__", ())) if one.startswith("open_")):
+            assert inspect.get_annotations(getattr(of, name), eval_str=True)["place"] is Place, name
 
 
 def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_they_are_used() -> None:
     place = AsyncPlace(region="eu-central-1")
-    streams, tips = place.open_streams("s", bucket="b"), place.open_tips("t", equinox=True)
-    tagged, dcb = place.open_tagged_events("s", types=["Paid"]), place.open_dcb_events("e", "t", service="x")
-    states = place.open_projection_states("p", bucket="b", cache_bytes=1_000_000)
-    place.open_feed("i", tips, dcb)
-    subjects = place.open_subjects("keys", kms_key="alias/x", log="log")
+    streams = AsyncStreams(epochal.open_streams("s", bucket="b", place=place))
+    tips = AsyncStreams(epochal.open_tips("t", equinox=True, place=place))
+    tagged = AsyncTaggedEvents(epochal.open_tagged_events("s", types=["Paid"], place=place))
+    dcb = AsyncTaggedEvents(epochal.open_dcb_events("e", "t", service="x", place=place))
+    states = AsyncProjectionStates(
+        epochal.open_projection_states("p", bucket="b", cache_bytes=1_000_000, place=place)
+    )
+    feed = AsyncFeed(epochal.open_feed("i", tips.store, dcb.store, place=place))
+    subjects = AsyncSubjects(kms.open_subjects("keys", kms_key="alias/x", log="log", place=place))
     with pytest.raises(InvalidInput, match="store: must be a store of a layout's events, not TaggedEvents"):
-        place.open_feed("i", tagged)
+        epochal.open_feed("i", tagged.store, place=place)
     with pytest.raises(InvalidInput, match="stores: must be of a layout each"):
-        place.open_feed("i", streams, streams)
+        epochal.open_feed("i", streams.store, streams.store, place=place)
     with pytest.raises(InvalidInput, match="tombstone"):
         asyncio.run(tips.delete("Door-1"))
     for asked in (
         streams.load("Door-1"),
         tagged.event("00000000-0000-0000-0000-000000000001"),
+        feed.partitions(),
         states.find("a", "1"),
         subjects.seal("ada", b""),
     ):

@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from epochal.aio.writes import look_at_error
@@ -84,6 +85,29 @@ def wait(awaitable: Awaitable[T]) -> T:
 def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Wait for a function that blocks, in a thread of the loop's pool."""
     return wait(asyncio.to_thread(function, *args, **kwargs))
+
+
+def in_threads(service: T) -> T:
+    """The same service, each of its calls in a thread, and each step of what a call iterates."""
+    return cast("T", _InThreads(service))
+
+
+class _InThreads:
+    def __init__(self, service: object) -> None:
+        self._service = service
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(_called, getattr(self._service, name))
+
+
+def _called(method: Callable[..., T], *args: Any) -> T:
+    found = in_thread(method, *args)
+    return cast("T", _taken(found)) if isinstance(found, Iterator) else found
+
+
+def _taken(found: Iterator[T]) -> Iterator[T]:
+    while (one := in_thread(next, found, _END)) is not _END:
+        yield cast("T", one)
 
 
 class _Tasks(Executor):

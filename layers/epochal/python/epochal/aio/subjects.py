@@ -6,26 +6,11 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from epochal.aio.bridge import each, in_thread, run
+from epochal.aio.bridge import each, run
 from epochal.aio.writes import finished
 
 if TYPE_CHECKING:
-    from epochal.store.subjects import Shredded, Subjects, Wrapping
-
-
-@dataclass(frozen=True, slots=True)
-class WrappingInThreads:
-    """What wraps data keys and blocks, without blocking the event loop."""
-
-    wrapping: Wrapping
-
-    def fresh(self, subject: str) -> tuple[bytes, bytes]:
-        """A new data key, plain and wrapped."""
-        return in_thread(self.wrapping.fresh, subject)
-
-    def unwrap(self, subject: str, wrapped: bytes) -> bytes:
-        """The plain key."""
-        return in_thread(self.wrapping.unwrap, subject, wrapped)
+    from epochal.store.subjects import Shredded, Subjects
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,4 +88,5 @@ def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HER
         log: a second table, of forgotten subjects: they stay forgotten, whatever is restored.
     """
     client = lazily(partial(kms_client, endpoint=place.endpoint, region=place.region))
-    return Subjects(driver=place.driver(), table=table, wrapping=KmsWrapping(client, kms_key), log=log)
+    wrapping = place.blocking(KmsWrapping(client, kms_key))
+    return Subjects(driver=place.driver(), table=table, wrapping=wrapping, log=log)

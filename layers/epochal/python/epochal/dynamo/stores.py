@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from epochal.deployment import Deployment
 from epochal.dynamo.clients import s3_client
@@ -30,6 +30,8 @@ from epochal.store.object_cache import CachedObjects
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, tips_of
 from epochal.store.tagged import TaggedEvents
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,10 @@ class Place:
         """The deployment there, as `epochal.dynamo.deployed` makes it."""
         s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
         return deployed(settings, execute=self.execute(), s3=s3, **how)
+
+    def blocking(self, service: T) -> T:
+        """A service whose calls block, as a program there may call it."""
+        return service
 
 
 HERE = Place()

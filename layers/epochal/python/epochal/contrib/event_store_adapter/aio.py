@@ -1,7 +1,7 @@
 """Aggregates and deciders on them, awaited.
 
 async with AsyncPlace() as place:
-    aggregates = AsyncAggregates(place.open(open_aggregates, "journal", "snapshot"))
+    aggregates = AsyncAggregates(open_aggregates("journal", "snapshot", place=place))
 """
 
 from __future__ import annotations
