@@ -42,7 +42,14 @@ BODIES = st.one_of(
 FIELDS = {"type": TEXTS, "data": BODIES, "meta": BODIES, "timestamp": TICKS.map(format_ticks)}
 IDS = st.none() | TEXTS
 EVENTS = st.lists(
-    st.builds(EncodedEvent, **FIELDS, correlation_id=IDS, causation_id=IDS, append_id=st.none()),
+    st.builds(
+        EncodedEvent,
+        **FIELDS,
+        correlation_id=IDS,
+        causation_id=IDS,
+        append_id=st.none(),
+        label=st.binary(max_size=40),
+    ),
     min_size=1,
     max_size=5,
 )
@@ -223,7 +230,9 @@ def test_contents_have_one_form_only(place: int, byte: int) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (b"\x40\x01a\x00", "flags"),
+        (b"\x80\x01a\x00", "flags"),
+        (b"\x40\x01a\x00\x00", "left out"),
+        (b"\x40\x01a\x00\x02b", "too early"),
         (b"\x20\x01a\x00", "flags"),
         (b"\x10\x01a\x00\x00", "encoding"),
         (b"\x01\x01a\x00\x00", "left out"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epochal.codec.bodies import BROTLI, DIRECT, Encoded, encode_claim
+from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode_claim
 from epochal.codec.dictionaries import learn
 from epochal.layout.pages.frames import (
     Frame,
@@ -19,6 +19,7 @@ from epochal.layout.pages.frames import (
     stamp_of,
 )
 from epochal.layout.pages.items import Page, read_page, write_page
+from epochal.layout.pages.tags.entries import Label, read_label
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.events import Claim
 from epochal.model.times import Ticks, parse_time
@@ -61,6 +62,25 @@ AS_THEY_ARE = bytes.fromhex(
     "12054d6f766564"  # time, encoded data
     "81a6efb0949ee43f"  # before the one before
     "02070b028061626303"
+)
+
+TAGGED = (
+    EncodedEvent(type="Left", data=EMPTY, timestamp=MOMENT),
+    EncodedEvent(
+        type="Enrolled",
+        data=Encoded(DIRECT, b"{}"),
+        meta=Encoded(DIRECT, b"m"),
+        timestamp=MOMENT,
+        label=Label(number=1, others=("course:1", "term:2")).encoded().data,
+    ),
+)
+WITH_TAGS = bytes.fromhex(
+    "0008df486e9b6ed6870123456789abcdef02"
+    "00044c65667400"
+    "4108456e726f6c6c6564027b7d016d"  # metadata, label
+    "13000102"  # of 19 bytes: no flags, its place in the append, two tags
+    "08636f757273653a31"
+    "067465726d3a32"
 )
 
 ALIKE = tuple(
@@ -107,6 +127,15 @@ def test_events_as_they_are_are_these_bytes() -> None:
     assert frame.events() == (EVENTS[0]._replace(append_id=STAMP), *EVENTS[1:])
     content = pack_events(EVENTS, NOW, compress=False)
     assert Frame(stamp=STAMP, count=3, content=content).binary() == AS_THEY_ARE
+
+
+def test_an_event_with_tags_in_a_named_stream_is_these_bytes() -> None:
+    frame = read_frame(WITH_TAGS)
+
+    assert frame.events() == (TAGGED[0]._replace(append_id=STAMP), TAGGED[1])
+    assert read_label(Encoded(DIRECT, TAGGED[1].label)).others == ("course:1", "term:2")
+    content = pack_events(TAGGED, NOW, compress=False)
+    assert Frame(stamp=STAMP, count=2, content=content).binary() == WITH_TAGS
 
 
 def test_events_under_brotli_are_read_from_these_bytes() -> None:

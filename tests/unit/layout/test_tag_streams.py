@@ -419,7 +419,12 @@ def test_what_an_event_says_of_itself_has_one_form_and_anything_else_is_corrupt(
     stored = label.encoded()
     assert stored.data.hex() == "1b0302016201630000000000004000800000000000000102" + "6d65" + "006d"
     assert read_label(stored) == label
-    for broken in (b"", b"\x40\0\0", stored.data[:-8], Label(number=0).encoded().data + b"x"):
+    at_home = replace(label, home=("Café-1", 300))
+    assert at_home.encoded().data.hex() == "5b0302016201630000000000004000800000000000000102" + "6d65" + (
+        "07436166c3a92d31" + "ac02" + "006d"
+    )
+    assert read_label(at_home.encoded()) == at_home
+    for broken in (b"", b"\x80\0\0", b"\x40\0\0", stored.data[:-8], Label(number=0).encoded().data + b"x"):
         with pytest.raises(CorruptData):
             read_label(Encoded(DIRECT, broken))
     assert event_id(bytes(16), Label(number=0)) == "de47c9b2-7eb8-5300-9bb5-f2c353e632c3"

@@ -9,7 +9,7 @@ from epochal.codec.bodies import EMPTY, Encoded
 
 
 class EncodedEvent(NamedTuple):
-    """An event with its bodies encoded. The first of an append carries its id.
+    """An event with its bodies encoded. The first of an append carries its id; one with tags says so in its `label`.
 
     A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
     """
@@ -21,6 +21,7 @@ class EncodedEvent(NamedTuple):
     correlation_id: str | None = None
     causation_id: str | None = None
     append_id: bytes | None = None
+    label: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -252,7 +252,8 @@ _CORRELATED: Final = 4
 _CAUSED: Final = 8
 _DATA_ENCODED: Final = 16
 _META_ENCODED: Final = 32
-_OF_EVENTS: Final = 63
+_LABELLED: Final = 64
+_OF_EVENTS: Final = 127
 _OF_UNFOLDS: Final = _META | _TIMED | _DATA_ENCODED | _META_ENCODED
 
 _FIRST: Final = from_unix_nanoseconds(0)
@@ -269,6 +270,7 @@ def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
             _flags(event, times)
             | (_CORRELATED if ids[0] is not None else 0)
             | (_CAUSED if ids[1] is not None else 0)
+            | (_LABELLED if event.label else 0)
         )
         out.text(event.type)
         times.write(event.timestamp)
@@ -276,6 +278,8 @@ def write_events(events: Sequence[EncodedEvent], moment: Ticks) -> bytes:
             if each is not None:
                 out.text(each)
         _write_bodies(out, event)
+        if event.label:
+            out.blob(event.label)
     return out.written()
 
 
@@ -391,6 +395,11 @@ def _read_event(
     if flags & _CAUSED:
         causation, at = text_at(content, at)
     data, meta, at = _read_bodies(content, at, flags)
+    label = b""
+    if flags & _LABELLED:
+        label, at = blob_at(content, at)
+        if not label:
+            raise CorruptData("a label that says nothing is left out")
     return EncodedEvent(
         type=kind,
         data=data,
@@ -399,6 +408,7 @@ def _read_event(
         correlation_id=correlation,
         causation_id=causation,
         append_id=append_id,
+        label=label,
     ), at
 
 

@@ -6,13 +6,17 @@ its page is under way.
 
 What a tagged event says of itself, in the place of its metadata (FORMATS §8). This outlives the code.
 
-    flags (1 byte)   number   tags   id (16)   user   page   metadata: encoding (1 byte), bytes
+    flags (1 byte)   number   tags   id (16)   user   page   home   metadata: encoding (1 byte), bytes
 
     number    of the event within its append
     tags      how many, and each: those besides the tag whose stream the page is of
     flags     1 the id is a caller's   2 there is a user   4 the body is elsewhere   8 there are metadata
-              16 the data are text   32 so are the metadata
+              16 the data are text   32 so are the metadata   64 it has a home
     page      where the body is: on the page of the first tag's stream that begins at this index
+    home      a named stream that it was appended to, and its index there
+
+In its home an event has its metadata where all events have them, and a label of its own beside them, with all its tags
+and without page and home.
 
 An id that the store chose is not stored: it follows from the append's stamp and the number.
 
@@ -232,7 +236,8 @@ _ELSEWHERE: Final = 4
 _META: Final = 8
 _DATA_TEXT: Final = 16
 _META_TEXT: Final = 32
-_ALL: Final = 63
+_HOME: Final = 64
+_ALL: Final = 127
 
 _ID_BYTES: Final = 16
 _NUMBER_DIGITS: Final = 5
@@ -247,6 +252,7 @@ class Label:
         others: its tags, without that of the stream.
         id: a caller's.
         page: where its body is, if that is not here.
+        home: the named stream that it is in, and its index there.
     """
 
     number: int
@@ -254,6 +260,7 @@ class Label:
     id: str | None = None
     user: str | None = None
     page: int | None = None
+    home: tuple[str, int] | None = None
     meta: Encoded = EMPTY
     data_text: bool = False
     meta_text: bool = False
@@ -267,7 +274,8 @@ class Label:
             (_ELSEWHERE, self.page is not None),
         )
         kinds = ((_META, self.meta != EMPTY), (_DATA_TEXT, self.data_text), (_META_TEXT, self.meta_text))
-        out.byte(sum(flag for flag, there in (*given, *kinds) if there))
+        home = ((_HOME, self.home is not None),)
+        out.byte(sum(flag for flag, there in (*given, *kinds, *home) if there))
         out.number(self.number)
         out.number(len(self.others))
         for tag in self.others:
@@ -278,6 +286,9 @@ class Label:
             out.text(self.user)
         if self.page is not None:
             out.number(self.page)
+        if self.home is not None:
+            out.text(self.home[0])
+            out.number(self.home[1])
         if self.meta != EMPTY:
             out.byte(self.meta.encoding)
             out.add(self.meta.data)
@@ -298,6 +309,7 @@ def read_label(encoded: Encoded) -> Label:
         id=str(uuid.UUID(bytes=source.take(_ID_BYTES))) if flags & _ID else None,
         user=source.text() if flags & _USER else None,
         page=source.number() if flags & _ELSEWHERE else None,
+        home=(source.text(), source.number()) if flags & _HOME else None,
         meta=Encoded(source.byte(), source.rest()) if flags & _META else EMPTY,
         data_text=bool(flags & _DATA_TEXT),
         meta_text=bool(flags & _META_TEXT),
