@@ -15,9 +15,8 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.tables import store_tables
-from epochal.model.dcb import Position, Reached
 from epochal.model.positions import MAX_COUNT, write_position
-from epochal.model.versions import MAX_VERSION
+from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.plan.ops import Execute, Op, Reply, Transact
 from tests.doors.test_forgery import place
 from tests.support.api import Api

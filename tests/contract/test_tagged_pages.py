@@ -11,8 +11,9 @@ from epochal.errors import InvalidInput
 from epochal.layout import reads
 from epochal.layout.dcb import paging
 from epochal.layout.pages.tags import reading as pages_paging
-from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
+from epochal.model.dcb import Query, RecordedTaggedEvent
 from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest
+from epochal.model.versions import Position, Reached
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import asks, event, opens
 from tests.support.tables import Tables

@@ -16,8 +16,8 @@ import pytest
 
 from epochal.http.bodies import LINK_SECONDS
 from epochal.layout.dcb.tables import TAGS
-from epochal.model.dcb import Position, Reached
 from epochal.model.positions import MAX_COUNT, read_position, write_position
+from epochal.model.versions import Position, Reached
 from tests.support.api import Answer, Api
 
 FIGURES: Final = (0, 1, 7, 60, 5_000, 9_999_999)

@@ -13,8 +13,9 @@ from itertools import takewhile
 from epochal.layout.dcb.items import read_event
 from epochal.layout.dcb.writes import tags_of
 from epochal.layout.fences import fence_after
-from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.versions import Position
 from tests.simulation.dcb_world import World, tag_of
 
 Ids = frozenset[str]

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.dcb import Position, Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
+from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
 from epochal.model.tagged_results import Down, Rest, Seen, parse_down
+from epochal.model.versions import Position
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
 from epochal.store.tagged_store import TaggedStore

@@ -24,10 +24,10 @@ from epochal.layout.pages.tags.append import TaggedBatch, TagsPart
 from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, stream_of
 from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Written
-from epochal.model.dcb import Position, Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
-from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
+from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Position
 from epochal.plan.ops import Put, Refusal, Steps
 from tests.simulation.exploring import put
 from tests.simulation.page_actors import TABLE

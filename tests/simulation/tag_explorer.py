@@ -27,11 +27,12 @@ from epochal.layout.pages.tags import append as appends
 from epochal.layout.pages.tags.append import TaggedBatch, append
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.pages.tags.reading import read
-from epochal.model.dcb import Position, Query, TaggedEvent
+from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
+from epochal.model.versions import Position
 from epochal.plan.ops import (
     BatchGet,
     Delete,

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.dcb import Position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.versions import Position
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
 from epochal.store.dcb_events import DcbEvents

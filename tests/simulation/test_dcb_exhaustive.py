@@ -9,7 +9,8 @@ import pytest
 
 from epochal.layout import fences
 from epochal.layout.fences import Fence
-from epochal.model.dcb import Position, Query
+from epochal.model.dcb import Query
+from epochal.model.versions import Position
 from tests.simulation.dcb_explorer import Explorer
 from tests.simulation.dcb_states import Budget, Writer
 from tests.simulation.dcb_world import event, query

@@ -16,8 +16,9 @@ from epochal.layout.dcb import append, entries, reading, reads, writes
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan
 from epochal.layout.fences import Condition, Fence, fence
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, Trail
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.versions import Position, Reached
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Put, Steps, Transact
 from epochal.store import dcb_events, tag_listings, tagged_store

@@ -18,9 +18,10 @@ from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.tags import append, entries, reading
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import Known
-from epochal.model.dcb import Position, TaggedEvent
+from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedConflict
 from epochal.model.times import Ticks
+from epochal.model.versions import Position
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Check, Refusal, Steps
 from tests.simulation import tag_explorer

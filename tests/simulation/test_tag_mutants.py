@@ -14,8 +14,9 @@ import pytest
 from epochal.layout.pages import commit
 from epochal.layout.pages.tags import append, listing, reading
 from epochal.layout.pages.tags.entries import EventOfTag
-from epochal.model.dcb import Position, Trail
+from epochal.model.dcb import Trail
 from epochal.model.tagged_results import TaggedConflict
+from epochal.model.versions import Position
 from epochal.plan.conditions import Absent, AnyOf
 from epochal.plan.ops import Check, Steps
 from tests.simulation.mutants import Mutants, Patch

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.dcb.items import Keys
-from epochal.model.dcb import Position, Query, QueryItem, Reached
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.versions import Position, Reached
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Transact
 from tests.support.examples import examples

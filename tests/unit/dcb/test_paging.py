@@ -12,9 +12,10 @@ import pytest
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import reads
 from epochal.layout.dcb import paging
-from epochal.model.dcb import Position, Query, Reached, RecordedTaggedEvent
+from epochal.model.dcb import Query, RecordedTaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest, TaggedAppended, TaggedConflict, TaggedPage, Takes, parse_rest
+from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from tests.unit.dcb.world import NOW, World, event, query
 

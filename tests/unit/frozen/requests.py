@@ -35,7 +35,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo.protocol.requests import request_of
 from epochal.indexer.indexer import Record
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
-from epochal.model.dcb import Position
+from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking

@@ -20,9 +20,10 @@ from epochal.http.operations import OPERATIONS
 from epochal.http.performers import Performers
 from epochal.http.problems import Problem
 from epochal.http.stream_shapes import NEW_EVENT
-from epochal.model.dcb import Position, check_tag
+from epochal.model.dcb import check_tag
 from epochal.model.names import stream_name
 from epochal.model.positions import write_position
+from epochal.model.versions import Position
 from tests.support.api import Api, gateway_event
 from tests.support.examples import examples
 

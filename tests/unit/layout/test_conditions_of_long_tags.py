@@ -8,9 +8,10 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import MOST_READ
-from epochal.model.dcb import Position, Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.versions import Position
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import memory_tagged_events
 

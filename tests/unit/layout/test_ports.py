@@ -7,8 +7,9 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggr
 from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.layout.dcb.items import Keys, write_head
 from epochal.layout.tips.items import TIP
-from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, TaggedEvent, sortable_id
+from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.events import Event
+from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
 from epochal.store.bodies import BodyCodec

@@ -16,9 +16,10 @@ from epochal.layout.pages.items import STREAMS, is_page, read_page
 from epochal.layout.pages.tags import reading
 from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.layout.pages.tags.listing import count_since
-from epochal.model.dcb import Position, Query, QueryItem, Reached, SortableId, TaggedEvent
+from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedConflict, parse_down
+from epochal.model.versions import Position, Reached
 from epochal.plan.failures import Lost
 from epochal.plan.ops import BatchGet, Check, Items, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.plan.ops import Query as PlanQuery

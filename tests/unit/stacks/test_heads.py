@@ -26,7 +26,8 @@ from epochal.layout.port import Source
 from epochal.layout.tips.heads import appended as appended_to_stream
 from epochal.layout.tips.items import TIP
 from epochal.layout.tips.port import tips_source
-from epochal.model.dcb import EVERYTHING, Reached, RecordedTaggedEvent, sortable_id, type_tag
+from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, sortable_id, type_tag
+from epochal.model.versions import Reached
 from epochal.plan.conditions import All, Present
 from epochal.plan.effects import holds
 from epochal.plan.ops import Put, Update

@@ -43,6 +43,16 @@ BAD: dict[str, tuple[Act, str, str]] = {
         "events[0].causation_id",
         "lone surrogates",
     ),
+    "tags, which the layout does not keep": (
+        appending(E, Event(type="E", tags=("course:1",))),
+        "events[1].tags",
+        "keeps no tags",
+    ),
+    "an id, which goes with tags": (
+        appending(Event(type="E", id="0189f0a5-0000-7000-8000-000000000001")),
+        "events[0].id",
+        "keeps no tags",
+    ),
     "no time": (appending(E, E, Event(type="E", timestamp="noon")), "events[2].timestamp", "ISO 8601"),
     "a time after time": (
         appending(Event(type="E", timestamp="9999-12-31T23:59:59-14:00")),

@@ -18,9 +18,10 @@ from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text
 from epochal.http import tagged_shapes
 from epochal.http.fields import Node
-from epochal.model.dcb import Position, Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
+from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
+from epochal.model.versions import Position
 from epochal.store.driver import Meter
 from epochal.store.tagged_store import TaggedStore
 

@@ -52,7 +52,6 @@ from epochal.http.stream_shapes import OMITTED
 from epochal.model.dcb import (
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
-    Position,
     Query,
     QueryItem,
     RecordedTaggedEvent,
@@ -67,6 +66,7 @@ from epochal.model.dcb import (
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedAppended, TaggedPage
 from epochal.model.times import MAX_EXPIRES
+from epochal.model.versions import Position
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.units import Units
 from epochal.store.tag_pages import DatedPage

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import EVERYTHING, Position, Query, QueryItem, type_tag
+from epochal.model.dcb import EVERYTHING, Query, QueryItem, type_tag
 from epochal.model.tagged_results import Takes
+from epochal.model.versions import Position
 
 MARK: Final = 12
 """Hex digits of an item's mark."""

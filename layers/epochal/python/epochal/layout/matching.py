@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from epochal.layout.fences import Fence
-from epochal.model.dcb import EVERYTHING, Position, Reached, RecordedTaggedEvent, Trail, type_tag
+from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, Trail, type_tag
 from epochal.model.tagged_results import Reach
+from epochal.model.versions import Position, Reached
 
 
 class Matchable(Protocol):

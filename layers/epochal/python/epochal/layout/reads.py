@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from epochal.errors import InvalidInput
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import at_the_end, begun
-from epochal.model.dcb import Position, RecordedTaggedEvent
+from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import (
     REST,
     BackwardPage,
@@ -24,6 +24,7 @@ from epochal.model.tagged_results import (
     TaggedPage,
     Takes,
 )
+from epochal.model.versions import Position
 from epochal.plan.ops import Steps
 
 ENTRIES: Final = 1000

@@ -18,7 +18,7 @@ from epochal.model.events import Body, Claim
 from epochal.model.json_bodies import read_json, write_json
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import MAX_EXPIRES, Ticks
-from epochal.model.versions import Token
+from epochal.model.versions import Position, Reached
 
 SortableId = NewType("SortableId", str)
 """19 digits of 100 ns ticks since year 1, then 11 digits of randomness: ordered as text, and as a number."""
@@ -322,40 +322,6 @@ class Query:
         return any(item.matches(kind, tags) for item in self.items)
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """How far a tag's events have been read: `count` of them, the last with sortable id `last`.
-
-    Where a tag is a stream, `token` is what makes an append on exactly that one request; it is only a hint.
-    """
-
-    count: int = 0
-    last: str = ""
-    token: Token | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
-    """How far a read has read each tag. Opaque to callers; `model.positions` gives it its text form.
-
-    Comparable where both have the same tags: a later read is behind in none of them.
-
-    Attributes:
-        seen: how far the events of each fencing tag have been read.
-        heads: where other tags' heads stood: a hint, which saves an append from reading them.
-        items: marks of those items of the read that several of these tags could fence (`layout.fences`).
-    """
-
-    seen: Mapping[str, Reached] = field(default_factory=dict)
-    heads: Mapping[str, Reached] = field(default_factory=dict)
-    items: frozenset[str] = frozenset()
-
-    def __le__(self, other: Position) -> bool:
-        return self.seen.keys() == other.seen.keys() and all(
-            reached.count <= other.seen[tag].count for tag, reached in self.seen.items()
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trail:
     """Which entries of its fencing tags a read has passed: it tells where the read stood at each of its events.
@@ -376,7 +342,7 @@ class Trail:
         return Trail(base=position.seen, passed={}, end=position)
 
     @staticmethod
-    def in_tags(counts: Mapping[str, int], last: SortableId) -> Trail:
+    def in_tags(counts: Mapping[str, int], last: str) -> Trail:
         """The trail of an event that is the last of so many in these tags, found without a query."""
         return Trail.of(Position(seen={tag: Reached(count, last) for tag, count in counts.items()}))
 

@@ -6,12 +6,16 @@ the bucket is a `Claim`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from epochal.errors import InvalidInput
 from epochal.model.json_bodies import read_json, write_json
-from epochal.model.kinds import must_be
+from epochal.model.kinds import must_be, must_be_list
+
+if TYPE_CHECKING:
+    from epochal.model.dcb import Trail
+    from epochal.model.versions import Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,9 @@ class Event:
         timestamp: ISO 8601; when it happened. None: the moment of the append.
         correlation_id: the conversation it belongs to.
         causation_id: what caused it.
+        tags: what it concerns; order and repetition do not matter.
+        id: of an event with tags, a UUID; None lets the store choose. An id makes the append idempotent beyond any
+            window.
     """
 
     type: str
@@ -68,12 +75,17 @@ class Event:
     timestamp: str | None = None
     correlation_id: str | None = None
     causation_id: str | None = None
+    tags: tuple[str, ...] = ()
+    id: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values of another kind, above all bodies that are not encoded yet."""
+        """Refuse values of another kind: bodies that are not encoded yet, or a tag for each letter of a text."""
         _check_fields(self.type, self.data, self.meta, self.timestamp)
         _check_text(self.correlation_id, "correlation_id")
         _check_text(self.causation_id, "causation_id")
+        if self.tags != ():
+            must_be_list(str, self.tags, "tags")
+        _check_text(self.id, "id")
 
     @classmethod
     def json(
@@ -86,6 +98,8 @@ class Event:
         timestamp: str | None = None,
         correlation_id: str | None = None,
         causation_id: str | None = None,
+        tags: tuple[str, ...] = (),
+        id: str | None = None,  # noqa: A002  likewise
     ) -> Event:
         """An event whose data are a value in plain JSON: what `json.dumps` takes, and as it writes it.
 
@@ -100,6 +114,8 @@ class Event:
             timestamp=timestamp,
             correlation_id=correlation_id,
             causation_id=causation_id,
+            tags=tags,
+            id=id,
         )
 
     @property
@@ -110,10 +126,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """An event as the store holds it: event `index` of `stream`, counted from 0.
+    """An event as the store holds it.
 
-    `append_id` is on the first event of each append (16 bytes), and is None elsewhere and on events that
-    other libraries wrote.
+    Attributes:
+        stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it is in no stream of its own,
+            only in those of its tags.
+        append_id: of the first event of each append (16 bytes); None elsewhere, and on events that other libraries
+            wrote.
+        tags: what it concerns, in order.
+        id: of an event with tags; the same in the streams of all of them.
+        place: of an event with tags: they are ordered by this text.
     """
 
     stream: str
@@ -125,6 +147,23 @@ class Recorded:
     correlation_id: str | None = None
     causation_id: str | None = None
     append_id: bytes | None = None
+    tags: tuple[str, ...] = ()
+    id: str | None = None
+    place: str = ""
+    trail: Trail | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def position(self) -> Position | None:
+        """To append after: what the read of a query that brought this event had seen with it. Of an event that was just
+        appended its tags up to it; of one that was found by its id or in a listing the tag that it was found in; None
+        where nothing tells.
+        """
+        return None if self.trail is None else self.trail.at(self.key)
+
+    @property
+    def key(self) -> str:
+        """Its place among all events with tags, of which no other has the same."""
+        return f"{self.place}#{self.id}"
 
     @property
     def content(self) -> bytes:
@@ -138,7 +177,9 @@ class Recorded:
             InvalidInput: data are in the bucket, sealed, or of a version above 1: its codec reads that.
             CorruptData: they are not JSON.
         """
-        return json_of(self.data, f"{self.stream} (index {self.index}), {self.type}")
+        if self.stream:
+            return json_of(self.data, f"{self.stream} (index {self.index}), {self.type}")
+        return json_of(self.data, f"{self.type} {self.id} under {', '.join(self.tags) or 'no tags'}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

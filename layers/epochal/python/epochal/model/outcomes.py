@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from epochal.model.versions import Token
+from epochal.model.versions import Position, Token
+
+if TYPE_CHECKING:
+    from epochal.model.events import Recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,37 +30,55 @@ class Capacity:
 NOTHING: Final = Capacity()
 
 
+_BEGINNING: Final = Token(version=0)
+_NOWHERE: Final = Position()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """Committed, once. Events `first` to `version - 1` are this append's.
+    """Committed, once. What it tells of a stream is of the one that was named, and 0 where events have tags alone; what
+    it tells of tags is empty where events have none.
 
     Attributes:
         first: index of the first event (equal to `version` where only unfolds were written).
-        version: the stream's next index after this append.
+        version: the stream's next index after this append: its events are `first` to `version - 1`.
         token: makes the next append one request.
-        replayed: an earlier request with the same idempotency key had already done it.
+        events: those with tags, as they are stored.
+        position: the condition's, moved past this append; without a condition, where the append is in its tags. Where
+            an earlier call had made it (`replayed`), it may still be before it.
+        versions: how many events each of their tags has with these, as `ReadModel.wait_for` takes it with the name of
+            the tag in the feed. Where it was `replayed`, later ones may be counted in.
+        replayed: an earlier call with the same idempotency key, or the same ids, had already done it.
         capacity: what this call consumed, also where an earlier one had done it.
     """
 
-    first: int
-    version: int
-    token: Token
+    first: int = 0
+    version: int = 0
+    token: Token = _BEGINNING
+    events: tuple[Recorded, ...] = ()
+    position: Position = _NOWHERE
+    versions: Mapping[str, int] = field(default_factory=dict)
     replayed: bool = False
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Not committed: the stream is elsewhere than expected. `version` and `token` say where.
+    """Not committed: the stream is elsewhere than expected, and `version` and `token` say where; or `events` match the
+    condition and are new.
 
     Attributes:
         refused: what came back, where this process was refused: `load(…, refused=conflict)` reads none of it again.
+        position: has seen these events; where there are `more`, no others.
     """
 
-    version: int
+    version: int = 0
     token: Token | None = None
     deleted: bool = False
     refused: Any = field(default=None, compare=False, repr=False)
+    events: tuple[Recorded, ...] = ()
+    position: Position = _NOWHERE
+    more: bool = False
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Position, Reached, parse_sortable_id
-from epochal.model.versions import parse_token
+from epochal.model.dcb import parse_sortable_id
+from epochal.model.versions import Position, Reached, parse_token
 
 MAX_COUNT: Final = 2**53 - 1
 """Events of a tag that a position can have seen: as far as every reader of JSON counts, and a number of DynamoDB."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, SortableId, TaggedEvent
+from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedEvent
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.positions import read_position, write_position
 from epochal.model.times import Ticks
+from epochal.model.versions import Position, Reached
 
 REST: Final = "from"
 """The field in which a page says where the next one goes on."""

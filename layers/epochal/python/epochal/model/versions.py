@@ -2,11 +2,13 @@
 
 A version counts events: a stream of n events is at version n, and the next event gets index n. A token is a version
 with the Tip's etag and the few figures that the calving rule needs, so that a writer that holds one need not read.
+A position is the same for a query over events with tags: how far a read has seen each tag.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -100,6 +102,40 @@ class Token:
         """What its text begins with, and what names the state."""
         figures = (self.version, self.etag, self.size, self.carried, self.unfolds, self.events, self.appends)
         return ".".join(map(str, figures))
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """How far a tag's events have been read: `count` of them, the last of which is at the place `last`.
+
+    Where a tag is a stream, `token` is what makes an append on exactly that one request; it is only a hint.
+    """
+
+    count: int = 0
+    last: str = ""
+    token: Token | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far a read has read each tag. Opaque to callers; `model.positions` gives it its text form.
+
+    Comparable where both have the same tags: a later read is behind in none of them.
+
+    Attributes:
+        seen: how far the events of each fencing tag have been read.
+        heads: where other tags' heads stood: a hint, which saves an append from reading them.
+        items: marks of those items of the read that several of these tags could fence (`layout.fences`).
+    """
+
+    seen: Mapping[str, Reached] = field(default_factory=dict)
+    heads: Mapping[str, Reached] = field(default_factory=dict)
+    items: frozenset[str] = frozenset()
+
+    def __le__(self, other: Position) -> bool:
+        return self.seen.keys() == other.seen.keys() and all(
+            reached.count <= other.seen[tag].count for tag, reached in self.seen.items()
+        )
 
 
 ExpectedVersion = Expected | AtVersion | Token

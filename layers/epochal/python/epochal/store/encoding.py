@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from epochal.errors import InvalidInput
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be, must_be_text
@@ -187,6 +188,9 @@ def _check(event: Event, field: str) -> None:
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
         if value is not None:
             must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
+    for name, given in (("tags", bool(event.tags)), ("id", event.id is not None)):
+        if given:
+            raise InvalidInput(f"{field}.{name}", "must not be given: this store keeps no tags")
 
 
 def _fields_size(event: Event) -> int:

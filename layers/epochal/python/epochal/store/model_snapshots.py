@@ -20,9 +20,10 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import TooLarge, Unavailable
-from epochal.model.dcb import Position, Query
+from epochal.model.dcb import Query
 from epochal.model.events import Claim, Unfold
 from epochal.model.positions import read_position, write_position
+from epochal.model.versions import Position
 from epochal.store.streams import Streams
 
 EVERY: Final = 100

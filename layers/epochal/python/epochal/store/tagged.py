@@ -14,8 +14,6 @@ from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.model.dcb import (
-    Position,
-    Reached,
     RecordedTaggedEvent,
     TaggedBody,
     TaggedEvent,
@@ -28,7 +26,7 @@ from epochal.model.events import content_of
 from epochal.model.kinds import must_be_texts
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import from_unix_nanoseconds
-from epochal.model.versions import Token
+from epochal.model.versions import Position, Reached, Token
 from epochal.plan.ops import Steps
 from epochal.plan.tables import PlacedName
 from epochal.settings import Settings

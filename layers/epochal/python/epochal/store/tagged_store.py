@@ -20,9 +20,7 @@ from epochal.errors import ConflictError, InvalidInput
 from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.model.dcb import (
-    Position,
     Query,
-    Reached,
     RecordedTaggedEvent,
     TaggedEvent,
     Trail,
@@ -44,6 +42,7 @@ from epochal.model.tagged_results import (
     TaggedPage,
     Takes,
 )
+from epochal.model.versions import Position, Reached
 from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Steps
 from epochal.store.driver import Driver, Meter

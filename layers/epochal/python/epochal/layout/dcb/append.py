@@ -21,8 +21,9 @@ from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.layout.fences import Condition, IdTaken, check_covered
 from epochal.layout.reads import first_in_the_way
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, own_tags
+from epochal.model.dcb import RecordedTaggedEvent, own_tags
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.versions import Position, Reached
 from epochal.plan.batches import settled
 from epochal.plan.ops import Done, Refusal, Steps
 from epochal.plan.values import Key

@@ -26,8 +26,9 @@ from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import begun
 from epochal.layout.reads import ENTRIES, PartBack
-from epochal.model.dcb import Position, Reached, Trail
+from epochal.model.dcb import Trail
 from epochal.model.tagged_results import REST, Down, Reach, Takes
+from epochal.model.versions import Position, Reached
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key

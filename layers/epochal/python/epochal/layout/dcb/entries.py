@@ -13,7 +13,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.matching import types_fenced_by
-from epochal.model.dcb import Reached
+from epochal.model.versions import Reached
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number
 

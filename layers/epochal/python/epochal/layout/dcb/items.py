@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Reached, RecordedTaggedEvent, SortableId, TaggedBody, group_of, is_reserved
+from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedBody, group_of, is_reserved
+from epochal.model.versions import Reached
 from epochal.plan.values import (
     AttributeValue,
     Item,

@@ -26,8 +26,9 @@ from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.matching import is_new
 from epochal.layout.reads import ENTRIES, Part, Wanted
-from epochal.model.dcb import Reached, RecordedTaggedEvent, Trail
+from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Reach, Takes
+from epochal.model.versions import Reached
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number

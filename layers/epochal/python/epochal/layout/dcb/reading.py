@@ -19,8 +19,9 @@ from epochal.layout.dcb.items import read_event, read_head
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import Reach, Seen
+from epochal.model.versions import Position, Reached
 from epochal.plan.batches import get_all, settled
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key

@@ -11,8 +11,8 @@ from epochal.layout.dcb.reading import read, stand
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.reads import Part, PartBack, Wanted
-from epochal.model.dcb import Position
 from epochal.model.tagged_results import Down, Reach, Seen, Takes
+from epochal.model.versions import Position
 from epochal.plan.ops import Steps
 
 

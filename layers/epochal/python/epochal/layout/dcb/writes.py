@@ -11,13 +11,13 @@ from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import (
     EVERYTHING,
     UNTAGGED,
-    Reached,
     RecordedTaggedEvent,
     SortableId,
     TaggedEvent,
     later_than,
     type_tag,
 )
+from epochal.model.versions import Reached
 from epochal.plan.conditions import Absent, All, Condition, equals
 from epochal.plan.ops import Check, Put, Transact, TransactionWrite
 from epochal.plan.values import number, text

@@ -56,10 +56,11 @@ from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
 from epochal.layout.stored import EncodedEvent
 from epochal.layout.streams import Batch, Known
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, TaggedEvent, is_text, own_tags
+from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text, own_tags
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks, format_ticks
+from epochal.model.versions import Position, Reached
 from epochal.plan.batches import settled
 from epochal.plan.ops import Put, Refusal, Steps
 from epochal.plan.values import Item

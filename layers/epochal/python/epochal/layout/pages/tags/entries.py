@@ -46,7 +46,6 @@ from epochal.model.dcb import (
     EVERYTHING,
     RANDOM_DIGITS,
     UNTAGGED,
-    Reached,
     RecordedTaggedEvent,
     SortableId,
     TaggedBody,
@@ -58,6 +57,7 @@ from epochal.model.dcb import (
 )
 from epochal.model.events import Claim
 from epochal.model.names import EVENT_IDS, TAG_STREAMS
+from epochal.model.versions import Reached
 from epochal.plan.batches import get_all, settled
 from epochal.plan.conditions import Absent
 from epochal.plan.ops import Put, Steps

@@ -36,9 +36,9 @@ from epochal.layout.pages.tags.entries import (
     stream_of,
 )
 from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
-from epochal.model.dcb import Position, Reached, RecordedTaggedEvent, Trail
+from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Down, Reach, Seen, Takes
-from epochal.model.versions import MAX_VERSION
+from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.plan.batches import side_by_side
 from epochal.plan.limits import BATCH_KEYS
 from epochal.plan.ops import Items, Query, Steps
