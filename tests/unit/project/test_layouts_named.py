@@ -105,8 +105,7 @@ NATIVE = re.compile(r"epochal\.model\.dcb(?:\.|$)|contrib\.eventsourcing|PRAGMA 
 
 OFFENDERS: dict[str, tuple[str, str]] = {
     "epochal/__init__.py": ("equinox sekiban", "public names of all layouts are imported from here"),
-    "epochal/aio/bucket.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
-    "epochal/aio/place.py": ("equinox sekiban", "opens every store for asyncio"),
+    "epochal/aio/place.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
     "epochal/care/quarantined.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/care/status.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/cdk/options.py": (

@@ -7,9 +7,10 @@ imported: a function starts with no more than its operations take.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
-from epochal.plugins import layouts
+from epochal.plugins import at, layouts
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from epochal.store.projections import Objects, ProjectionStates
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
+
+S = TypeVar("S")
 
 
 class Links(Protocol):
@@ -56,13 +59,58 @@ class Bucket(Protocol):
         """URLs of both."""
 
 
+class Opener(Generic[S]):
+    """A store of a deployment: what opens it, with which of the deployment's attributes."""
+
+    def __init__(self, of: str, *attributes: str) -> None:
+        self._of, self._attributes = of, attributes
+
+    def __get__(self, deployment: Deployment | None, _: object) -> S:
+        if deployment is None:
+            raise AttributeError("a store is of a deployment")
+        store: S = at(f"epochal.{self._of}")(*(attrgetter(name)(deployment) for name in self._attributes))
+        return store
+
+
+_TABLES = ("settings", "driver")
+_STREAMS = (*_TABLES, "codec")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Tables and a bucket, as the settings name them."""
+    """Tables and a bucket, as the settings name them.
+
+    Attributes:
+        codec: how bodies of streams are read and written.
+        tips: streams that are stored as tips.
+        streams: streams that are stored as pages.
+        tagged: tagged events, in the table of streams.
+        dcb: tagged events in Sekiban's tables.
+        states: states of projections.
+        read_models: those of reactions.
+        sources: what the feed is indexed from.
+        feed: with the events of every layout.
+        indexer: what indexes it.
+        auditor: what compares the index with its sources.
+    """
 
     settings: Settings
     driver: Driver
     bucket: Bucket
+
+    codec: ClassVar[Opener[BodyCodec]] = Opener("store.bodies:codec_of", "bucket.bodies")
+    tips: ClassVar[Opener[Streams]] = Opener("store.streams:tips_of", *_STREAMS)
+    streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
+    tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)
+    dcb: ClassVar[Opener[DcbEvents]] = Opener("store.dcb_events:dcb_of", *_TABLES)
+    states: ClassVar[Opener[ProjectionStates]] = Opener(
+        "store.projections:states_of", *_TABLES, "bucket.objects"
+    )
+    read_models: ClassVar[Opener[ReadModels]] = Opener("reactions.read_models:models_of", *_TABLES)
+    sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("indexer.indexer:sources_of", "settings")
+    feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
+    indexer: ClassVar[Opener[Indexer]] = Opener("indexer.indexer:indexer_of", *_TABLES)
+    auditor: ClassVar[Opener[Auditor]] = Opener("care.auditor:auditor_of", *_TABLES)
 
     def __getattr__(self, name: str) -> Any:
         """A store of a plug-in's, by its name there: `aggregates`."""
@@ -70,82 +118,3 @@ class Deployment:
             if (opener := layout.opener(name)) is not None:
                 return opener(self)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def codec(self) -> BodyCodec:
-        """How bodies of streams are read and written."""
-        from epochal.store.bodies import BodyCodec
-
-        return BodyCodec(bodies=self.bucket.bodies)
-
-    @property
-    def tips(self) -> Streams:
-        """Streams that are stored as tips."""
-        from epochal.store.streams import tips_of
-
-        return tips_of(self.settings, self.driver, self.codec)
-
-    @property
-    def streams(self) -> Streams:
-        """Streams that are stored as pages."""
-        from epochal.store.streams import streams_of
-
-        return streams_of(self.settings, self.driver, self.codec)
-
-    @property
-    def tagged(self) -> TaggedEvents:
-        """Tagged events, in the table of streams."""
-        from epochal.store.tagged import tagged_of
-
-        return tagged_of(self.settings, self.driver, self.codec)
-
-    @property
-    def dcb(self) -> DcbEvents:
-        """Tagged events in Sekiban's tables."""
-        from epochal.store.dcb_events import dcb_of
-
-        return dcb_of(self.settings, self.driver)
-
-    @property
-    def states(self) -> ProjectionStates:
-        """States of projections."""
-        from epochal.store.projections import states_of
-
-        return states_of(self.settings, self.driver, self.bucket.objects)
-
-    @property
-    def read_models(self) -> ReadModels:
-        """Read models of reactions."""
-        from epochal.reactions.read_models import ReadModels
-
-        return ReadModels(driver=self.driver, table=self.settings.read_models_table)
-
-    @property
-    def feed(self) -> FeedReader:
-        """The feed, with the events of every layout."""
-        from epochal.feed.reader import reader_of
-
-        return reader_of(self.settings, self.driver, self.codec)
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """What the feed is indexed from."""
-        from epochal.indexer.indexer import sources_of
-
-        return sources_of(self.settings)
-
-    @property
-    def indexer(self) -> Indexer:
-        """What indexes it."""
-        from epochal.indexer.indexer import Indexer
-
-        return Indexer(driver=self.driver, index_table=self.settings.index_table, sources=self.sources)
-
-    @property
-    def auditor(self) -> Auditor:
-        """What compares the index with its sources."""
-        from epochal.care.auditor import Auditor
-        from epochal.care.catch_up import Mender
-
-        mender = Mender(driver=self.driver, index_table=self.settings.index_table)
-        return Auditor(mender=mender, sources=self.sources)

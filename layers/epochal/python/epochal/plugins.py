@@ -76,24 +76,24 @@ class Layout:
     @property
     def plugin(self) -> Plugin:
         """What it brings."""
-        found: Plugin = _at(self.of) if isinstance(self.of, str) else self.of
+        found: Plugin = at(self.of) if isinstance(self.of, str) else self.of
         return found
 
     @property
     def port(self) -> Port:
         """What it can do."""
-        found: Port = _at(self.plugin.port)
+        found: Port = at(self.plugin.port)
         return found
 
     def part(self, name: str) -> Any:
         """A part of its plug-in; None where it has none."""
         where = getattr(self.plugin, name)
-        return _at(where) if where else None
+        return at(where) if where else None
 
     def opener(self, store: str) -> Any:
         """What opens a store of its plug-in; None where it has none of that name."""
         where = self.plugin.stores.get(store)
-        return None if where is None else _at(where)
+        return None if where is None else at(where)
 
 
 NATIVE: Final = "pages"
@@ -152,7 +152,8 @@ def _declared(kind: type) -> Mapping[str, Setting]:
     return MappingProxyType({each.name: declared(each) for each in fields(kind)})
 
 
-def _at(where: str) -> Any:
+def at(where: str) -> Any:
+    """What is there: `module:name`, or a module."""
     module, _, name = where.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found

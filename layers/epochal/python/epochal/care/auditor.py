@@ -17,12 +17,14 @@ from typing import Final
 from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.stored import calf_key
+from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.model.names import TAG_STREAMS, category_of
 from epochal.model.times import Ticks, from_unix_nanoseconds
 from epochal.model.training import Trained
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
+from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 PAGES: Final = 100
@@ -171,6 +173,12 @@ class Auditor:
 #
 # A pass is one scan of a table from its beginning to its end. A cursor only saves work: lost or set back, some heads
 # are looked at again.
+
+
+def auditor_of(settings: Settings, driver: Driver) -> Auditor:
+    """The auditor of a deployment."""
+    mender = Mender(driver=driver, index_table=settings.index_table)
+    return Auditor(mender=mender, sources=sources_of(settings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

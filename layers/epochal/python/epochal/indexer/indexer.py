@@ -308,3 +308,8 @@ def _readable(value: Any) -> str:
 def sources_of(settings: Settings) -> tuple[Source, ...]:
     """A source for each layout of the deployment."""
     return tuple(each.port.source(settings) for each in layouts_in(settings))
+
+
+def indexer_of(settings: Settings, driver: Driver) -> Indexer:
+    """The indexer of a deployment."""
+    return Indexer(driver=driver, index_table=settings.index_table, sources=sources_of(settings))

@@ -29,6 +29,7 @@ from epochal.plan.limits import TRANSACTION_ITEMS
 from epochal.plan.ops import Delete, Done, Get, Put, Transact
 from epochal.plan.values import Item, Key, number, read_number, text
 from epochal.reactions.reaction import Delivery
+from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 MAX_NAME_BYTES: Final = 512
@@ -232,6 +233,11 @@ class ReadModels:
     def _live(self, name: str) -> int | None:
         found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
         return None if found is None else read_number(found, "n")
+
+
+def models_of(settings: Settings, driver: Driver) -> ReadModels:
+    """The read models of a deployment."""
+    return ReadModels(driver=driver, table=settings.read_models_table)
 
 
 def names_in(items: Iterable[Item]) -> set[str]:

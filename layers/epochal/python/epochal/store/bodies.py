@@ -33,6 +33,11 @@ class Bodies(Protocol):
         """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
 
 
+def codec_of(bodies: Bodies | None) -> BodyCodec:
+    """How bodies of streams are read and written where these are; None where there is no bucket."""
+    return BodyCodec(bodies=bodies)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyCodec:
     """Encodes and decodes bodies. Without a bucket everything stays in the items, and they may be too large.
