@@ -1,7 +1,6 @@
-"""Every interleaving of processes that append to named streams and to tags in one commit: the engine with both callers.
+"""Every interleaving of processes that append to named streams and to tags in one commit.
 
-Nothing of the library appends so yet. What a stream's part and a tags' part of a commit come to together is explored
-first: an append is in all of its streams and under all of its tags, once and under one stamp, or nowhere; on streams as
+An append is in all of its streams and under all of its tags, once and under one stamp, or nowhere; on streams as
 they were expected, and while nothing matched a query that its writer had not seen; and whatever anyone is told agrees.
 """
 
@@ -10,25 +9,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.fences import Condition, fence
 from epochal.layout.key_records import KeyRecord
-from epochal.layout.pages import commit as engine
 from epochal.layout.pages import pruning
 from epochal.layout.pages.append import append
-from epochal.layout.pages.commit import Commit, Heads, Made, Writes
-from epochal.layout.pages.several import SeveralKey, StreamsPart
-from epochal.layout.pages.tags.append import TaggedBatch, TagsPart
+from epochal.layout.pages.items import Page
+from epochal.layout.pages.keyed import append_once
+from epochal.layout.pages.mixed import append as append_mixed
+from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.append import append as append_tagged
-from epochal.layout.pages.tags.entries import TagStreams, stream_of
-from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Written
+from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
+from epochal.layout.streams import Rejected, Unknown, Written
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Position
-from epochal.plan.ops import Put, Refusal, Steps
+from epochal.plan.ops import Steps
 from tests.simulation.exploring import put
 from tests.simulation.page_actors import TABLE
 from tests.simulation.several_explorer import Actor, Explorer, Move, Prune, State, Table, _check_told
@@ -58,9 +59,12 @@ class Mixed(Move):
         batch = self.batch("")
         fresh = hashlib.sha256(self.name.encode()).digest()
         event = TaggedEvent(type="E", data=self.name, tags=self.tags)
+        homes = tuple((stream, place) for stream in self.streams for place in range(self.events))
+        count = len(homes) or self.events
         return TaggedBatch(
-            events=(event,) * self.events,
-            bodies=((Encoded(DIRECT, self.name.encode()), EMPTY),) * self.events,
+            events=(event,) * count,
+            bodies=((Encoded(DIRECT, self.name.encode()), EMPTY),) * count,
+            homes=homes,
             now=Ticks(self.clock),
             append_id=batch.append_id,
             etag=fresh[16:].hex(),
@@ -75,63 +79,6 @@ class Told(NamedTuple):
     after: dict[str, int]
     streams: dict[str, Any]
     tags: TaggedAppended | TaggedConflict | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Both:
-    """A commit of both parts: what a caller with streams and tags is."""
-
-    streams: StreamsPart
-    tags: TagsPart
-
-    @property
-    def commit(self) -> Commit[Any]:
-        """As one commit."""
-        first, second = self.streams.commit, self.tags.commit
-        return Commit(
-            table=TABLE,
-            known={**first.known, **second.known},
-            writes=(*first.writes, *second.writes),
-            batch=self.batch,
-            fences=(*first.fences, *second.fences),
-            matters=self.matters,
-            records=self.records,
-            before=self.before,
-            keyed=first.keyed,
-            lasting=second.lasting,
-            one_stamp=True,
-        )
-
-    def batch(self, stream: str, writes: Writes) -> Any:
-        """Of either part."""
-        mine = self.streams.batches
-        return mine[stream] if stream in mine else self.tags.share(stream, self._tags(writes))
-
-    def matters(self, moved: Heads) -> Steps[Any]:
-        """Streams first: where these are not as expected, matches of a query are not looked for."""
-        mine = {stream: head for stream, head in moved.items() if stream in self.streams.batches}
-        ended = yield from self.streams.matters(mine)
-        if ended is not None:
-            return ended
-        matched = yield from self.tags.matters(
-            {stream: head for stream, head in moved.items() if stream not in mine}
-        )
-        key = self.streams.key
-        if matched is None or key is None:
-            return matched
-        return (yield from key.before(TABLE)) or matched
-
-    def records(self, writes: Writes) -> list[Put]:
-        """The key's is the last."""
-        return [*self.tags.records(self._tags(writes)), *self.streams.records(writes)]
-
-    def before(self, writes: Writes, refusal: Refusal) -> Steps[Any]:
-        """Of either part."""
-        said = yield from self.streams.before(writes, refusal)
-        return said or (yield from self.tags.before(writes, refusal))
-
-    def _tags(self, writes: Writes) -> Writes:
-        return {stream: each for stream, each in writes.items() if stream not in self.streams.batches}
 
 
 def act(actor: Actor) -> Steps[Any]:
@@ -172,45 +119,18 @@ def _condition(move: Mixed, position: Position | None) -> Condition | None:
 def _appended(
     move: Mixed, expected: dict[str, ExpectedVersion], condition: Condition | None
 ) -> Steps[tuple[dict[str, Any], TaggedAppended | TaggedConflict | None]]:
-    if not move.tags:
-        (stream,) = move.streams
-        return {stream: (yield from append(TABLE, move.batch(stream), expected[stream]))}, None
     if not move.streams:
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))
-    key = None
+    record, (stream, *others) = None, move.streams
     if move.key:
-        record = KeyRecord.of_all(move.places, move.key, 0)
-        key = SeveralKey(
-            streams=tuple(sorted(move.places)),
-            record=record,
-            append_id=move.batch("").append_id,
-            counts=dict.fromkeys(move.places, move.events),
-        )
+        record = KeyRecord.of_all(move.streams, move.key, 0) if others else KeyRecord.of(stream, move.key, 0)
+    if not move.tags and condition is None:
+        batch = move.batch(stream)
+        alone = append if record is None else partial(append_once, record=record)
+        return {stream: (yield from alone(TABLE, batch, expected[stream]))}, None
     appends = [(move.batch(stream), expected[stream]) for stream in move.streams]
-    both = Both(
-        streams=StreamsPart.of(TABLE, appends, key=key), tags=TagsPart.of(SITE, move.tagged(), condition)
-    )
-    came = yield from engine.commit(both.commit)
-    return _told(move, both, came)
-
-
-def _told(move: Mixed, both: Both, came: Any) -> tuple[dict[str, Any], Any]:
-    match came:
-        case Made(certain=False, writes=writes):
-            return {stream: Unknown(first=writes[stream].first) for stream in move.places}, None
-        case Made(writes=writes):
-            own = {stream: each for stream, each in writes.items() if stream not in move.streams}
-            written = {
-                stream: Written(first=each.first, version=each.token.version, token=each.token)
-                for stream, each in writes.items()
-            }
-            return written, both.tags.made(own)
-        case DecidedBefore(streams=streams):
-            return dict(streams), None
-        case TaggedConflict():
-            return {}, came
-        case _:
-            return dict(came), None
+    came = yield from append_mixed(SITE, appends, move.tagged(), condition, record)
+    return dict(came.streams), came.tags
 
 
 @dataclass(slots=True)
@@ -258,7 +178,22 @@ class MixedExplorer(Explorer):
             for move in (each for each in actor.does if isinstance(each, Mixed) and each.tags):
                 stamps = set(_stamps(table, move))
                 assert len(stamps) <= 1, f"{move.name} has several stamps"
+        for tag in (each for each in table.pages if each.startswith(TAG_STREAMS)):
+            for page in table.pages[tag]:
+                _check_homes(page, table)
         return table
+
+
+def _check_homes(page: Page, table: Table) -> None:
+    """What a tag's page says of an event's home is so, as far as that is not pruned."""
+    for entry in entries_of(page.span):
+        stream, index = entry.label.home or ("", 0)
+        for home in table.pages.get(stream, ()):
+            at = home.base
+            for frame in home.frames:
+                if at <= index < at + frame.count:
+                    assert frame.stamp == entry.stamp, f"{page.stream} says that {stream} has it at {index}"
+                at += frame.count
 
 
 def _stamps(table: Table, move: Mixed) -> Iterator[bytes]:

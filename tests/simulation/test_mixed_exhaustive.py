@@ -107,6 +107,27 @@ def two_under_one_key() -> MixedExplorer:
     )
 
 
+def a_stream_without_tags_on_the_condition_of_a_query() -> MixedExplorer:
+    """What is only fenced is not written: the stream alone tells whether it was."""
+    return explorer(
+        does(
+            mixed("a", tags=(), fail_if=(T,)), mixed("a1", tags=(), expects="known", fail_if=(T,)), rule=ODD
+        ),
+        does(mixed("b", fail_if=(T,), clock=1)),
+        does(mixed("c", streams=()), rule=ALWAYS),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_key_with_a_condition_and_without() -> MixedExplorer:
+    """A repeat is one, whether it names a condition or not: the stream is searched, where the record does not tell."""
+    return explorer(
+        does(mixed("a", tags=(), fail_if=(T,), key="k"), mixed("a2", tags=(), key="k"), rule=ALWAYS),
+        does(mixed("b", tags=(), key="l", clock=1), mixed("b2", tags=(), fail_if=(T,), key="l")),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
 WORLDS = (
     two_of_a_stream_and_a_tag,
     one_among_writers_of_either,
@@ -114,6 +135,8 @@ WORLDS = (
     a_query_of_another_tag,
     pages_that_must_be_closed_first,
     two_under_one_key,
+    a_stream_without_tags_on_the_condition_of_a_query,
+    one_key_with_a_condition_and_without,
 )
 
 
@@ -154,6 +177,15 @@ def each_page_gets_a_stamp_of_its_own(patch: Patch) -> None:
 
 def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
     patch.setattr(commit, "time_of", lambda _: Ticks(1))
+
+
+def homes_are_told_without_what_was_there_before(patch: Patch) -> None:
+    sound = tagged.TagsPart.share
+
+    def from_the_beginning(self: Any, stream: str, writes: Any, homes: Any = None) -> Any:
+        return sound(self, stream, writes, dict.fromkeys(homes or (), 0))
+
+    patch.setattr(tagged.TagsPart, "share", from_the_beginning)
 
 
 def streams_and_tags_are_written_one_by_one(patch: Patch) -> None:
@@ -204,6 +236,7 @@ def a_conflict_is_told_without_asking_for_the_record(patch: Patch) -> None:
             pages_that_must_be_closed_first,
             "several stamps",
         ),
+        (homes_are_told_without_what_was_there_before, two_of_a_stream_and_a_tag, "says that"),
         (streams_and_tags_are_written_one_by_one, two_of_a_stream_and_a_tag, "not in the other"),
         (
             what_is_in_the_way_is_not_held_to_what_was_expected,

@@ -92,7 +92,7 @@ def append(
     """
     part = TagsPart.of(site, batch, condition)
     came = yield from commit(part.commit)
-    return part.made(came.writes) if isinstance(came, Made) else came
+    return part.made(came.writes, next(iter(came.writes.values())).stamp) if isinstance(came, Made) else came
 
 
 @dataclass(slots=True, kw_only=True)
@@ -141,10 +141,10 @@ class TagsPart:
             one_stamp=True,
         )
 
-    def share(self, stream: str, writes: Writes) -> Packed:
-        """What a tag gets, where the bodies are on these pages."""
+    def share(self, stream: str, writes: Writes, homes: Mapping[str, int] | None = None) -> Packed:
+        """What a tag gets, where the bodies are on these pages, and what its events' homes get begins at an index."""
         pages = {_tag_of(each): index_of(planned.token) for each, planned in writes.items()}
-        return self.shares[_tag_of(stream)].on(self.batch, pages)
+        return self.shares[_tag_of(stream)].on(self.batch, pages, homes or {})
 
     def matters(self, moved: Heads) -> Steps[TagsEnd | None]:
         """New events, on the pages that moved, that match the condition."""
@@ -174,9 +174,9 @@ class TagsPart:
         """The events as they are stored, if their ids are there."""
         return (yield from self._stored_before())
 
-    def made(self, writes: Writes) -> TaggedAppended:
+    def made(self, writes: Writes, stamp: bytes) -> TaggedAppended:
         """What is told of it."""
-        stamp, own = next(iter(writes.values())).stamp, own_tags(self.batch.events)
+        own = tuple(tag for tag in own_tags(self.batch.events) if tag in self.shares)
         planned = {_tag_of(stream): each for stream, each in writes.items()}
         return TaggedAppended(
             events=self.batch.recorded(stamp),
@@ -280,6 +280,8 @@ class TaggedBatch:
         append_id: 16 fresh bytes, and
         etag: 32 fresh hex digits: the same over all tries.
         times: when each happened, where that is not now; a stamp is never below `now`.
+        homes: the named stream that each is appended to, and its place among what that gets. Such an event may have no
+            tags, and is only there then.
     """
 
     events: tuple[TaggedEvent, ...]
@@ -288,6 +290,7 @@ class TaggedBatch:
     append_id: bytes
     etag: str
     times: tuple[Ticks, ...] = ()
+    homes: tuple[tuple[str, int], ...] = ()
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -322,25 +325,27 @@ class TagShare:
     Attributes:
         numbers: of the events that it gets.
         firsts: the first tag of each of them.
-        whole: these with their bodies.
+        whole: these with their bodies; None where they have homes, whose indices are in them.
     """
 
     tag: str
     numbers: tuple[int, ...]
     firsts: tuple[str, ...]
-    whole: Packed
+    whole: Packed | None
 
-    def on(self, batch: TaggedBatch, pages: Mapping[str, int]) -> Packed:
+    def on(self, batch: TaggedBatch, pages: Mapping[str, int], homes: Mapping[str, int]) -> Packed:
         """What is written.
 
         Args:
             pages: of the first tags' streams, the index of the page that gets the bodies.
+            homes: of named streams, the index of the first event that they get.
         """
-        if len(self.whole.content.data) < REFERRED_FROM or set(self.firsts) == {self.tag}:
-            return self.whole
+        whole = self.whole or _whole(batch, self.tag, self.numbers, homes)
+        if len(whole.content.data) < REFERRED_FROM or set(self.firsts) == {self.tag}:
+            return whole
         own = zip(self.numbers, self.firsts, strict=True)
         events = [
-            _stored(batch, number, self.tag, None if first == self.tag else pages[first])
+            _stored(batch, number, self.tag, None if first == self.tag else pages[first], homes)
             for number, first in own
         ]
         return _packed(batch, self.tag, events)
@@ -349,7 +354,10 @@ class TagShare:
 def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
     """What each tag gets, those that have a body only after those whose streams these are in."""
     numbers = dict[str, list[int]]()
-    tags = [site.tags_of(event.type, event.tags) for event in batch.events]
+    tags = [
+        site.tags_of(event.type, event.tags) if event.tags or not batch.homes else ()
+        for event in batch.events
+    ]
     for number, each in enumerate(tags):
         for tag in each:
             numbers.setdefault(tag, []).append(number)
@@ -358,10 +366,14 @@ def shares_of(site: TagStreams, batch: TaggedBatch) -> list[TagShare]:
             tag=tag,
             numbers=tuple(numbers[tag]),
             firsts=tuple(tags[number][0] for number in numbers[tag]),
-            whole=_packed(batch, tag, [_stored(batch, number, tag, None) for number in numbers[tag]]),
+            whole=None if batch.homes else _whole(batch, tag, numbers[tag], {}),
         )
         for tag in sorted(numbers, key=lambda tag: (tag.startswith("$"), tag))
     ]
+
+
+def _whole(batch: TaggedBatch, tag: str, numbers: Sequence[int], homes: Mapping[str, int]) -> Packed:
+    return _packed(batch, tag, [_stored(batch, number, tag, None, homes) for number in numbers])
 
 
 def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Packed:
@@ -377,15 +389,18 @@ def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Pac
     return replace(found, dated=bool(batch.times))
 
 
-def _stored(batch: TaggedBatch, number: int, tag: str, page: int | None) -> EncodedEvent:
+def _stored(
+    batch: TaggedBatch, number: int, tag: str, page: int | None, homes: Mapping[str, int]
+) -> EncodedEvent:
     event, (data, meta) = batch.events[number], batch.bodies[number]
-    here = page is None
+    here, home = page is None, batch.homes[number] if batch.homes else None
     label = Label(
         number=number,
         others=tuple(sorted(set(event.tags) - {tag})),
         id=event.id,
         user=event.executed_user,
         page=page,
+        home=None if home is None else (home[0], homes[home[0]] + home[1]),
         meta=meta if here else EMPTY,
         data_text=here and is_text(event.data),
         meta_text=here and is_text(event.meta),
