@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from epochal import ANY, ConflictError, json_codec, metadata, open_streams
 from epochal.aio.place import AsyncPlace
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.stores import AsyncStreams
 from epochal.model.versions import ExpectedVersion, parse_token
 
 

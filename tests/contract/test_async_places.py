@@ -22,14 +22,16 @@ from epochal import (
     reaction,
 )
 from epochal.aio.bridge import in_threads
-from epochal.aio.feed import AsyncFeed
-from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
 from epochal.aio.projections import AsyncProjectionStates
-from epochal.aio.read_models import AsyncReadModels
-from epochal.aio.streams import AsyncStreams
-from epochal.aio.subjects import AsyncSubjects
-from epochal.aio.tagged import AsyncTaggedEvents
+from epochal.aio.stores import (
+    AsyncFeed,
+    AsyncJoinedAppends,
+    AsyncReadModels,
+    AsyncStreams,
+    AsyncSubjects,
+    AsyncTaggedEvents,
+)
 from epochal.contrib.event_store_adapter import AsyncAggregates, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended

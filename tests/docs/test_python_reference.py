@@ -26,9 +26,6 @@ LISTED = Counter(
 INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
 """What stores are made of, and no program names: a store's attributes and openers lead there."""
 
-AIO_INNER = ("bucket", "carrier", "methods")
-"""Likewise, of rooms that are awaited."""
-
 PLUGINS = (event_store_adapter,)
 """Packages of plug-ins, which have names of their own."""
 
@@ -39,10 +36,14 @@ INNER = {
     f"epochal.{name}"
     for name in (
         "aio.bridge.in_thread",
-        "aio.writes.look_at_error",
+        "aio.bridge.look_at_error",
         "aio.bridge.wait",
         "aio.bridge.in_threads",
-        "aio.writes.finished",
+        "aio.bridge.finished",
+        "aio.bridge.iterates",
+        "aio.bridge.reads",
+        "aio.bridge.writes",
+        "aio.place.AsyncCarrier",
         "codec.bodies.Encoded",
         "feed.reader.Predicate",
         "feed.history.History",
@@ -123,10 +124,9 @@ def named_in(each: griffe.Object) -> Iterator[str]:
 def awaited() -> Iterator[str]:
     """What the rooms of `epochal.aio` have for programs."""
     aio = library()["aio"]
-    for name, room in aio.modules.items():
-        if name not in AIO_INNER:
-            found = (*room.classes.values(), *room.functions.values())
-            yield from (each.canonical_path for each in found if not each.is_alias)
+    for room in aio.modules.values():
+        found = (*room.classes.values(), *room.functions.values())
+        yield from (each.canonical_path for each in found if not each.is_alias)
 
 
 @cache

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from epochal.aio.bridge import wait
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.stores import AsyncStreams
 from epochal.plan.ops import Op, Reply
 from epochal.testing.stores import memory_streams
 from examples.web.carts import app

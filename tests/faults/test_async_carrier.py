@@ -14,9 +14,8 @@ from botocore.credentials import RefreshableCredentials
 
 from epochal import Event, open_streams
 from epochal.aio import bridge
-from epochal.aio.carrier import AsyncCarrier
-from epochal.aio.place import AsyncPlace
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.place import AsyncCarrier, AsyncPlace
+from epochal.aio.stores import AsyncStreams
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, Misconfigured, Unavailable
 from epochal.plan.failures import Lost

@@ -27,11 +27,9 @@ from epochal import (
     TaggedEvent,
     metadata,
 )
-from epochal.aio.bridge import in_threads, run, wait
+from epochal.aio.bridge import cancelled_write, in_threads, run, wait
 from epochal.aio.deciders import AsyncDeciders
-from epochal.aio.streams import AsyncStreams
-from epochal.aio.tagged import AsyncTaggedEvents
-from epochal.aio.writes import cancelled_write
+from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
 from epochal.errors import InvalidInput
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update

@@ -12,12 +12,10 @@ from typing import IO, Any, TypeVar
 import pytest
 
 from epochal import ConflictError, Decider, Deciders, json_codec
-from epochal.aio.bridge import in_threads, wait
+from epochal.aio.bridge import cancelled_write, in_threads, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.projections import AsyncProjectionStates
-from epochal.aio.streams import AsyncStreams
-from epochal.aio.subjects import AsyncSubjects
-from epochal.aio.writes import cancelled_write
+from epochal.aio.stores import AsyncStreams, AsyncSubjects
 from epochal.errors import InvalidInput, MissingBody
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver

@@ -32,16 +32,17 @@ from epochal import (
     TaggedEvent,
     projection,
 )
-from epochal.aio.bridge import wait
+from epochal.aio.bridge import WriteCancelled, cancelled_write, wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
-from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
 from epochal.aio.projections import AsyncProjectionStates
-from epochal.aio.read_models import AsyncReadModels
-from epochal.aio.streams import AsyncStreams
-from epochal.aio.subjects import AsyncSubjects
-from epochal.aio.tagged import AsyncTaggedEvents
-from epochal.aio.writes import WriteCancelled, cancelled_write
+from epochal.aio.stores import (
+    AsyncJoinedAppends,
+    AsyncReadModels,
+    AsyncStreams,
+    AsyncSubjects,
+    AsyncTaggedEvents,
+)
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id

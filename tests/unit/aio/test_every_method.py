@@ -14,11 +14,14 @@ import pytest
 
 from epochal.aio.bridge import wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions
-from epochal.aio.feed import AsyncFeed
-from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
-from epochal.aio.streams import AsyncStreams
-from epochal.aio.subjects import AsyncSubjects
-from epochal.aio.tagged import AsyncTaggedEvents
+from epochal.aio.stores import (
+    AsyncFeed,
+    AsyncReadModel,
+    AsyncReadModels,
+    AsyncStreams,
+    AsyncSubjects,
+    AsyncTaggedEvents,
+)
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 
 READS: dict[type, set[str]] = {

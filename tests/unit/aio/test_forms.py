@@ -15,14 +15,17 @@ import epochal
 from epochal import Decider, Deciders, Decisions, Event, TaggedEvent, projection
 from epochal.aio.bridge import each, run, wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
-from epochal.aio.feed import AsyncFeed
-from epochal.aio.joined import AsyncJoinedAppends
 from epochal.aio.place import AsyncPlace
 from epochal.aio.projections import AsyncProjectionStates
-from epochal.aio.read_models import AsyncReadModel, AsyncReadModels
-from epochal.aio.streams import AsyncStreams
-from epochal.aio.subjects import AsyncSubjects
-from epochal.aio.tagged import AsyncTaggedEvents
+from epochal.aio.stores import (
+    AsyncFeed,
+    AsyncJoinedAppends,
+    AsyncReadModel,
+    AsyncReadModels,
+    AsyncStreams,
+    AsyncSubjects,
+    AsyncTaggedEvents,
+)
 from epochal.contrib import event_store_adapter
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders

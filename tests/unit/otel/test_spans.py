@@ -29,7 +29,7 @@ from epochal import (
     projection,
     reaction,
 )
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.stores import AsyncStreams
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 
 from epochal import Delivery, Event, reaction
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.stores import AsyncStreams
 from epochal.errors import InvalidInput
 from epochal.reactions.handling import Calls
 from epochal.testing.feeds import MemoryFeed

@@ -24,7 +24,7 @@ from epochal import (
     Unfold,
     projection,
 )
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.stores import AsyncStreams
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.results import FeedEvent

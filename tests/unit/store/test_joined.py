@@ -14,7 +14,7 @@ import pytest
 
 from epochal import Appended, Event
 from epochal.aio.bridge import wait
-from epochal.aio.joined import AsyncJoinedAppends
+from epochal.aio.stores import AsyncJoinedAppends
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, read_page

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from epochal.aio.streams import AsyncStreams
+from epochal.aio.stores import AsyncStreams
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.streams import AnyStreamLayout

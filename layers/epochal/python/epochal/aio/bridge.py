@@ -12,10 +12,9 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Executor, Future
 from contextvars import copy_context
-from functools import partial
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from functools import partial, wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
-from epochal.aio.writes import look_at_error
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.store.pools import POOL, TURN
@@ -164,3 +163,107 @@ class _Turn:
 
     def is_set(self) -> bool:
         return self._event.is_set()
+
+
+# Writes that are cancelled: what became of them is found out before the cancellation goes on.
+
+
+class WriteCancelled(Exception):
+    """A write was cancelled while it was under way: the cause of the `CancelledError`, which `cancelled_write` finds.
+
+    Attributes:
+        known: whether its end is. False where it was cancelled again before that, or with all tasks of its loop: it may
+            have been applied.
+        outcome: what the write answered all the same, or the error that it raised: a `ConflictError` says that
+            nothing was written. None where that is not known; some writes answer None.
+    """
+
+    def __init__(self, outcome: object = None, *, known: bool) -> None:
+        super().__init__("cancelled while a write was under way")
+        self.outcome = outcome
+        self.known = known
+
+
+def cancelled_write(error: BaseException) -> WriteCancelled | None:
+    """The write that a `CancelledError`, or a `TimeoutError` made of one, has cancelled; None where there was none."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, WriteCancelled):
+        cause = cause.__cause__
+    return cause
+
+
+async def finished(write: Coroutine[Any, Any, T]) -> T:
+    """A write's answer. Where the caller is cancelled, the write goes on to its end, and then the cancellation does.
+
+    That takes as long as the request under way, and its retries as long as the store's patience.
+
+    Raises:
+        CancelledError: caused by a `WriteCancelled`. It is no class of its own, which `asyncio.timeout` would not know.
+    """
+    task = asyncio.ensure_future(write)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError as cancelled:
+        raise cancelled from await _end_of(task)
+
+
+async def _end_of(task: asyncio.Future[T]) -> WriteCancelled:
+    try:
+        await asyncio.wait([task])
+    except asyncio.CancelledError:
+        task.add_done_callback(look_at_error)
+        return WriteCancelled(known=False)
+    if task.cancelled():
+        return WriteCancelled(known=False)
+    error = task.exception()
+    return WriteCancelled(task.result() if error is None else error, known=True)
+
+
+def look_at_error(task: asyncio.Future[T]) -> None:
+    """Look at an error that nobody waits for any more; asyncio would complain of it."""
+    if not task.cancelled():
+        task.exception()
+
+
+# Methods of the ordinary form of a class, awaited. Their arguments, types and docstrings are those of the original, so
+# that an asynchronous class names each and says nothing twice.
+#
+# What is called is the method of that name of the object in the field `of`, which may be of a subclass.
+
+
+def reads(
+    method: Callable[Concatenate[Any, P], T], *, of: str = "store"
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method that reads: it ends where its caller is cancelled."""
+
+    @wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = await run(getattr(getattr(self, of), method.__name__), *args, **kwargs)
+        return found
+
+    return awaited
+
+
+def writes(
+    method: Callable[Concatenate[Any, P], T], *, of: str = "store"
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method that writes: it goes on to its end where its caller is cancelled."""
+
+    @wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await finished(run(getattr(getattr(self, of), method.__name__), *args, **kwargs))
+
+    return awaited
+
+
+def iterates(
+    method: Callable[Concatenate[Any, P], Iterator[T]], *, of: str = "store"
+) -> Callable[Concatenate[Any, P], AsyncIterator[T]]:
+    """A method that yields: each is awaited when it is wanted."""
+
+    @wraps(method)
+    async def awaited(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        async for one in each(getattr(getattr(self, of), method.__name__), *args, **kwargs):
+            yield one
+
+    return awaited

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
-from epochal.aio.bridge import run
-from epochal.aio.methods import reads, writes
-from epochal.aio.writes import finished
+from epochal.aio.bridge import finished, reads, run, writes
 from epochal.store import joint_decisions
 from epochal.store.deciders import Deciders, Transacted
 from epochal.store.decisions import Decisions

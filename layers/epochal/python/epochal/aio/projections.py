@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epochal.aio.bridge import run, wait
-from epochal.aio.methods import iterates, reads, writes
-from epochal.aio.writes import finished
+from epochal.aio.bridge import finished, iterates, reads, run, wait, writes
 from epochal.store.projections import ProjectionStates
 
 if TYPE_CHECKING:

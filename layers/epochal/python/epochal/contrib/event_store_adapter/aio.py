@@ -10,9 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from epochal.aio.bridge import run
-from epochal.aio.methods import reads, writes
-from epochal.aio.writes import finished
+from epochal.aio.bridge import finished, reads, run, writes
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, AggregateTransacted, Standing
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore

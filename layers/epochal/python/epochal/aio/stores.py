@@ -1,0 +1,175 @@
+"""Stores, awaited: streams, tagged events, the feed, read models, and keys of people who can be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from epochal.aio.bridge import each, finished, iterates, reads, run, writes
+from epochal.feed.reader import FeedReader
+from epochal.reactions.read_models import ReadModel, ReadModels
+from epochal.store.joined import JoinedAppends
+from epochal.store.streams import Streams
+from epochal.store.tagged_store import TaggedStore
+
+if TYPE_CHECKING:
+    from epochal.store.subjects import Shredded, Subjects
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncStreams:
+    """A store of streams for asynchronous programs: each method is that of `Streams`, awaited, and raises what it does.
+
+    A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
+
+    Attributes:
+        store: of an `AsyncPlace`, or in memory.
+    """
+
+    store: Streams
+
+    append = writes(Streams.append)
+    try_append = writes(Streams.try_append)
+    append_all = writes(Streams.append_all)
+    try_append_all = writes(Streams.try_append_all)
+    load = reads(Streams.load)
+    page = reads(Streams.page)
+    read = iterates(Streams.read)
+    prune = writes(Streams.prune)
+    archive_and_prune = writes(Streams.archive_and_prune)
+    copy_to_archive = writes(Streams.copy_to_archive)
+    delete = writes(Streams.delete)
+    try_delete = writes(Streams.try_delete)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncTaggedEvents:
+    """A store of tagged events for asynchronous programs: its methods, awaited, raise what the store's own do.
+
+    An append that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
+
+    Attributes:
+        store: of an `AsyncPlace`, or in memory.
+    """
+
+    store: TaggedStore
+
+    append = writes(TaggedStore.append)
+    try_append = writes(TaggedStore.try_append)
+    read = reads(TaggedStore.read)
+    event = reads(TaggedStore.event)
+    events = reads(TaggedStore.events)
+    appended = reads(TaggedStore.appended)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncJoinedAppends:
+    """Appends of tasks, joined where they meet: the methods of `JoinedAppends`, awaited, which raise what those do.
+
+    One that is cancelled goes on to its end, whether it writes or waits for another that does, and `cancelled_write`
+    tells its outcome. What others append with it is not touched by that.
+
+    Attributes:
+        joined: over the `store` of an `AsyncStreams`; one for all tasks.
+    """
+
+    joined: JoinedAppends
+
+    append = writes(JoinedAppends.append, of="joined")
+    try_append = writes(JoinedAppends.try_append, of="joined")
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncFeed:
+    """The feed for asynchronous programs: each method is that of `FeedReader`, awaited, and raises what it does.
+
+    Attributes:
+        reader: of an `AsyncPlace`, or in memory.
+    """
+
+    reader: FeedReader
+
+    partitions = reads(FeedReader.partitions, of="reader")
+    page = reads(FeedReader.page, of="reader")
+    spans = reads(FeedReader.spans, of="reader")
+    events = iterates(FeedReader.events, of="reader")
+    items = reads(FeedReader.items, of="reader")
+    end_of = reads(FeedReader.end_of, of="reader")
+    read = iterates(FeedReader.read, of="reader")
+    follow = iterates(FeedReader.follow, of="reader")
+    """A page that is waited for may be cancelled at any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncReadModel:
+    """One generation of a read model: each method is that of `ReadModel`, awaited, and raises what it does.
+
+    A write that is cancelled goes on to its end, and `cancelled_write` tells its outcome.
+    """
+
+    model: ReadModel
+
+    apply = writes(ReadModel.apply, of="model")
+    """`fold` is a plain function: what its `documents` wait for is awaited all the same."""
+
+    get = reads(ReadModel.get, of="model")
+    place = reads(ReadModel.place, of="model")
+    wait_for = reads(ReadModel.wait_for, of="model")
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncReadModels:
+    """The read models of a table, for asynchronous programs.
+
+    Attributes:
+        store: of an `AsyncPlace`, or in memory.
+    """
+
+    store: ReadModels
+
+    def open(self, name: str, generation: int) -> AsyncReadModel:
+        """`ReadModels.open`, which asks for nothing: it is not awaited."""
+        return AsyncReadModel(self.store.open(name, generation))
+
+    async def live(self, name: str) -> AsyncReadModel:
+        """`ReadModels.live`."""
+        return AsyncReadModel(await run(self.store.live, name))
+
+    async def swap(self, name: str, generation: int) -> AsyncReadModel:
+        """`ReadModels.swap`."""
+        return AsyncReadModel(await finished(run(self.store.swap, name, generation)))
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncSubjects:
+    """Keys of subjects for asynchronous programs: each method is that of `Subjects`, awaited, and raises what it does.
+
+    `sealed_codec` takes the `store`: stores and deciders of the same event loop seal and unseal with it.
+
+    Attributes:
+        store: of an `AsyncPlace`, or in memory.
+    """
+
+    store: Subjects
+
+    async def seal(self, subject: str, body: bytes) -> bytes:
+        """`Subjects.seal`."""
+        return await run(self.store.seal, subject, body)
+
+    async def unseal(self, body: bytes) -> bytes | Shredded:
+        """`Subjects.unseal`."""
+        return await run(self.store.unseal, body)
+
+    async def forget(self, subject: str) -> None:
+        """`Subjects.forget`."""
+        await finished(run(self.store.forget, subject))
+
+    async def is_forgotten(self, subject: str) -> bool:
+        """`Subjects.is_forgotten`."""
+        return await run(self.store.is_forgotten, subject)
+
+    async def reapply(self) -> AsyncIterator[str]:
+        """`Subjects.reapply`: each subject, as it is forgotten again."""
+        async for subject in each(self.store.reapply):
+            yield subject
