@@ -28,9 +28,8 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Appended
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
-from epochal.plan.units import Units
-from epochal.store.bodies import BodyCodec
-from epochal.store.encoding import store_events, store_unfolds
+from epochal.plan.values import Units
+from epochal.store.encoding import BodyCodec, store_events, store_unfolds
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_tips
 

@@ -15,7 +15,7 @@ from bench.local import dynamodb, local_at
 from bench.report import Report, progress
 from epochal.layout.tips.calving import ByCost
 from epochal.local.endpoint import Endpoint
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 
 BOUNDS = {Workload(size=300): 1.5, Workload(size=300, kind="json"): 1.35}
 """Workloads with the write units an event that they may take."""

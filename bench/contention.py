@@ -35,13 +35,12 @@ from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Op, Reply
-from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Deciders
 from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter
 from epochal.store.joint_decisions import transact_all
-from epochal.store.loading import AllowStale
+from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket

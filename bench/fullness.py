@@ -24,8 +24,7 @@ from epochal.layout.pages.items import Page, write_page
 from epochal.layout.pages.writes import KEPT_MONTHS, fits, is_full
 from epochal.model.times import Ticks, parse_time
 from epochal.model.versions import Token
-from epochal.plan.sizes import item_size
-from epochal.plan.units import read_units, write_units
+from epochal.plan.values import item_size, read_units, write_units
 
 Shape = Literal["alike", "±30 %", "±50 %", "long tail", "few large", "by turns"]
 Unfolding = Literal["every", "tenth", "first"]

@@ -34,8 +34,7 @@ from epochal.http.gateway import Handler, serve
 from epochal.indexer.notifier import notices
 from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
-from epochal.plan.units import Units
-from epochal.plan.values import AttributeValue, Item
+from epochal.plan.values import AttributeValue, Item, Units
 from epochal.reactions.group import Member
 from epochal.reactions.reaction import reaction
 from epochal.reactions.reactor import Reactor

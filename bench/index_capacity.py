@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from epochal.plan.sizes import item_size
 from epochal.plan.tables import IndexSpec, TableSpec
-from epochal.plan.units import write_units
-from epochal.plan.values import Item
+from epochal.plan.values import Item, item_size, write_units
 
 
 def index_units(spec: TableSpec, before: Item | None, left: Item | None) -> int:

@@ -30,8 +30,7 @@ from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Op, Put, Refusal, Reply, Update
-from epochal.plan.units import NONE, Units
-from epochal.plan.values import Item
+from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

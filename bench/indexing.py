@@ -27,8 +27,7 @@ from epochal.layout.dcb.site import TagSite
 from epochal.layout.registry import base_of
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update
-from epochal.plan.units import NONE, Units
-from epochal.plan.values import Item
+from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

@@ -27,8 +27,7 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import BatchGet, Op, Put, Query, Reply, Transact
-from epochal.plan.units import NONE, Units
-from epochal.plan.values import Item
+from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

@@ -21,11 +21,8 @@ from epochal.layout.tips.batch import WireBatch
 from epochal.layout.tips.items import StoredSpan, read_tip, span_size
 from epochal.layout.tips.writes import create, put_calf, restart
 from epochal.plan.effects import after
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Update
-from epochal.plan.sizes import attribute_size
-from epochal.plan.units import write_units
-from epochal.plan.values import Item
+from epochal.plan.ops import ITEM_BYTES, Update
+from epochal.plan.values import Item, attribute_size, write_units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

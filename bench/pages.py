@@ -38,7 +38,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.times import format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Put
-from epochal.plan.sizes import item_size
+from epochal.plan.values import item_size
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

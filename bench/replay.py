@@ -42,8 +42,7 @@ from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.plan.values import AttributeValue, Item, number, text
-from epochal.store.bodies import BodyCodec
-from epochal.store.encoding import store_events
+from epochal.store.encoding import BodyCodec, store_events
 
 BOUND = 64 * 1024 * 1024
 STREAM, TYPE = "Bench-1", "Happened"

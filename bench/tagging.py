@@ -18,8 +18,7 @@ from epochal.layout.dcb.items import Keys
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
-from epochal.plan.capacity import units
-from epochal.plan.effects import after
+from epochal.plan.effects import after, units
 from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite
 from epochal.plan.values import Item, Key
 from epochal.store.dcb_events import DcbEvents

@@ -32,13 +32,11 @@ from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Execute, Op, Refusal, Reply
-from epochal.plan.sizes import item_size
-from epochal.plan.units import Units
-from epochal.store.cache import Cache
+from epochal.plan.values import Units, item_size
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter
-from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Load
+from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache, Load
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
-from epochal.store.strategies import LATEST_KNOWN_EVENT
+from epochal.store.folding import LATEST_KNOWN_EVENT
 from epochal.testing.stores import memory_streams
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
-from epochal.store.loading import AllowStale
-from epochal.store.strategies import rolling_state
+from epochal.store.folding import rolling_state
+from epochal.store.loading import AllowStale, Cache
 from epochal.testing.stores import memory_streams
 
 

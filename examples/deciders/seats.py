@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
-from epochal.store.loading import AllowStale
-from epochal.store.strategies import snapshot
+from epochal.store.folding import snapshot
+from epochal.store.loading import AllowStale, Cache
 from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams
 

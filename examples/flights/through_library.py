@@ -18,8 +18,8 @@ from epochal.model.events import Unfold
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.outcomes import Conflict as StreamConflict
 from epochal.model.versions import NO_STREAM, parse_token
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
 from examples.flights.happenings import Batch

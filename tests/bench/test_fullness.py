@@ -20,8 +20,8 @@ from bench.fullness import (
 from bench.pages import STREAMS, store
 from epochal.layout.pages import writes
 from epochal.model.events import Event, Unfold
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.units import write_units
+from epochal.plan.ops import ITEM_BYTES
+from epochal.plan.values import write_units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

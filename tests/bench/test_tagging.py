@@ -7,8 +7,7 @@ from bench.index_capacity import index_units
 from bench.tagging import SPECS, asking, event, opened, price, requests, units_by_tags, units_of_ten
 from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.plan.ops import Check, Transact
-from epochal.plan.sizes import item_size
-from epochal.plan.units import write_units
+from epochal.plan.values import item_size, write_units
 from epochal.testing.memory import MemoryTables
 
 COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"

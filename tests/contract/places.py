@@ -6,8 +6,17 @@ import asyncio
 from dataclasses import dataclass, replace
 
 from epochal.plan.ops import Done, Execute, Get, Items, Put, Query
-from epochal.plan.sizes import attribute_size, item_size
-from epochal.plan.values import AttributeValue, Item, Key, binary, number, sequence, text
+from epochal.plan.values import (
+    AttributeValue,
+    Item,
+    Key,
+    attribute_size,
+    binary,
+    item_size,
+    number,
+    sequence,
+    text,
+)
 from epochal.store.driver import Patience
 
 PATIENT = Patience(seconds=120.0)

@@ -15,8 +15,7 @@ from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.names import TAG_STREAMS
-from epochal.plan.conditions import All, BeginsWith, Present
-from epochal.plan.ops import Execute, Scan
+from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.tag_listings import TagListings

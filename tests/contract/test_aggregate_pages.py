@@ -13,7 +13,7 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended, Aggrega
 from epochal.dynamo.interpreter import interpreter
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.plan.ops import Execute, Scan
-from epochal.plan.sizes import item_size
+from epochal.plan.values import item_size
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables

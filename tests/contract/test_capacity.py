@@ -11,15 +11,16 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal.plan.capacity import units
-from epochal.plan.conditions import Absent, Present, equals
+from epochal.plan.effects import units
 from epochal.plan.ops import (
+    Absent,
     BatchGet,
     Check,
     Delete,
     Extend,
     Get,
     Op,
+    Present,
     Put,
     Query,
     Refusal,
@@ -27,9 +28,9 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     Update,
+    equals,
 )
-from epochal.plan.units import Units
-from epochal.plan.values import Item, Key, binary, number, text
+from epochal.plan.values import Item, Key, Units, binary, number, text
 from tests.contract.places import Place, padded, texts
 
 KB = 1024

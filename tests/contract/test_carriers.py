@@ -14,11 +14,12 @@ from epochal.dynamo.interpreter import interpreter, performed
 from epochal.errors import EpochalError
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
-from epochal.plan.conditions import Absent, Compare
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
+    Absent,
     BatchGet,
     Check,
+    Compare,
     Delete,
     Execute,
     Get,

@@ -16,8 +16,8 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from tests.contract.places import Place
 

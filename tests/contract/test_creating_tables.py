@@ -16,7 +16,7 @@ from epochal.dynamo.stores import Place
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import Endpoint
 from epochal.plan.tables import TableSpec
-from epochal.store.table_kinds import SPECS
+from epochal.store.checking import SPECS
 
 pytestmark = pytest.mark.ddbl
 

@@ -33,16 +33,15 @@ from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
-from epochal.plan.conditions import equals
-from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update
+from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
 from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from tests.simulation.index_event_source import records_of
 from tests.support.tables import Tables

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from epochal.errors import MissingTable, TooLarge
-from epochal.plan.conditions import Absent
-from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
+    ITEM_BYTES,
+    Absent,
     BatchGet,
     Delete,
     Done,
@@ -23,8 +23,7 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
 )
-from epochal.plan.sizes import item_size
-from epochal.plan.values import binary, number, text
+from epochal.plan.values import binary, item_size, number, text
 from tests.contract.places import Place, padded, texts
 
 

@@ -9,14 +9,20 @@ import pytest
 
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, equals
 from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
     BatchGet,
+    BeginsWith,
     Check,
+    Compare,
+    Condition,
     Delete,
     Execute,
     Extend,
     Get,
+    Not,
     Op,
     Put,
     Query,
@@ -25,6 +31,7 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     Update,
+    equals,
 )
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import AttributeValue, Item, Key, binary, mapping, number, sequence, text

@@ -15,15 +15,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
     BatchGet,
+    BeginsWith,
     Check,
+    Compare,
+    Condition,
     Delete,
     Extend,
     Get,
     Items,
+    Not,
     Op,
+    Present,
     Put,
     Query,
     Refusal,
@@ -33,8 +40,7 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
 )
-from epochal.plan.units import NONE
-from epochal.plan.values import AttributeValue, Item, Key, binary, mapping, number, sequence, text
+from epochal.plan.values import NONE, AttributeValue, Item, Key, binary, mapping, number, sequence, text
 from tests.contract.places import Place
 from tests.support.examples import examples
 

@@ -9,11 +9,8 @@ import pytest
 
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.dcb.tables import EVENTS, TAGS
-from epochal.plan.conditions import Absent, equals
-from epochal.plan.ops import Delete, Execute, Items, Put, Query, Scan
-from epochal.plan.sizes import item_size
-from epochal.plan.units import read_units
-from epochal.plan.values import Item, Key, number, text
+from epochal.plan.ops import Absent, Delete, Execute, Items, Put, Query, Scan, equals
+from epochal.plan.values import Item, Key, item_size, number, read_units, text
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import padded
 from tests.support.tables import Tables

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from epochal.plan.ops import Delete, Put
-from epochal.plan.sizes import item_size
-from epochal.plan.values import AttributeValue, binary, mapping, number, sequence, text
+from epochal.plan.values import AttributeValue, binary, item_size, mapping, number, sequence, text
 from tests.contract.places import Place, padded
 
 pytestmark = pytest.mark.ddbl

@@ -12,7 +12,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token, parse_token
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Pruned
+from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from tests.contract.places import Place
 from tests.support.stream_layouts import LAYOUTS, WAYS

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present, equals
 from epochal.plan.effects import holds
-from epochal.plan.ops import Delete, Done, Extend, Put, Refusal, Set, Update
+from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
+    BeginsWith,
+    Compare,
+    Condition,
+    Delete,
+    Done,
+    Extend,
+    Not,
+    Present,
+    Put,
+    Refusal,
+    Set,
+    Update,
+    equals,
+)
 from epochal.plan.values import binary, number, text
 from tests.contract.places import Place, texts
 

@@ -13,9 +13,9 @@ import pytest
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.layout.tips.tables import TIPS
-from epochal.plan.conditions import Absent
 from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (
+    Absent,
     BatchGet,
     Execute,
     Found,

@@ -16,10 +16,9 @@ from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key, is_tip, read_span, read_tip, tip_key
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Recorded
-from epochal.plan.conditions import equals
-from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update
+from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update, equals
 from epochal.plan.values import number, sequence, text
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.histories import played

@@ -25,9 +25,8 @@ from epochal.layout.pages.frames import read_unfolds
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
 from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written
 from epochal.model.versions import ANY, ExpectedVersion, Token
-from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import ITEM_BYTES, Op, Put, Refusal, Reply, Transact, Update
 from epochal.plan.ops import Delete as Removal
-from epochal.plan.ops import Op, Put, Refusal, Reply, Transact, Update
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Numbering, Past, explore, put
 from tests.simulation.index_explorer import frames

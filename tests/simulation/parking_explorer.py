@@ -26,7 +26,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, OnFailure, Reaction

@@ -22,7 +22,7 @@ from epochal.layout.tips.tables import TIPS
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.simulation.seeds import ranges

@@ -19,8 +19,7 @@ from epochal.layout.fences import Condition, Fence, fence
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import Position, Reached
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Check, Put, Steps, Transact
+from epochal.plan.ops import Absent, Check, Put, Steps, Transact
 from epochal.store import dcb_events, tag_listings, tagged_store
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch

@@ -13,7 +13,7 @@ from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Get, Steps
 from epochal.store import reading as stores
 from epochal.store import streams
-from epochal.store.results import Hole
+from epochal.store.reading import Hole
 from epochal.store.streams import Streams
 from tests.simulation.hole_simulation import replay
 from tests.simulation.mutants import Mutants, Patch

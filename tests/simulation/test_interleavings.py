@@ -18,7 +18,7 @@ from epochal.model.events import Recorded
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from epochal.plan.ops import Execute, Get, Op, Reply
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from tests.simulation.scheduler import Body, Process, every_order, mortal, run
 from tests.simulation.world import EQUAL, STREAM, World
 

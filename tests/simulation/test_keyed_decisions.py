@@ -29,12 +29,11 @@ from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Execute, Put, Steps
-from epochal.store.cache import Cache
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider
 from epochal.store.decisions import Decisions, projection
 from epochal.store.joint_decisions import transact_all
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Loader
+from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 from tests.simulation import dcb_world, tag_world

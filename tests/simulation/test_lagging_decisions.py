@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from epochal.store.cache import Cache
 from epochal.store.driver import Driver, Meter
 from epochal.store.folding import Loaded
-from epochal.store.loading import ALLOW_LAG, Loader
+from epochal.store.loading import ALLOW_LAG, Cache, Loader
 from epochal.testing.stores import memory_tables, memory_tips
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.seeds import ranges

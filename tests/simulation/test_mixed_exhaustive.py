@@ -16,8 +16,7 @@ from epochal.layout.pages.items import page_key
 from epochal.layout.pages.tags import append as tagged
 from epochal.model.tagged_results import TaggedConflict
 from epochal.model.times import Ticks
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Check, Steps
+from epochal.plan.ops import Absent, Check, Steps
 from tests.simulation.exploring import each_of
 from tests.simulation.mixed_explorer import Mixed, MixedExplorer, act
 from tests.simulation.mutants import Mutant, Patch

@@ -20,9 +20,8 @@ from epochal.layout.pages.reading import Cursor, Part
 from epochal.layout.pages.writes import Planned
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
-from epochal.plan.conditions import All, Present
+from epochal.plan.ops import All, Present, Steps, Update
 from epochal.plan.ops import Delete as Removal
-from epochal.plan.ops import Steps, Update
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Actor, Call, Delete, Load, Prune, Read, Rule

@@ -13,7 +13,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
-from epochal.store.results import Pruned
+from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from epochal.testing.faults import Faults, Late
 from tests.simulation.test_exactly_once import FAULTS, OTHERS, Mishap

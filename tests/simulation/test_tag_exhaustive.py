@@ -22,8 +22,7 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedConflict
 from epochal.model.times import Ticks
 from epochal.model.versions import Position
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Check, Refusal, Steps
+from epochal.plan.ops import Absent, Check, Refusal, Steps
 from tests.simulation import tag_explorer
 from tests.simulation.dcb_world import query
 from tests.simulation.exploring import each_of

@@ -17,8 +17,7 @@ from epochal.layout.pages.tags.entries import EventOfTag
 from epochal.model.dcb import Trail
 from epochal.model.tagged_results import TaggedConflict
 from epochal.model.versions import Position
-from epochal.plan.conditions import Absent, AnyOf
-from epochal.plan.ops import Check, Steps
+from epochal.plan.ops import Absent, AnyOf, Check, Steps
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.tag_simulation import replay
 

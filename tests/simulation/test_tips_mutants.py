@@ -28,8 +28,7 @@ from epochal.layout.tips.find import Earlier, MarkedAppend
 from epochal.layout.tips.items import StoredSpan, Tip, read_span, tip_key
 from epochal.layout.tips.keyed import TipAttempts
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
-from epochal.plan.conditions import equals
-from epochal.plan.ops import Get, Put, Query, Refusal, Steps
+from epochal.plan.ops import Get, Put, Query, Refusal, Steps, equals
 from epochal.plan.values import number
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.stream_simulation import replay

@@ -22,17 +22,16 @@ from epochal.indexer.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import Port, Source
 from epochal.layout.registry import layouts_in
 from epochal.layout.tables import INDEX
-from epochal.plan.conditions import All
 from epochal.plan.effects import holds
-from epochal.plan.ops import Execute, Op, Reply, Scan
+from epochal.plan.ops import All, Execute, Op, Reply, Scan
 from epochal.plan.values import Item
 from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
+from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
-from epochal.store.table_kinds import kind_of
+from epochal.store.encoding import BodyCodec
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
 from tests.support.permissions import Allowed, actions, allowed

@@ -33,8 +33,7 @@ from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import Documents
 from epochal.store.codecs import EventCodec
-from epochal.store.driver import Driver
-from epochal.store.pools import pool
+from epochal.store.driver import Driver, pool
 from epochal.testing.feeds import MemoryFeed
 
 ACCOUNT = aggregate_id("account", "1")

@@ -33,8 +33,8 @@ from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
 from epochal.errors import InvalidInput
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.store.bodies import BodyCodec
 from epochal.store.codecs import EventCodec
+from epochal.store.encoding import BodyCodec
 from epochal.testing.bucket import MemoryBodies
 from epochal.testing.stores import memory_streams, memory_tagged_events
 

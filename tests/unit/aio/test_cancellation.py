@@ -51,9 +51,9 @@ from epochal.model.events import Claim
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
 from epochal.reactions.read_models import Documents
-from epochal.store.bodies import BodyCodec
 from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JoinedAppends
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.bucket import MemoryBodies

@@ -13,8 +13,8 @@ from epochal.errors import Refused
 from epochal.layout.pages.port import pages_source
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Scan
+from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
-from epochal.store.table_kinds import kind_of
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_settings, memory_streams, memory_tables

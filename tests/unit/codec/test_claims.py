@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.codec.bodies import BROTLI, Encoded, encode_claim
-from epochal.codec.claims import CLAIM_BYTES, claim_for, overflowing
+from epochal.codec.bodies import BROTLI, CLAIM_BYTES, Encoded, claim_for, encode_claim, overflowing
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.codec.bodies import encode
-from epochal.codec.claims import claim_for
+from epochal.codec.bodies import claim_for, encode
 from epochal.copying import stream_copy
 from epochal.copying.sources import Digest, said_by, time_of
 from epochal.copying.stream_copy import batches as batched
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.model.times import parse_time
-from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import BodyCodec
 from epochal.testing.bucket import MemoryBodies
 
 EVENT = FeedEvent(stream="Cart-1", index=0, type="Opened", data=b"data", timestamp="2020-01-01T00:00:00Z")

@@ -13,7 +13,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.strategies import (
+from epochal.store.folding import (
     LATEST_KNOWN_EVENT,
     UNOPTIMIZED,
     Access,

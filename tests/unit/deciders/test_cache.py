@@ -14,8 +14,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
 from epochal.plan.ops import Op, Update
-from epochal.store.cache import Cache, CachedState, approximate_size
-from epochal.store.loading import AllowStale
+from epochal.store.loading import AllowStale, Cache, CachedState, approximate_size
 from tests.unit.deciders.tally import (
     DECIDER,
     STRATEGIES,

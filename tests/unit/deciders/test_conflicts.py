@@ -23,8 +23,7 @@ from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.plan.ops import Op, Put, Update
-from epochal.store.cache import Cache
-from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
+from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load
 from tests.unit.deciders.tally import CODEC, STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add, total
 
 S = "Tally-1"

@@ -12,7 +12,7 @@ from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.items import calf_key
 from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Delete, Op, Query, Reply
-from epochal.store.strategies import Access, custom
+from epochal.store.folding import Access, custom
 from epochal.testing.memory import MemoryTables
 from tests.unit.deciders.tally import DECIDER, STRATEGIES, Added, Cleared, Store, Tally, TallyEvent, add
 

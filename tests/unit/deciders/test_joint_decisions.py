@@ -17,10 +17,9 @@ from epochal.model.outcomes import Capacity
 from epochal.model.several import StreamAppend
 from epochal.model.versions import Token
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
-from epochal.store.cache import Cache
 from epochal.store.deciders import Transacted
 from epochal.store.joint_decisions import transact_all
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale
+from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
 from epochal.testing.stores import memory_streams, memory_tips
 from tests.support.lagging import Lagging, oldest
 from tests.unit.deciders.tally import (

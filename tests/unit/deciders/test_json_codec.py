@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.codec import json
-from epochal.codec.hints import shape_of
-from epochal.codec.shapes import Mismatch
+from epochal.codec.shapes import Mismatch, shape_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.store.codecs import Stored, json_codec
 

@@ -10,8 +10,7 @@ from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
-from epochal.store.cache import Cache
-from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD
+from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, Cache
 from epochal.testing.stores import memory_tables, memory_tips
 from tests.support.lagging import Choice, Lagging, oldest
 from tests.support.stream_layouts import LAYOUTS

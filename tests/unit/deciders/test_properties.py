@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.layout.streams import AnyStreamLayout
-from epochal.store.cache import Cache
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Load
+from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load
 from tests.support.stream_layouts import WAYS
 from tests.unit.deciders.tally import (
     CODEC,

@@ -12,11 +12,10 @@ from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
 from epochal.plan.ops import Get, Query, Transact, Update
-from epochal.plan.sizes import item_size
-from epochal.store.cache import Cache
+from epochal.plan.values import item_size
 from epochal.store.deciders import Decider, Deciders
-from epochal.store.loading import ASSUME_EMPTY, AllowStale
-from epochal.store.strategies import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
+from epochal.store.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
+from epochal.store.loading import ASSUME_EMPTY, AllowStale, Cache
 from tests.unit.deciders.tally import (
     CODEC,
     STRATEGIES,

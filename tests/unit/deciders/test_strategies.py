@@ -13,7 +13,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.store.codecs import EventCodec, Stored, json_codec
 from epochal.store.deciders import Decider, Deciders
-from epochal.store.strategies import (
+from epochal.store.folding import (
     LATEST_KNOWN_EVENT,
     UNOPTIMIZED,
     Access,

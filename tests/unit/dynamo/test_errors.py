@@ -24,9 +24,9 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import failure_of, interpreter
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
-from epochal.plan.conditions import Absent
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
+    Absent,
     BatchGet,
     Delete,
     Get,
@@ -42,8 +42,7 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
 )
-from epochal.plan.units import Units
-from epochal.plan.values import number, text
+from epochal.plan.values import Units, number, text
 
 KEY = {"p": text("a"), "i": number(0)}
 PUT = Put(table="tips", item=KEY, condition=Absent("i"))

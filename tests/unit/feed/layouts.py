@@ -25,8 +25,7 @@ from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
-from epochal.plan.conditions import Absent, equals
-from epochal.plan.ops import Done, Execute, Get, Op, Put, Reply, Set, Transact, Update
+from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals
 from epochal.plan.values import Item, binary, number, text
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience

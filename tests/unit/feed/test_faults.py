@@ -19,8 +19,8 @@ from epochal.model.events import Claim, Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, binary, number, text
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.bucket import MemoryBodies
 from tests.simulation.gradual import Gradual

@@ -12,8 +12,8 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
 from epochal.model.dcb import TaggedEvent
-from epochal.model.ends import End
 from epochal.model.events import Event
+from epochal.model.spans import End
 from epochal.plan.ops import BatchGet, Delete, Put, Query
 from epochal.plan.values import number, text
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, START, Layouts, of_table, tag_site

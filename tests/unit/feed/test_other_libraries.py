@@ -16,12 +16,11 @@ from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.feed.reader import reader_of
 from epochal.indexer.indexer import Indexer, Record, sources_of
-from epochal.plan.conditions import equals
-from epochal.plan.ops import Put, Set, Transact, Update
+from epochal.plan.ops import Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings, variable
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import memory_tables
 
 ALICE = aggregate_id("UserAccount", "01H42K4ABWQ5V2XQEP3A48VE0Z")

@@ -15,8 +15,8 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Claim, Event
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply
-from epochal.plan.sizes import item_size
-from epochal.store.bodies import BodyCodec
+from epochal.plan.values import item_size
+from epochal.store.encoding import BodyCodec
 from epochal.testing.bucket import MemoryBodies
 from tests.unit.feed.layouts import START, Layouts, of_table
 

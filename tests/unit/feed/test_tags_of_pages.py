@@ -16,8 +16,8 @@ from epochal.layout.registry import source_of
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete
-from epochal.store.bodies import BodyCodec
-from epochal.store.table_kinds import kind_of
+from epochal.store.checking import kind_of
+from epochal.store.encoding import BodyCodec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_tagged_events
 

@@ -41,9 +41,8 @@ from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
-from epochal.store.driver import Driver, Meter
+from epochal.store.driver import POOL, Driver, Meter
 from epochal.store.importing import ImportedEvent
-from epochal.store.pools import POOL
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.bucket import MemoryBucket

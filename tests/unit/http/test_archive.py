@@ -18,8 +18,8 @@ from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, tips_of
 from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables

@@ -18,7 +18,7 @@ from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables

@@ -9,7 +9,7 @@ from epochal.layout.pages.items import page_key
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import binary, sequence
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

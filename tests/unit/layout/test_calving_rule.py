@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from epochal.layout.tips.calving import ROOM, Append, ByCost, Calving, Fixed
 from epochal.model.versions import Token
-from epochal.plan.limits import ITEM_BYTES
+from epochal.plan.ops import ITEM_BYTES
 from tests.support.steps import steps
 
 ETAG = "0" * 32

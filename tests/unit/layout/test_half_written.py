@@ -17,7 +17,7 @@ from epochal.model.events import Event
 from epochal.plan.ops import Get, Put, Refusal, Transact, TransactionWrite, Update
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from tests.simulation.gradual import Gradual
 from tests.unit.layout.items import STREAM, TABLE, calf, numbered, store, tip

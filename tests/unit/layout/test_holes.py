@@ -19,7 +19,7 @@ from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Delete, Execute, Op, Put, Query, Reply
 from epochal.plan.values import Item, number
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Direction, Hole, Page
+from epochal.store.reading import Direction, Hole, Page
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.unit.layout.items import STREAM, TABLE, calf, numbered, tip

@@ -24,9 +24,9 @@ from epochal.model.several import StreamAppend
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Steps
 from epochal.plan.values import Item, binary
+from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.table_kinds import kind_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams

@@ -29,8 +29,7 @@ from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.plan.ops import Put
-from epochal.plan.sizes import item_size
-from epochal.plan.values import Item, binary, number, sequence, text
+from epochal.plan.values import Item, binary, item_size, number, sequence, text
 
 NOW = parse_time("2026-11-22T08:00:00Z")
 

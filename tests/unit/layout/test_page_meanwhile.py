@@ -21,7 +21,7 @@ from epochal.model.versions import NO_STREAM, parse_token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Hole
+from epochal.store.reading import Hole
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.unit.layout.test_page_appends import STREAM, event, filled, full, pages_of, requests

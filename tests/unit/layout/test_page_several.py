@@ -30,7 +30,7 @@ from epochal.model.several import AllAppended, AllUndetermined, Conflicts
 from epochal.model.versions import Token, parse_token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Transact, TransactGet, Update
-from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tips

@@ -16,7 +16,7 @@ from epochal.model.versions import ExpectedVersion
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Reply, Transact, TransactGet
 from epochal.settings import KEY_WINDOW_SECONDS
-from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams, memory_tables
 

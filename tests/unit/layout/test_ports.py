@@ -12,9 +12,9 @@ from epochal.model.events import Event
 from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import dcb_of
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, tips_of
 from tests.support.layout_contract import LayoutContract, Writer
 

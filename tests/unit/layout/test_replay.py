@@ -14,7 +14,7 @@ from epochal.model.events import Event, Recorded
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tips

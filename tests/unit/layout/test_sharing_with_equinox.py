@@ -20,8 +20,8 @@ from epochal.model.events import Event
 from epochal.model.versions import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
 from epochal.settings import Settings, variable
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, tips_of
 from epochal.testing.memory import MemoryTables
 from tests.unit.layout.equinox import Equinox

@@ -18,16 +18,14 @@ from epochal.feed.history import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.layout import registry
 from epochal.layout.port import Gap, Healed, Permission, Port, Source, soundly
-from epochal.model.ends import End
-from epochal.model.spans import Span
-from epochal.plan.conditions import Absent, equals
-from epochal.plan.ops import Get, Put, Refusal, Steps
+from epochal.model.spans import End, Span
+from epochal.plan.ops import Absent, Get, Put, Refusal, Steps, equals
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin
 from epochal.settings import Options, Settings, variable
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.testing.memory import MemoryTables
 from tests.support.api import Api
 from tests.support.layout_contract import LayoutContract, World, Writer

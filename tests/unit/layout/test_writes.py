@@ -12,10 +12,26 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, AtVersion
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
-from epochal.plan.ops import Delete, Extend, Get, Op, Put, Query, Reply, Set, Transact, TransactGet, Update
-from epochal.plan.sizes import value_size
-from epochal.plan.values import Item, number, text
+from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
+    Compare,
+    Condition,
+    Delete,
+    Extend,
+    Get,
+    Op,
+    Put,
+    Query,
+    Reply,
+    Set,
+    Transact,
+    TransactGet,
+    Update,
+    equals,
+)
+from epochal.plan.values import Item, number, text, value_size
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tips

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.plan.capacity import units
-from epochal.plan.conditions import Absent, Present
-from epochal.plan.ops import Put, Transact, Update
-from epochal.plan.units import NONE, Units, read_units, write_units
-from epochal.plan.values import Item, Key, binary, number, text
+from epochal.plan.effects import units
+from epochal.plan.ops import Absent, Present, Put, Transact, Update
+from epochal.plan.values import NONE, Item, Key, Units, binary, number, read_units, text, write_units
 
 KEY = {"p": text("a"), "i": number(0)}
 

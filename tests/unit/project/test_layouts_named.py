@@ -139,7 +139,7 @@ OFFENDERS: dict[str, tuple[str, str]] = {
     "epochal/settings.py": ("equinox sekiban", "declares every setting"),
     "epochal/store/object_cache.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
     "epochal/store/streams.py": ("equinox", "opens both layouts of streams"),
-    "epochal/store/table_kinds.py": ("sekiban", "tells every table by its keys"),
+    "epochal/store/checking.py": ("sekiban", "tells every table by its keys"),
     "epochal/store/tag_listings.py": ("sekiban", "lists tags of the other layout of tagged events"),
     "epochal/testing/feeds.py": ("equinox sekiban", "opens every store in memory"),
     "epochal/testing/stores.py": ("equinox sekiban", "opens every store in memory"),

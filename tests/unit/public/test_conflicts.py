@@ -23,7 +23,7 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.projections import ProjectionStates
-from epochal.store.results import Pruned
+from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tables, memory_tips
 

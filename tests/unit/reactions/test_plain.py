@@ -20,7 +20,7 @@ from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.decisions import Decisions, Projection, projection
-from epochal.store.strategies import Access, custom, multi_snapshot, rolling_state, snapshot
+from epochal.store.folding import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Snapshotted, Tally
 

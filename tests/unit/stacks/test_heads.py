@@ -28,9 +28,8 @@ from epochal.layout.tips.items import TIP
 from epochal.layout.tips.port import tips_source
 from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, sortable_id, type_tag
 from epochal.model.versions import Reached
-from epochal.plan.conditions import All, Present
 from epochal.plan.effects import holds
-from epochal.plan.ops import Put, Update
+from epochal.plan.ops import All, Present, Put, Update
 from epochal.plan.values import Item, binary, number, text
 
 ORDER = aggregate_id("order", "1")

@@ -18,9 +18,9 @@ from epochal.dynamo import stores
 from epochal.feed.reader import FeedReader
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.tips.streams import Tips
-from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
+from epochal.store.encoding import BodyCodec
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 

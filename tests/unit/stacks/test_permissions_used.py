@@ -49,9 +49,9 @@ from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import INLINE_BYTES, Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import BodyCodec
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, streams_of, tips_of
 from epochal.store.tag_listings import TagListings

@@ -12,8 +12,8 @@ from aws_cdk.assertions import Template
 from epochal.cdk.parts.storage import keyed_table
 from epochal.cdk.parts.stores import BODIES, UPLOADS
 from epochal.cdk.stages import STAGES
-from epochal.codec import claims
-from epochal.codec.claims import PREFIX
+from epochal.codec import bodies
+from epochal.codec.bodies import PREFIX
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import ARCHIVE, ARCHIVES, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.tables import TIPS
@@ -297,7 +297,7 @@ def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any
 
 
 def test_bodies_are_where_the_library_keeps_them() -> None:
-    assert (BODIES, UPLOADS) == (PREFIX, claims.UPLOADS)
+    assert (BODIES, UPLOADS) == (PREFIX, bodies.UPLOADS)
 
 
 def table_of(deployment: Deployment, spec: TableSpec) -> dict[str, Any]:

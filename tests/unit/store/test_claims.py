@@ -14,9 +14,9 @@ from epochal.layout.tips.calving import Fixed
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.outcomes import Appended
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.sizes import item_size
-from epochal.store.bodies import BodyCodec
+from epochal.plan.ops import ITEM_BYTES
+from epochal.plan.values import item_size
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.bucket import MemoryBodies
 from epochal.testing.memory import MemoryTables

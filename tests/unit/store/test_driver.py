@@ -29,8 +29,7 @@ from epochal.plan.ops import (
     Transact,
     Update,
 )
-from epochal.plan.units import Units
-from epochal.plan.values import number, text
+from epochal.plan.values import Units, number, text
 from epochal.settings import Settings
 from epochal.store.driver import PERSISTENT, Driver, Meter, Patience
 

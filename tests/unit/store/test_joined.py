@@ -25,10 +25,9 @@ from epochal.model.spans import Span
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Query, Reply, Update
 from epochal.store import joined
-from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Patience
+from epochal.store.driver import Patience, Turn, turn
+from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
-from epochal.store.pools import Turn, turn
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tips

@@ -11,7 +11,7 @@ from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import Direction
+from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_tables, memory_tips
 from tests.support.lagging import Choice, Lagging, oldest

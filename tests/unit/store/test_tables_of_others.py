@@ -22,12 +22,11 @@ from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.checking import checked, distinct
+from epochal.store.checking import checked, distinct, kind_of
 from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
-from epochal.store.table_kinds import kind_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tips

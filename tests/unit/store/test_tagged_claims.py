@@ -10,7 +10,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Query, QueryItem, TaggedEvent, Unfetched
 from epochal.model.events import Claim
-from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBodies
 from epochal.testing.stores import memory_dcb_events, memory_tagged_events

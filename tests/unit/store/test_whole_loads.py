@@ -18,7 +18,7 @@ from epochal.model.several import Conflicts, StreamAppend
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
 from epochal.store.backoff import PAUSES
 from epochal.store.driver import Driver, Meter
-from epochal.store.results import StreamState
+from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tips

@@ -21,10 +21,10 @@ from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.cache import Cache
 from epochal.store.codecs import json_codec
 from epochal.store.driver import Driver, Meter
-from epochal.store.strategies import snapshot
+from epochal.store.folding import snapshot
+from epochal.store.loading import Cache
 from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

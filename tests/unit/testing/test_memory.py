@@ -7,8 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.tables import TIPS
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Delete, Done, Extend, Get, Put, Refusal, Set, Transact, Update
+from epochal.plan.ops import Absent, Delete, Done, Extend, Get, Put, Refusal, Set, Transact, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.memory import MemoryTables
 

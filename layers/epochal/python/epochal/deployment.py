@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from epochal.layout.port import Source
     from epochal.model.events import Claim
     from epochal.reactions.read_models import ReadModels
-    from epochal.store.bodies import Bodies, BodyCodec
     from epochal.store.dcb_events import DcbEvents
+    from epochal.store.encoding import Bodies, BodyCodec
     from epochal.store.projections import Objects, ProjectionStates
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
@@ -98,7 +98,7 @@ class Deployment:
     driver: Driver
     bucket: Bucket
 
-    codec: ClassVar[Opener[BodyCodec]] = Opener("store.bodies:codec_of", "bucket.bodies")
+    codec: ClassVar[Opener[BodyCodec]] = Opener("store.encoding:codec_of", "bucket.bodies")
     tips: ClassVar[Opener[Streams]] = Opener("store.streams:tips_of", *_STREAMS)
     streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
     tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)

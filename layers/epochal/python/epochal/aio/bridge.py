@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
-from epochal.store.pools import POOL, TURN
+from epochal.store.driver import POOL, TURN
 
 with brought_by("async", "asynchronous stores", "greenlet"):
     from greenlet import getcurrent, greenlet

@@ -30,7 +30,7 @@ from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
-from epochal.store.bodies import Bodies
+from epochal.store.encoding import Bodies
 from epochal.store.projections import Objects
 
 with brought_by("async", "asynchronous stores", "aiohttp"):

@@ -34,7 +34,7 @@ from epochal.model.spans import Span
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
-from epochal.store.parallel import ahead
+from epochal.store.driver import ahead
 
 AT_ONCE: Final = 64
 """Streams that are indexed together: of each at most a piece of its events is held, types alone."""

@@ -22,9 +22,8 @@ from epochal.index.series import read_series
 from epochal.index.stored import TIP, event_bytes, read_data
 from epochal.layout.registry import source_of
 from epochal.model.spans import Span
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, equals
 from epochal.plan.effects import holds
-from epochal.plan.ops import Scan, Steps
+from epochal.plan.ops import Absent, All, AnyOf, Compare, Scan, Steps, equals
 from epochal.plan.values import Item, number, read_number, text
 from epochal.store.driver import Driver
 

@@ -28,7 +28,7 @@ from epochal.index.entries import Entry
 from epochal.index.marks import Leaves, read_marks, write_marks
 from epochal.index.series import Series, read_series, register
 from epochal.layout.port import Gap, Source
-from epochal.model.ends import End
+from epochal.model.spans import End
 from epochal.plan.values import Key
 from epochal.store.driver import Driver
 

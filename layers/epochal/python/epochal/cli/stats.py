@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.model.training import Trained
-from epochal.store.results import StreamState
+from epochal.store.reading import StreamState
 
 # Figures: of the whole store, or of one stream.
 

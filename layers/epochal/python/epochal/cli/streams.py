@@ -22,7 +22,7 @@ from epochal.model.outcomes import Conflict
 from epochal.model.times import parse_time
 from epochal.model.versions import AtVersion, ExpectedVersion
 from epochal.store.driver import Meter
-from epochal.store.results import Pruned
+from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 
 # Commands on one stream: append to it, read it, look at its state.

@@ -16,7 +16,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.tables import Provisioned, complete, create_table, differs
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.plan.tables import TableSpec
-from epochal.store.table_kinds import SPECS
+from epochal.store.checking import SPECS
 
 
 @click.group()

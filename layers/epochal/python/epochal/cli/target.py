@@ -34,7 +34,7 @@ from epochal.settings import FOUND_BY, Settings
 from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.projections import ProjectionStates
-from epochal.store.results import StreamState
+from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 

@@ -11,8 +11,8 @@ from epochal.http import stream_shapes as streams
 from epochal.http.bodies import capacity
 from epochal.model.events import Body, Claim, Recorded
 from epochal.model.outcomes import Appended
-from epochal.plan.units import Units
-from epochal.store.results import StreamState
+from epochal.plan.values import Units
+from epochal.store.reading import StreamState
 
 
 def event(found: Recorded | FeedEvent) -> dict[str, Any]:

@@ -1,21 +1,24 @@
 """Shapes of values in JSON: each has a function to write them and one to read them back.
 
 Both hold a value to its rule and raise `Mismatch`, so that what could not be read back is never written. Shapes of
-types are put together from these in `codec.hints`.
+types are put together from these further down.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from types import NoneType
-from typing import Any, Final, NamedTuple
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
+from epochal.codec import json
 from epochal.codec.json import dumps
 
 Convert = Callable[[Any], Any]
@@ -255,3 +258,197 @@ ARRAYS: Final[Mapping[Any, Callable[[Iterable[Any]], Any]]] = {
     set: set,
     frozenset: frozenset,
 }
+
+
+# Dataclasses, and classes of attrs, as JSON values and back, by their type hints.
+#
+#     str  bool  int  None                    themselves
+#     float  Decimal                          numbers, to the digit
+#     datetime  date  UUID                    strings, ISO 8601 and hexadecimal
+#     Enum  Literal                           their values, which must be strings or integers
+#     X | None                                null or X
+#     list  tuple  Sequence  set  frozenset   arrays; sets in an order of their own
+#     dict[str, X]  Mapping[str, X]           objects
+#     a dataclass, a class of attrs           an object of its fields
+#     Any                                     whatever JSON it is
+#
+# Hints are read once, when a shape is made, and what has no form in JSON is refused then. Values are held to their
+# hints both ways: what could not be read back is never written. Reading is tolerant in one respect, so that old
+# readers survive new writers: members that a dataclass does not have are ignored, and a member that is missing takes
+# the field's default.
+
+
+def shape_of(hint: Any) -> Shape:
+    """The shape of a type; raises `TypeError` where something in it has no form in JSON."""
+    return _Shapes().of(hint)
+
+
+class _Shapes:
+    """Makes shapes; remembers those of dataclasses, since a dataclass may hold itself."""
+
+    def __init__(self) -> None:
+        self._records: dict[type, Shape] = {}
+
+    def of(self, hint: Any) -> Shape:
+        if isinstance(hint, NewType):
+            return self.of(hint.__supertype__)
+        if hint in SCALARS:
+            return SCALARS[hint]
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            return enum_of(hint)
+        if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or _is_attrs(hint)):
+            return self._record(hint)
+        return self._composed(hint, get_origin(hint), get_args(hint))
+
+    def _composed(self, hint: Any, origin: Any, parts: tuple[Any, ...]) -> Shape:
+        if origin is Literal:
+            return literal_of(parts)
+        if origin in (Union, UnionType):
+            return self._optional(hint, [part for part in parts if part is not NoneType])
+        if origin is tuple and parts[-1:] != (Ellipsis,):
+            return fixed_of([self.of(part) for part in parts])
+        if origin in ARRAYS:
+            return array_of(self.of(parts[0]), ARRAYS[origin])
+        if origin in (dict, Mapping) and parts[0] is str:
+            return object_of(self.of(parts[1]))
+        raise _formless(hint)
+
+    def _optional(self, hint: Any, others: list[Any]) -> Shape:
+        if len(others) != 1:
+            raise _formless(hint)
+        return optional_of(self.of(others[0]))
+
+    def _record(self, kind: type) -> Shape:
+        def write(value: Any) -> Any:
+            return self._records[kind].write(value)
+
+        def read(value: Any) -> Any:
+            return self._records[kind].read(value)
+
+        if kind not in self._records:
+            self._records[kind] = Shape(write, read)
+            self._records[kind] = record_of(kind, self._fields(kind))
+        return self._records[kind]
+
+    def _fields(self, kind: Any) -> list[Field]:
+        hints = _hints(kind)
+        return [
+            Field(name, self._of_field(kind, name, hints[name]), optional, argument)
+            for name, argument, optional in _arguments(kind)
+        ]
+
+    def _of_field(self, kind: type, name: str, hint: Any) -> Shape:
+        try:
+            return self.of(hint)
+        except TypeError as error:
+            raise TypeError(f"{kind.__name__}.{name}: {error}") from error
+
+
+def _is_attrs(kind: type) -> bool:
+    return "__attrs_attrs__" in vars(kind)
+
+
+def _arguments(kind: Any) -> list[tuple[str, str, bool]]:
+    """For each field that the constructor takes: its name, its argument's name, and whether it has a default."""
+    if _is_attrs(kind):
+        from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
+
+        fields = [each for each in kind.__attrs_attrs__ if each.init]
+        return [(each.name, each.alias, each.default is not NOTHING) for each in fields]
+    return [(each.name, each.name, _has_default(each)) for each in dataclasses.fields(kind) if each.init]
+
+
+def _hints(kind: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError as error:
+        raise TypeError(f"{kind.__name__}: a hint names what its module does not: {error}") from error
+
+
+def _formless(hint: Any) -> TypeError:
+    return TypeError(f"{hint!r} has no form in JSON; docs/guide/events.md lists what has")
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return (field.default, field.default_factory) != (dataclasses.MISSING, dataclasses.MISSING)
+
+
+# How events of a class become JSON values: by the library that the class is made with.
+#
+#     dataclass, attrs      their fields' hints, as they are read above
+#     pydantic              `model_dump` and `model_validate_json`: validators, aliases and defaults are the model's
+#     msgspec.Struct        `to_builtins` and `json.decode`
+#
+# Whoever made the class has loaded its library, so it is imported where it is used. What could not be read back is
+# not written.
+
+
+class ValueForm(NamedTuple):
+    """How values of one class are written and read. All three raise `ValueError`, `Mismatch` where a field is known.
+
+    Attributes:
+        write: a value as what JSON can hold.
+        read: a value from what JSON holds.
+        parse: a value from JSON itself, which spares those a detour who parse on their own.
+    """
+
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+    parse: Callable[[bytes], Any]
+
+
+def form_of(kind: type) -> ValueForm:
+    """The form of a class; raises `TypeError` where something in it has no form in JSON."""
+    if hasattr(kind, "__pydantic_validator__"):
+        return _parsed_by(*_pydantic(kind))
+    if hasattr(kind, "__struct_config__"):
+        return _parsed_by(*_msgspec(kind))
+    shape = shape_of(kind)
+    return ValueForm(shape.write, shape.read, lambda data: shape.read(json.loads(data)))
+
+
+def _parsed_by(write: Callable[[Any], Any], parse: Callable[[bytes], Any]) -> ValueForm:
+    return ValueForm(write, lambda value: parse(json.dumps(value)), parse)
+
+
+_LACKS: Final = re.compile(r"Object missing required field `([^`]*)`.*")
+"""How msgspec says that an object lacks a field."""
+
+
+def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    import pydantic  # noqa: PLC0415  as above
+
+    adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
+
+    def write(value: Any) -> Any:
+        return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True)
+
+    def parse(data: bytes) -> Any:
+        try:
+            return adapter.validate_json(data)
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            rule = MISSING if first["type"] == "missing" else first["msg"]
+            raise Mismatch(rule, ".".join(map(str, first["loc"]))) from None
+
+    return write, parse
+
+
+def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+    import msgspec  # noqa: PLC0415  as above
+
+    if kind.__struct_config__.array_like:
+        raise TypeError(f"{kind.__name__} is an array in JSON; events are objects")
+    decode = msgspec.json.Decoder(kind).decode
+
+    def write(value: Any) -> Any:
+        return msgspec.to_builtins(value, str_keys=True)
+
+    def parse(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except msgspec.MsgspecError as error:
+            lacks = _LACKS.fullmatch(str(error))
+            raise (Mismatch(MISSING, lacks[1]) if lacks else Mismatch(str(error))) from None
+
+    return write, parse

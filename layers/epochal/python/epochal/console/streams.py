@@ -19,7 +19,7 @@ from epochal.model.dcb import Query, QueryItem
 from epochal.model.names import TAG_STREAMS
 from epochal.model.storage import StoredItem
 from epochal.plan.values import Key
-from epochal.store.results import StreamState
+from epochal.store.reading import StreamState
 
 # Streams: those that were appended to lately, and the history of one, a window at a time.
 

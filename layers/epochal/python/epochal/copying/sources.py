@@ -12,8 +12,7 @@ from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import Head
 from epochal.model.events import Body, Claim, RecordedUnfold, content_of
 from epochal.model.times import Ticks, from_unix_nanoseconds, parse_time
-from epochal.store.bodies import BodyCodec
-from epochal.store.encoding import recorded_unfolds
+from epochal.store.encoding import BodyCodec, recorded_unfolds
 from epochal.store.streams import Streams
 
 

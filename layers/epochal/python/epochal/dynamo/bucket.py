@@ -9,12 +9,12 @@ from typing import IO, TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
-from epochal.codec.claims import PREFIX, UPLOADS, upload_of
+from epochal.codec.bodies import PREFIX, UPLOADS, upload_of
 from epochal.codec.states import CHUNK
 from epochal.dynamo.aws_errors import check_stored, translated
 from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.model.events import Claim
-from epochal.store.bodies import verified
+from epochal.store.encoding import verified
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -32,7 +32,7 @@ CONTENT_TYPE: Final = "application/octet-stream"
 
 
 class S3Bodies:
-    """The bucket of bodies too large for an item. Implements `store.bodies.Bodies`."""
+    """The bucket of bodies too large for an item. Implements `store.encoding.Bodies`."""
 
     def __init__(self, client: S3Client, bucket: str) -> None:
         self._client = client

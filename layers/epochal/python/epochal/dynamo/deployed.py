@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from epochal.deployment import Links
     from epochal.plan.ops import Execute
-    from epochal.store.bodies import Bodies
+    from epochal.store.encoding import Bodies
     from epochal.store.projections import Objects
 
 

@@ -28,7 +28,7 @@ from botocore.exceptions import (
 from epochal.dynamo.protocol.conversations import conversation
 from epochal.dynamo.protocol.faults import DynamoFault, reply_to
 from epochal.dynamo.protocol.requests import DynamoRequest
-from epochal.plan import limits
+from epochal.plan import ops
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.settings import LIGHT
@@ -58,7 +58,7 @@ def performed(carry: Carrier, *, retries: bool = False) -> Execute:
 
     def execute(op: Op) -> Reply:
         nonlocal answered
-        limits.check(op)
+        ops.check(op)
         try:
             reply = _talk(carry, op)
         except DynamoFault as fault:

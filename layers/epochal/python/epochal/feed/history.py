@@ -18,9 +18,8 @@ from epochal.layout.registry import layouts_in
 from epochal.model.spans import Span
 from epochal.plugins import parts
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver
-from epochal.store.pools import pool
+from epochal.store.driver import Driver, pool
+from epochal.store.encoding import BodyCodec
 
 
 class History(Protocol):

@@ -25,9 +25,8 @@ from epochal.model.kinds import must_be, must_be_names, must_be_whole
 from epochal.model.plain import must_be_done, must_be_plain
 from epochal.model.spans import Span
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
-from epochal.store.driver import Driver
-from epochal.store.pools import pool
+from epochal.store.driver import Driver, pool
+from epochal.store.encoding import BodyCodec
 
 Predicate = Callable[[Span], bool]
 

@@ -13,8 +13,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
-from epochal.codec.bodies import DIRECT, Encoded
-from epochal.codec.claims import claim_for
+from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.dynamo.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient
@@ -25,7 +24,7 @@ from epochal.hosting.named import PUBLISH
 from epochal.reactions.cloudevents import Message, Shown, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.settings import Settings
-from epochal.store.bodies import Bodies
+from epochal.store.encoding import Bodies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

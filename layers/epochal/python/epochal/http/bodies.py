@@ -23,13 +23,12 @@ from typing import Any, Final
 from simplejson import RawJSON
 
 from epochal.codec import json
-from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT
-from epochal.codec.claims import PREFIX
+from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node, nests_too_deep, required
 from epochal.model.events import Body, Claim
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES
 
 Link = Callable[[Claim, int], str]

@@ -12,7 +12,7 @@ from epochal.deployment import Deployment
 from epochal.http.bodies import text_of
 from epochal.http.operation import Operation, Request, Response
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 from epochal.store.driver import Driver, Meter
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.codec.claims import PREFIX
+from epochal.codec.bodies import PREFIX
 from epochal.errors import InvalidInput
 from epochal.http import bodies, problems
 from epochal.http.bodies import CODINGS, MAX_CLAIM_BYTES, AnswerSize, Link
@@ -53,9 +53,9 @@ from epochal.model.names import stream_name
 from epochal.model.outcomes import Conflict
 from epochal.model.several import StreamAppend
 from epochal.model.versions import ANY, MAX_VERSION, ExpectedVersion, parse_token
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.units import Units
-from epochal.store.results import Page, StreamState
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.values import Units
+from epochal.store.reading import Page, StreamState
 
 if TYPE_CHECKING:
     from epochal.feed.results import FeedEvent, FeedItem

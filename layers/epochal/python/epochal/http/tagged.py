@@ -53,7 +53,7 @@ from epochal.model.tagged_results import (
     parse_down,
     parse_rest,
 )
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS

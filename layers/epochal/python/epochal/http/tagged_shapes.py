@@ -67,8 +67,8 @@ from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedAppended, TaggedPage
 from epochal.model.times import MAX_EXPIRES
 from epochal.model.versions import Position
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.units import Units
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.values import Units
 from epochal.store.tag_pages import DatedPage
 from epochal.store.tagged_store import MAX_EVENTS, TaggedStore
 

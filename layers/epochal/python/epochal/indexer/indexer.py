@@ -38,8 +38,7 @@ from epochal.model.names import is_fed
 from epochal.model.times import parse_time, unix_seconds
 from epochal.model.versions import ANY
 from epochal.plan.ops import Steps
-from epochal.plan.sizes import item_size
-from epochal.plan.values import Item
+from epochal.plan.values import Item, item_size
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 

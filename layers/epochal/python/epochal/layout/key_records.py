@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from epochal.errors import InvalidInput
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, equals
-from epochal.plan.ops import Done, Put, Steps, TransactGet
+from epochal.plan.ops import Absent, All, AnyOf, Compare, Condition, Done, Put, Steps, TransactGet, equals
 from epochal.plan.values import Item, Key, binary, number, text
 from epochal.settings import KEY_WINDOW_SECONDS
 

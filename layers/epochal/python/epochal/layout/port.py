@@ -18,11 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
-from epochal.model.ends import End
 from epochal.model.names import category_of
-from epochal.model.spans import Span
-from epochal.plan.conditions import Condition
-from epochal.plan.ops import Steps
+from epochal.model.spans import End, Span
+from epochal.plan.ops import Condition, Steps
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, decodes
 from epochal.settings import Options, Settings

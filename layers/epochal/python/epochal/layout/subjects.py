@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Done, Get, Put, Steps
+from epochal.plan.ops import Absent, Done, Get, Put, Steps
 from epochal.plan.tables import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key, number, text
 

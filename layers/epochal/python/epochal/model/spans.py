@@ -1,9 +1,12 @@
-"""Spans: consecutive events of a stream, by index and type, without their bodies. The feed is made of them."""
+"""What heads tell of a stream: where it ends, and its spans, of which the feed is made."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+# Spans: consecutive events of a stream, by index and type, without their bodies. The feed is made of them.
 
 ITEM_BYTES: Final = 80
 """Bytes reckoned for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
@@ -33,3 +36,22 @@ class Span(NamedTuple):
         """Without the events below `index`."""
         cut = max(0, index - self.index)
         return Span(self.stream, self.index + cut, self.types[cut:])
+
+
+# Where streams end, as their heads tell.
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How far a stream has got.
+
+    Attributes:
+        next: the index after its last event; None where the head does not tell, and the store must be asked.
+        pruned: every event below this index is gone.
+        since: events below this index are told by other heads of the stream.
+    """
+
+    stream: str
+    next: int | None
+    pruned: int = 0
+    since: int = 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from epochal.plan.limits import BATCH_KEYS, TRANSACTION_ITEMS
-from epochal.plan.ops import BatchGet, Op, Several, Steps, TransactGet
+from epochal.plan.ops import BATCH_KEYS, TRANSACTION_ITEMS, BatchGet, Op, Several, Steps, TransactGet
 from epochal.plan.values import Item, Key
 
 

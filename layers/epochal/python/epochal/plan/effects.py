@@ -1,17 +1,40 @@
-"""What a write does to an item, and whether a condition holds: DynamoDB's semantics, as far as we use them.
-
-The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold
-them to DynamoDB Local.
-"""
+"""What a plan does and costs, before it is sent."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
-from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
-from epochal.plan.ops import Check, Delete, Extend, Put, TransactionWrite, Update
-from epochal.plan.values import AttributeValue, Item
+from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
+    BatchGet,
+    BeginsWith,
+    Check,
+    Compare,
+    Condition,
+    Delete,
+    Extend,
+    Get,
+    Not,
+    Op,
+    Present,
+    Put,
+    Query,
+    Scan,
+    Transact,
+    TransactGet,
+    TransactionWrite,
+    Update,
+)
+from epochal.plan.values import AttributeValue, Item, Key, Units, item_size, read_units, write_units
+
+# What a write does to an item, and whether a condition holds: DynamoDB's semantics, as far as we use them.
+#
+# The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold
+# them to DynamoDB Local.
 
 
 def holds(condition: Condition | None, item: Item | None) -> bool:
@@ -83,3 +106,53 @@ def _updated(update: Update, before: Item | None) -> Item:
         else:
             item[change.name] = change.value
     return item
+
+
+# What a plan costs, in DynamoDB's capacity units, before it is sent.
+#
+#     write   1 unit a KB, of the larger of the item before and after; a failed condition costs as much as a write
+#     read    1 unit per 4 KB strongly consistent, half eventually; a query or a scan rounds the sum of its items up,
+#             not each
+#
+# In a transaction both count twice; each index of a table is written besides.
+#
+# Source: AWS, "Read/write capacity mode" and "DynamoDB item sizes and formats". A cost depends on what is
+# stored, so `units` takes a function that tells the item under a key.
+
+Lookup = Callable[[str, Key], Item | None]
+"""The item stored under a key of a table (for a Put: under the whole item's own key attributes), or None."""
+
+
+def units(op: Op, stored: Lookup, results: Iterable[Item] = ()) -> Units:
+    """Units of one operation on a table without indexes.
+
+    Args:
+        op: what would be sent.
+        stored: what is there now.
+        results: for a Query or a Scan, the items it would read, since only they tell.
+    """
+    match op:
+        case Get(table=table, key=key, consistent=consistent):
+            return Units(read=read_units(_size(stored(table, key)), consistent=consistent))
+        case BatchGet(table=table, keys=keys, consistent=consistent):
+            return Units(
+                read=sum(read_units(_size(stored(table, key)), consistent=consistent) for key in keys)
+            )
+        case TransactGet(keys=keys):
+            return Units(read=sum(2 * read_units(_size(stored(table, key))) for table, key in keys))
+        case Query(consistent=consistent) | Scan(consistent=consistent):
+            return Units(read=read_units(sum(map(item_size, results)), consistent=consistent))
+        case Transact(writes=writes):
+            return Units(write=sum(2 * _written(write, stored) for write in writes))
+        case _:
+            return Units(write=_written(op, stored))
+
+
+def _written(write: TransactionWrite, stored: Lookup) -> int:
+    before = stored(write.table, write.item if isinstance(write, Put) else write.key)
+    left = after(write, before) if holds(write.condition, before) else before
+    return write_units(max(_size(before), _size(left)))
+
+
+def _size(item: Item | None) -> int:
+    return 0 if item is None else item_size(item)

@@ -12,11 +12,80 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
-from epochal.plan.conditions import Condition
-from epochal.plan.units import NONE, Units
-from epochal.plan.values import AttributeValue, Item, Key
+from epochal.errors import TooLarge
+from epochal.plan.values import NONE, AttributeValue, Item, Key, Units, item_size, value_size
+
+# Conditions on an item, as values that both interpreters evaluate alike.
+#
+# Top-level attributes only: nothing Epochal stores needs a deeper path. A comparison with an absent attribute
+# is false, as in DynamoDB.
+
+
+Comparison = Literal["=", "<", "<=", ">="]
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The attribute does not exist. On a key attribute: the item does not exist."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The attribute exists. A filter of a stream has to be told its type: `kind`, which is `S`, `N`, `L`, …"""
+
+    name: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """The attribute exists and compares with `value`, of the same type."""
+
+    name: str
+    operator: Comparison
+    value: AttributeValue
+
+
+@dataclass(frozen=True, slots=True)
+class BeginsWith:
+    """The attribute exists, is text, and begins with `prefix`."""
+
+    name: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """A comparison does not hold: with an absent attribute, too."""
+
+    condition: Compare
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every one holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one holds."""
+
+    conditions: tuple[Condition, ...]
+
+
+Condition = Absent | Present | Compare | BeginsWith | Not | All | AnyOf
+
+
+def equals(name: str, value: AttributeValue) -> Compare:
+    """`name = value`."""
+    return Compare(name, "=", value)
+
 
 T = TypeVar("T")
 
@@ -254,3 +323,62 @@ Execute = Callable[[Op], Reply]
 
 Steps = Generator[Op | Several, Any, T]
 """A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome."""
+
+
+# DynamoDB's limits, checked on a plan before it is sent, so that nothing too large fails late (DESIGN §5.13).
+#
+# Source: AWS, "Service, account, and table quotas in Amazon DynamoDB".
+
+ITEM_BYTES: Final = 400 * 1024
+TRANSACTION_ITEMS: Final = 100
+TRANSACTION_BYTES: Final = 4 * 1024 * 1024
+PAGE_BYTES: Final = 1024 * 1024
+BATCH_KEYS: Final = 100
+
+
+def check(op: Op) -> None:
+    """Raise `TooLarge`, with sizes, where a plan cannot succeed whatever is stored."""
+    match op:
+        case Put() | Update():
+            _check_item(_bytes(op))
+        case Transact(writes=writes):
+            _check_transaction(writes)
+        case BatchGet(keys=keys) if len(keys) > BATCH_KEYS:
+            raise TooLarge("keys", len(keys), BATCH_KEYS, "items")
+        case TransactGet(keys=keys) if len(keys) > TRANSACTION_ITEMS:
+            raise TooLarge("keys", len(keys), TRANSACTION_ITEMS, "items")
+        case _:
+            pass
+
+
+def update_bytes(op: Update) -> int:
+    """Bytes of the values an update carries: no more can be said before what is stored is known."""
+    return sum(value_size(change.value) for change in op.sets)
+
+
+def _bytes(op: Op) -> int:
+    """Bytes that a write carries."""
+    match op:
+        case Put(item=item):
+            return item_size(item)
+        case Update():
+            return update_bytes(op)
+        case _:
+            return 0
+
+
+def _check_item(size: int) -> None:
+    if size > ITEM_BYTES:
+        raise TooLarge("item", size, ITEM_BYTES)
+
+
+def _check_transaction(writes: tuple[Op, ...]) -> None:
+    if len(writes) > TRANSACTION_ITEMS:
+        raise TooLarge("transaction", len(writes), TRANSACTION_ITEMS, "items")
+    total = 0
+    for write in writes:
+        size = _bytes(write)
+        _check_item(size)
+        total += size
+    if total > TRANSACTION_BYTES:
+        raise TooLarge("transaction", total, TRANSACTION_BYTES)

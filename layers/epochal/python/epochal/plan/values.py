@@ -1,13 +1,15 @@
-"""DynamoDB attribute values in their wire form, `{"S": "..."}`, because that is what both interpreters speak.
+"""DynamoDB attribute values, the bytes that they take, and the units of those.
 
-Numbers stay text: DynamoDB keeps 38 digits, which a float would not.
+Values are in their wire form, `{"S": "..."}`, because that is what both interpreters speak. Numbers stay text: DynamoDB
+keeps 38 digits, which a float would not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import lru_cache, wraps
+from typing import Any, Final, TypeVar
 
 from epochal.errors import CorruptData
 
@@ -77,3 +79,136 @@ def decodes(layout: str) -> Callable[[Callable[[Item], T]], Callable[[Item], T]]
         return soundly
 
     return decoder
+
+
+# How many bytes an item takes, by DynamoDB's published rules, to the byte.
+#
+# Names and strings count their UTF-8 bytes, binaries their bytes, numbers a byte for every two significant
+# digits and one more (and one for a minus sign), NULL and BOOL one; lists and maps three, and one for every
+# element. Source: AWS, "DynamoDB item sizes and formats". DynamoDB Local agrees (tests/contract).
+
+CONTAINER: Final = 3
+ELEMENT: Final = 1
+NUMBER: Final = 21
+"""No number takes more: one that fills it does without the byte for its minus sign."""
+
+
+def item_size(item: Item) -> int:
+    """Bytes of a whole item: names and values. A loop of few calls, since every read and write asks for it."""
+    total = 0
+    for name, value in item.items():
+        ((kind, content),) = value.items()
+        total += len(name) if name.isascii() else len(name.encode())
+        if kind == "S" and content.isascii():
+            total += len(content)
+        else:
+            total += _SIZES[kind](content)
+    return total
+
+
+def attribute_size(name: str, value: AttributeValue) -> int:
+    """Bytes of one top-level attribute."""
+    return _utf8(name) + value_size(value)
+
+
+def value_size(value: AttributeValue) -> int:
+    """Bytes of a value without its name."""
+    ((kind, content),) = value.items()
+    return _SIZES[kind](content)
+
+
+@lru_cache(maxsize=4096)
+def number_size(digits: str) -> int:
+    """Bytes of a number: leading and trailing zeroes do not count.
+
+    Items repeat each other's versions, times and lengths, which is why it remembers.
+    """
+    if digits.isdecimal():
+        # Nearly all are whole and have no sign, and every item has some.
+        stripped = digits.rstrip("0")
+        return _paired(len(stripped.lstrip("0")), len(digits) - len(stripped))
+    mantissa, _, exponent = digits.lower().partition("e")
+    negative = mantissa.startswith("-")
+    whole, _, fraction = mantissa.lstrip("+-").partition(".")
+    if not (whole + fraction).strip("0"):
+        return 1
+    shift = int(exponent or 0) - len(fraction)
+    significant = (whole + fraction).lstrip("0")
+    stripped = significant.rstrip("0")
+    return _paired(len(stripped), shift + len(significant) - len(stripped), negative=negative)
+
+
+def _paired(significant: int, power: int, *, negative: bool = False) -> int:
+    """Bytes of a number of so many significant digits; the last is at a power of ten.
+
+    A byte holds two digits, aligned to the decimal point: an odd power takes half a byte more.
+    """
+    pairs = (significant + (power % 2) + 1) // 2 if significant else 0
+    return min(1 + pairs + negative, NUMBER)
+
+
+def _utf8(content: str) -> int:
+    return len(content) if content.isascii() else len(content.encode())
+
+
+def _list_size(content: list[AttributeValue]) -> int:
+    total = CONTAINER + ELEMENT * len(content)
+    for value in content:
+        ((kind, inner),) = value.items()
+        total += _SIZES[kind](inner)
+    return total
+
+
+def _map_size(content: Mapping[str, AttributeValue]) -> int:
+    return CONTAINER + ELEMENT * len(content) + item_size(content)
+
+
+def _constant(_: Any) -> int:
+    return 1
+
+
+_SIZES: Final[dict[str, Callable[[Any], int]]] = {
+    "S": _utf8,
+    "N": number_size,
+    "B": len,
+    "BOOL": _constant,
+    "NULL": _constant,
+    "L": _list_size,
+    "M": _map_size,
+    "SS": lambda content: sum(_utf8(element) for element in content),
+    "NS": lambda content: sum(number_size(element) for element in content),
+    "BS": lambda content: sum(len(element) for element in content),
+}
+
+
+# Capacity units, as DynamoDB charges them.
+
+WRITE_UNIT: Final = 1024
+READ_UNIT: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Capacity units; they add up."""
+
+    read: float = 0.0
+    write: float = 0.0
+
+    def __add__(self, other: Units) -> Units:
+        return Units(self.read + other.read, self.write + other.write)
+
+    def __sub__(self, other: Units) -> Units:
+        return Units(self.read - other.read, self.write - other.write)
+
+
+NONE = Units()
+
+
+def write_units(size: int) -> int:
+    """Units to write an item of `size` bytes; the least is 1."""
+    return max(1, -(-size // WRITE_UNIT))
+
+
+def read_units(size: int, *, consistent: bool = True) -> float:
+    """Units to read `size` bytes in one request; the least is 1, or a half."""
+    return max(1, -(-size // READ_UNIT)) * (1.0 if consistent else 0.5)

@@ -24,9 +24,7 @@ from epochal.errors import Contended, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.model.kinds import must_be_text
 from epochal.model.plain import must_be_done, must_be_plain
-from epochal.plan.conditions import Absent, Condition, equals
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Delete, Done, Get, Put, Transact
+from epochal.plan.ops import TRANSACTION_ITEMS, Absent, Condition, Delete, Done, Get, Put, Transact, equals
 from epochal.plan.values import Item, Key, number, read_number, text
 from epochal.reactions.reaction import Delivery
 from epochal.settings import Settings

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
-from epochal.codec.forms import ValueForm, form_of
-from epochal.codec.shapes import MISSING, Mismatch
+from epochal.codec.shapes import MISSING, Mismatch, ValueForm, form_of
 from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Body, Claim, Event, content_of
@@ -215,7 +214,7 @@ def json_codec(
     skips_unknown: bool = False,
     upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[E]:
-    """A codec of JSON objects over classes; `codec.hints` lists what fields of dataclasses and of attrs may be.
+    """A codec of JSON objects over classes; `codec.shapes` lists what fields of dataclasses and of attrs may be.
 
     Args:
         types: dataclasses, or classes of attrs, Pydantic or msgspec, each stored under its class's name.

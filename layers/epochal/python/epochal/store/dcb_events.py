@@ -24,8 +24,7 @@ from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be_texts, must_be_whole
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import format_ticks, from_unix_nanoseconds
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Steps
+from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore

@@ -33,12 +33,10 @@ from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_events, must_be_plain
 from epochal.model.versions import Token
 from epochal.store.backoff import give_way
-from epochal.store.cache import Cache
 from epochal.store.codecs import EventCodec
 from epochal.store.encoding import block_of
-from epochal.store.folding import Folder, Loaded
-from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, Loader, token_of
-from epochal.store.strategies import UNOPTIMIZED, Access
+from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
+from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader, token_of
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
@@ -103,7 +101,7 @@ class Deciders(Generic[C, S, E]):
     """Runs one decider on any number of streams. Holds no state but the cache it is given; safe under threads.
 
     Attributes:
-        access: what is read and stored; see `epochal.store.strategies`.
+        access: what is read and stored; see `epochal.store.folding`.
         cache: may be shared with other deciders.
         attempts: decisions on one command before `Contended` is raised.
         forget_pruned: begin anew from the initial state where a stream was pruned or emptied, instead of raising

@@ -14,9 +14,13 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeVar, overload
+from itertools import islice
+from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, Unavailable
 from epochal.model.outcomes import Capacity
@@ -43,8 +47,63 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
 )
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 from epochal.settings import REQUEST_SECONDS
+
+# Where calls run side by side, and how one waits for another: in threads, or as tasks of an event loop where
+# `epochal.aio` runs the caller.
+
+
+POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=ThreadPoolExecutor)
+"""Makes what so many calls run in at once."""
+
+
+class Turn(Protocol):
+    """Something that one caller waits for until another sets it: an event of threads, or of tasks."""
+
+    def wait(self) -> object:
+        """Until it is set."""
+
+    def set(self) -> None:
+        """Let whoever waits go on."""
+
+    def is_set(self) -> bool:
+        """Whether it was."""
+
+
+TURN: Final[ContextVar[Callable[[], Turn]]] = ContextVar("turn", default=threading.Event)
+"""Makes what a caller waits for."""
+
+
+def pool(at_once: int) -> Executor:
+    """An executor that runs up to `at_once` calls at the same time."""
+    return POOL.get()(at_once)
+
+
+def turn() -> Turn:
+    """A new `Turn`, which is not set."""
+    return TURN.get()()
+
+
+# Several requests under way at once, with their answers in order.
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[B]:
+    """`map`, with up to `at_once` calls under way, each on a thread; `items` are taken on the caller's own."""
+    if at_once == 1:
+        yield from map(make, items)
+        return
+    waiting_for = iter(items)
+    with pool(at_once) as calls:
+        under_way = deque(calls.submit(make, item) for item in islice(waiting_for, at_once))
+        while under_way:
+            made = under_way.popleft().result()
+            under_way.extend(calls.submit(make, item) for item in islice(waiting_for, 1))
+            yield made
+
 
 T = TypeVar("T")
 
@@ -242,7 +301,6 @@ class Driver:
         if self.at_once == 1 or len(ops) == 1:
             return list(map(answer, ops))
         # A driver with one request at a time under way does not pay for loading it.
-        from epochal.store.parallel import ahead  # noqa: PLC0415
 
         return list(ahead(answer, ops, self.at_once))
 

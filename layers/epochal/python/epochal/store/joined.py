@@ -6,7 +6,7 @@
 So nobody waits for others to come, and no thread is left behind: a stream on which appends follow each other slowly is
 written as if each had been made alone. Appends keep the order in which they were handed in. Each is told what came of
 it, and what is wrong with one is wrong with that one alone: it is encoded before it waits, and a write that is too
-much as a whole is made again one by one. Callers are threads, or tasks of an event loop (`epochal.store.pools`).
+much as a whole is made again one by one. Callers are threads, or tasks of an event loop (`epochal.store.driver`).
 
 It is for telemetry, where many append to one stream and none expects anything of it. A writer who decides on a state
 has nothing to gain: of several decisions on one state all but one would be refused.
@@ -27,7 +27,7 @@ from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Capacity, Outcome
 from epochal.model.versions import ANY, Token
 from epochal.store.conflicts import not_made
-from epochal.store.pools import Turn, turn
+from epochal.store.driver import Turn, turn
 from epochal.store.streams import Streams, outcome_of
 
 JOINED_BYTES: Final = 32 * 1024

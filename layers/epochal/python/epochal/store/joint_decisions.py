@@ -27,7 +27,7 @@ from epochal.model.kinds import must_be, must_be_list
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done
 from epochal.model.several import StreamAppend
-from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.backoff import give_way
 from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of
 from epochal.store.encoding import block_of, check_key

@@ -14,7 +14,7 @@ from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
 from epochal.model.versions import check_expected
-from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.conflicts import not_made as one_not_made
 from epochal.store.encoding import check_key, contents_digest
 

@@ -38,9 +38,9 @@ from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix
 from epochal.model.versions import ANY, ExpectedVersion, Token, check_expected
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
+    BodyCodec,
     check_key,
     contents_digest,
     recorded_events,
@@ -48,8 +48,7 @@ from epochal.store.encoding import (
     store_events,
     store_unfolds,
 )
-from epochal.store.reading import Reader
-from epochal.store.results import Direction, Hole, Page, Pruned, StreamState
+from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, StreamState
 
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey

@@ -12,11 +12,13 @@ Counts of tags are their heads' (0 where only the original library has written, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from typing import ClassVar, Final
+from heapq import merge
+from itertools import chain, islice
+from typing import Any, ClassVar, Final, TypeVar
 
 from epochal.errors import CorruptData
 from epochal.layout.dcb.entries import after_id
@@ -25,12 +27,15 @@ from epochal.layout.dcb.listing import counting_page, events_page, group_page, r
 from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, Trail, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Items, Scan
+from epochal.plan.ops import (
+    BATCH_KEYS,
+    Items,
+    Scan,
+)
 from epochal.plan.values import Item, Key
 from epochal.store.dcb_events import DcbEvents
+from epochal.store.driver import ahead, pool
 from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
-from epochal.store.parallel import ahead, merged
 
 LEAST: Final = 100
 """Events of a request to one of several partitions: they share a page among them, down to this."""
@@ -210,3 +215,34 @@ def _has_hole(before: int | None, page: Items) -> bool:
     if before is not None:
         indices = [before, *indices]
     return bool(indices) and indices[-1] - indices[0] != len(indices) - 1
+
+
+A = TypeVar("A")
+
+
+def merged(sources: Sequence[Iterator[Sequence[A]]], key: Callable[[A], Any], at_once: int) -> Iterator[A]:
+    """Merge sources, each of which yields pages in order, into one order.
+
+    Up to `at_once` pages are under way, each on a thread. One page of each source is at hand, and the next is
+    asked for when half of that is taken, which bounds memory however long the sources are.
+    """
+    if at_once == 1 or len(sources) == 1:
+        yield from merge(*map(chain.from_iterable, sources), key=key)
+        return
+    calls = pool(min(at_once, len(sources)))
+    try:
+        first = [calls.submit(next, source, None) for source in sources]
+        pairs = zip(sources, first, strict=True)
+        yield from merge(*(_half_ahead(calls, source, page) for source, page in pairs), key=key)
+    finally:
+        calls.shutdown(cancel_futures=True)
+
+
+def _half_ahead(
+    calls: Executor, source: Iterator[Sequence[A]], under_way: Future[Sequence[A] | None]
+) -> Iterator[A]:
+    while (page := under_way.result()) is not None:
+        half = len(page) // 2
+        yield from page[:half]
+        under_way = calls.submit(next, source, None)
+        yield from page[half:]

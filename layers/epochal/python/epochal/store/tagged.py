@@ -30,9 +30,8 @@ from epochal.model.versions import Position, Reached, Token
 from epochal.plan.ops import Steps
 from epochal.plan.tables import PlacedName
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
-from epochal.store.encoding import EVENTS_INLINE
+from epochal.store.encoding import EVENTS_INLINE, BodyCodec
 from epochal.store.seals import Seals
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 

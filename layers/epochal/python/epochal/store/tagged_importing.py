@@ -15,7 +15,7 @@ from epochal.layout.pages.tags.append import append
 from epochal.model.dcb import RecordedTaggedEvent, bytes_of
 from epochal.model.tagged_results import DatedEvent, TaggedAppended
 from epochal.model.times import format_ticks
-from epochal.plan.limits import TRANSACTION_ITEMS
+from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.importing import Importer
 from epochal.store.tagged import TaggedEvents
 

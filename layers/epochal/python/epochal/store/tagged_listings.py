@@ -25,8 +25,7 @@ from epochal.layout.pages.tags.listing import (
 from epochal.model.dcb import EVERYTHING, MAX_ASKED_BYTES, RecordedTaggedEvent, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Scan
+from epochal.plan.ops import BATCH_KEYS, Scan
 from epochal.plan.values import Item
 from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 from epochal.store.tagged import TaggedEvents

@@ -43,8 +43,7 @@ from epochal.model.tagged_results import (
     Takes,
 )
 from epochal.model.versions import Position, Reached
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Steps
+from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import check_key, with_metadata
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import IO
 from urllib.parse import quote
 
-from epochal.codec.claims import UPLOADS, upload_of
+from epochal.codec.bodies import UPLOADS, upload_of
 from epochal.errors import MissingBody
 from epochal.model.events import Claim
-from epochal.store.bodies import verified
+from epochal.store.encoding import verified
 
 # A bucket in memory.
 
 
 class MemoryBodies:
-    """Implements `store.bodies.Bodies`. `objects` holds contents by key."""
+    """Implements `store.encoding.Bodies`. `objects` holds contents by key."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}

@@ -17,9 +17,8 @@ from typing import Any
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
-from epochal.plan import limits
-from epochal.plan.capacity import units
-from epochal.plan.effects import after, comparable, holds
+from epochal.plan import ops
+from epochal.plan.effects import after, comparable, holds, units
 from epochal.plan.ops import (
     BatchGet,
     Check,
@@ -39,9 +38,8 @@ from epochal.plan.ops import (
     TransactGet,
     TransactionWrite,
 )
-from epochal.plan.sizes import item_size
 from epochal.plan.tables import IndexSpec, TableSpec
-from epochal.plan.values import Item, Key
+from epochal.plan.values import Item, Key, item_size
 from epochal.testing import refusals
 
 _Sort = Any
@@ -103,7 +101,7 @@ class MemoryTables:
             InvalidRequest: what DynamoDB takes for malformed.
             WrongTable: a table of other keys, or without such an index.
         """
-        limits.check(op)
+        ops.check(op)
         with self._lock:
             refusals.check(op, self._spec)
             if isinstance(op, Query | Scan):
@@ -165,7 +163,7 @@ class MemoryTables:
         for item in _rows(stored, op):
             total += item_size(item)
             taken.append(item)
-            if len(taken) == op.limit or total >= limits.PAGE_BYTES:
+            if len(taken) == op.limit or total >= ops.PAGE_BYTES:
                 last = {name: item[name] for name in _names(stored.spec, op.index)}
                 break
         where = op.where if isinstance(op, Scan) else None
@@ -190,7 +188,7 @@ class MemoryTables:
             items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
             return Refusal(items=items, failed=failed)
         results = [after(write, item) for write, item in zip(writes, before, strict=True)]
-        if any(result is not None and item_size(result) > limits.ITEM_BYTES for result in results):
+        if any(result is not None and item_size(result) > ops.ITEM_BYTES for result in results):
             return Overflow()
         self._store(writes, results)
         return Done()

@@ -12,7 +12,7 @@ Rules that need nothing but the operation and the keys of its tables:
                   key to go on after that the query could have ended with
     several       not none, and nothing twice; tokens of 1 to 36 characters
 
-And one that needs the item: what is no list is not extended (`check_stored`). `plan.limits` has the limits of sizes.
+And one that needs the item: what is no list is not extended (`check_stored`). `plan.ops` has the limits of sizes.
 
 Source: AWS, "Service, account, and table quotas" and "Expressions", and what DynamoDB Local answers: random plans hold
 these rules to it (tests/contract), and name those that it does not check.
@@ -27,15 +27,22 @@ from typing import Final, NoReturn
 
 from epochal.dynamo.protocol.requests import request_of
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.effects import comparable, holds
 from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
     BatchGet,
+    BeginsWith,
     Check,
+    Compare,
+    Condition,
     Delete,
     Extend,
     Get,
+    Not,
     Op,
+    Present,
     Put,
     Query,
     Scan,
@@ -44,9 +51,8 @@ from epochal.plan.ops import (
     TransactionWrite,
     Update,
 )
-from epochal.plan.sizes import value_size
 from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
-from epochal.plan.values import AttributeValue, Item, Key
+from epochal.plan.values import AttributeValue, Item, Key, value_size
 
 SpecOf = Callable[[str], TableSpec]
 """What a table looks like, by its name; raises `MissingTable`."""

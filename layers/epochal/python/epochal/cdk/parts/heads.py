@@ -16,7 +16,7 @@ from typing import Any
 
 from epochal.index.stored import EPOCHS, WHERE
 from epochal.layout.port import Source
-from epochal.plan.conditions import All, BeginsWith, Compare, Condition, Not, Present
+from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present
 
 
 def heads_of(source: Source) -> str:

@@ -47,14 +47,19 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.kinds import must_be_whole
 from epochal.model.times import MAX_EXPIRES
 from epochal.model.versions import NO_STREAM, meets
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Condition, Present, equals
 from epochal.plan.effects import after
-from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
+    ITEM_BYTES,
+    Absent,
+    All,
+    AnyOf,
+    Compare,
+    Condition,
     Delete,
     Done,
     Get,
     Overflow,
+    Present,
     Put,
     Query,
     Refusal,
@@ -63,9 +68,9 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     Update,
+    equals,
 )
-from epochal.plan.sizes import item_size
-from epochal.plan.values import AttributeValue, Item, Key, binary, number, sequence, text
+from epochal.plan.values import AttributeValue, Item, Key, binary, item_size, number, sequence, text
 from epochal.settings import KEY_WINDOW_SECONDS
 
 

@@ -28,8 +28,7 @@ from functools import partial, reduce
 from typing import Any, Final, Generic, TypeVar, cast
 
 from epochal.codec import json
-from epochal.codec.hints import shape_of
-from epochal.codec.shapes import Mismatch
+from epochal.codec.shapes import Mismatch, shape_of
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
     AggregateId,
@@ -48,7 +47,7 @@ from epochal.model.kinds import must_be_whole
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.plain import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM
-from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import BATCH_KEYS
 from epochal.store.backoff import give_way
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider, decision_of
@@ -109,7 +108,7 @@ def by_size(size: int) -> Policy:
 
 
 def json_state(kind: type[S]) -> StateCodec[S]:
-    """A codec of a dataclass as a JSON object; `codec.hints` lists what its fields may be.
+    """A codec of a dataclass as a JSON object; `codec.shapes` lists what its fields may be.
 
     Raises:
         TypeError: a field whose type has no form in JSON.

@@ -15,10 +15,10 @@ from epochal.errors import CorruptData
 from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.layout.port import end_since
-from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 
 
 @dataclass(frozen=True, slots=True)

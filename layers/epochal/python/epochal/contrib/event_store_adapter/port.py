@@ -25,11 +25,9 @@ from epochal.contrib.event_store_adapter.model import AggregateId, AggregateType
 from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.port import Change, Gap, Heal, Healed, Permission, Port, Source, Touched, soundly
-from epochal.model.ends import End
 from epochal.model.names import category_of
-from epochal.model.spans import Span
-from epochal.plan.conditions import Condition, equals
-from epochal.plan.ops import BatchGet, Steps
+from epochal.model.spans import End, Span
+from epochal.plan.ops import BatchGet, Condition, Steps, equals
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item, number, read_number
 from epochal.settings import Options, Settings, variable

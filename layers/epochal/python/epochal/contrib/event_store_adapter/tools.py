@@ -18,7 +18,7 @@ from epochal.model.events import Claim, RecordedUnfold
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.proving.proof import CATEGORY, ProofRun
 from epochal.proving.writers import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
-from epochal.store.bodies import BodyCodec
+from epochal.store.encoding import BodyCodec
 
 
 @dataclass(frozen=True, slots=True)

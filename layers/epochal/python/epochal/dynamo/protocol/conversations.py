@@ -11,8 +11,7 @@ from typing import Any
 from epochal.dynamo.protocol.requests import DynamoRequest, asked_again, request_of
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import BatchGet, Done, Found, Get, Items, Op, Query, Reply, Scan, Together, TransactGet
-from epochal.plan.units import Units
-from epochal.plan.values import Item
+from epochal.plan.values import Item, Units
 
 Answer = dict[str, Any]
 

@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochal.plan.conditions import Absent, All, AnyOf, BeginsWith, Compare, Condition, Not, Present
-from epochal.plan.ops import Extend, Set, Update
+from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
+    BeginsWith,
+    Compare,
+    Condition,
+    Extend,
+    Not,
+    Present,
+    Set,
+    Update,
+)
 from epochal.plan.values import AttributeValue, text
 
 

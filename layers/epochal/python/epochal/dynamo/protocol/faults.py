@@ -35,9 +35,7 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
 )
-from epochal.plan.sizes import item_size
-from epochal.plan.units import Units, write_units
-from epochal.plan.values import Item
+from epochal.plan.values import Item, Units, item_size, write_units
 
 
 class DynamoFault(Exception):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.dynamo.protocol.expressions import Expressions
-from epochal.plan.conditions import Condition
 from epochal.plan.ops import (
     BatchGet,
     Check,
+    Condition,
     Delete,
     Get,
     Op,

@@ -19,11 +19,11 @@ from epochal.layout.dcb.reading import certain_events, read_heads
 from epochal.layout.dcb.seeking import entries
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TagEntry
-from epochal.plan.limits import BATCH_KEYS
+from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.dcb_events import DcbEvents, dcb_of
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 
 PLACES: Final = 10_000
 """Tags whose place is remembered: some 2 MB."""

@@ -14,8 +14,8 @@ from epochal.feed.history import Hydrate
 from epochal.feed.results import FeedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import streams_of
 
 

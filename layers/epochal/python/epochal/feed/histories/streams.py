@@ -11,7 +11,7 @@ from epochal.feed.results import FeedEvent
 from epochal.layout.streams import Head
 from epochal.model.events import Recorded
 from epochal.store.driver import Driver
-from epochal.store.results import Unreadable
+from epochal.store.reading import Unreadable
 from epochal.store.streams import Streams
 
 

@@ -10,8 +10,8 @@ from epochal.feed.history import faulty
 from epochal.feed.results import FeedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedEvents, tagged_of
 
 

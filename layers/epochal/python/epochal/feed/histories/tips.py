@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from epochal.feed.histories.streams import StreamHistory
 from epochal.settings import Settings
-from epochal.store.bodies import BodyCodec
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, tips_of
 
 

@@ -29,8 +29,7 @@ from epochal.layout.reads import ENTRIES, PartBack
 from epochal.model.dcb import Trail
 from epochal.model.tagged_results import REST, Down, Reach, Takes
 from epochal.model.versions import Position, Reached
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Steps
+from epochal.plan.ops import BATCH_KEYS, Steps
 from epochal.plan.values import Item, Key
 
 FIRST: Final = 20

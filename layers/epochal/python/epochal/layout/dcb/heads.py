@@ -14,9 +14,8 @@ from __future__ import annotations
 from epochal.errors import CorruptData
 from epochal.layout.dcb.items import HEAD, Keys, is_head
 from epochal.model.dcb import UNTAGGED, is_reserved
-from epochal.model.ends import End
-from epochal.model.spans import Span
-from epochal.plan.conditions import All, BeginsWith, Condition, equals
+from epochal.model.spans import End, Span
+from epochal.plan.ops import All, BeginsWith, Condition, equals
 from epochal.plan.values import Item, read_list, read_number, text
 
 

@@ -13,8 +13,8 @@ from epochal.layout.dcb.items import write_entry, write_event
 from epochal.layout.dcb.site import TagSite
 from epochal.layout.dcb.writes import recorded, tags_of
 from epochal.model.tagged_results import DatedEvent
-from epochal.plan.limits import TRANSACTION_BYTES, TRANSACTION_ITEMS
-from epochal.plan.sizes import item_size
+from epochal.plan.ops import TRANSACTION_BYTES, TRANSACTION_ITEMS
+from epochal.plan.values import item_size
 
 _PER_TAG: Final = 3
 """An entry, a head, and an event's part in the head's lists."""

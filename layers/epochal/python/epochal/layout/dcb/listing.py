@@ -13,8 +13,7 @@ from epochal.layout.dcb.items import is_head, read_head
 from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.model.tagged_results import TagCount, TagEntry
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import BatchGet, Query, Scan
+from epochal.plan.ops import Absent, BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, decodes, read_number, text
 
 

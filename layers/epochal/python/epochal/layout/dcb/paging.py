@@ -29,8 +29,7 @@ from epochal.layout.reads import ENTRIES, Part, Wanted
 from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Reach, Takes
 from epochal.model.versions import Reached
-from epochal.plan.limits import BATCH_KEYS
-from epochal.plan.ops import Steps
+from epochal.plan.ops import BATCH_KEYS, Steps
 from epochal.plan.values import Item, Key, read_number
 
 PART_BYTES: Final = 4 * 1024 * 1024

@@ -11,8 +11,7 @@ from typing import Final
 
 from epochal.layout.dcb.items import Keys
 from epochal.model.projections import StoredState
-from epochal.plan.conditions import Absent, AnyOf, Compare
-from epochal.plan.ops import Delete, Done, Get, Put, Query, Scan, Steps
+from epochal.plan.ops import Absent, AnyOf, Compare, Delete, Done, Get, Put, Query, Scan, Steps
 from epochal.plan.values import AttributeValue, Item, Key, number, read_number, read_text, text
 
 _TEXTS: Final = {

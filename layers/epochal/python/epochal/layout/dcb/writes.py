@@ -18,8 +18,7 @@ from epochal.model.dcb import (
     type_tag,
 )
 from epochal.model.versions import Reached
-from epochal.plan.conditions import Absent, All, Condition, equals
-from epochal.plan.ops import Check, Put, Transact, TransactionWrite
+from epochal.plan.ops import Absent, All, Check, Condition, Put, Transact, TransactionWrite, equals
 from epochal.plan.values import number, text
 
 TOKEN_CHARACTERS = 36

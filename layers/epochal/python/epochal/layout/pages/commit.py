@@ -44,10 +44,10 @@ from epochal.layout.pages.writes import (
 from epochal.layout.streams import Known
 from epochal.model.times import Ticks
 from epochal.plan.batches import settled
-from epochal.plan.conditions import Absent
 from epochal.plan.effects import holds
-from epochal.plan.limits import ITEM_BYTES
 from epochal.plan.ops import (
+    ITEM_BYTES,
+    Absent,
     Check,
     Done,
     Overflow,

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from epochal.errors import CorruptData, UnknownDictionary
 from epochal.layout.pages.items import DICTIONARIES, Page
 from epochal.model.times import PER_SECOND, Ticks
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Done, Put, Query, Steps
+from epochal.plan.ops import Absent, Done, Put, Query, Steps
 from epochal.plan.values import Item, Key, binary, number, read_number, text
 
 if TYPE_CHECKING:

@@ -22,9 +22,19 @@ from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unf
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION, Token
-from epochal.plan.sizes import attribute_size, item_size
 from epochal.plan.tables import KeyAttribute, PlacedName, TableSpec
-from epochal.plan.values import AttributeValue, Item, Key, binary, number, read_list, sequence, text
+from epochal.plan.values import (
+    AttributeValue,
+    Item,
+    Key,
+    attribute_size,
+    binary,
+    item_size,
+    number,
+    read_list,
+    sequence,
+    text,
+)
 
 STREAMS: Final = TableSpec(
     kind="streams",

@@ -16,8 +16,7 @@ from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.writes import Blocked, can_be_left, head_from, next_write
 from epochal.layout.streams import Known, Result, Settled
 from epochal.model.versions import ExpectedVersion, Token
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact
+from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Refusal, Steps, Transact
 
 
 def append_once(

@@ -31,8 +31,7 @@ from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Written
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.ops import Refusal, Steps
+from epochal.plan.ops import TRANSACTION_ITEMS, Refusal, Steps
 
 _MixedEnd: TypeAlias = StreamsEnd | TagsEnd
 

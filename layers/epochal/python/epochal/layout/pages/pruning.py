@@ -32,8 +32,7 @@ from epochal.layout.pages.reading import load_head, load_page, query
 from epochal.layout.pages.writes import as_read, head_from, marking
 from epochal.layout.streams import Batch, PruneProgress, Rejected
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.conditions import Absent, All, AnyOf, Compare, Present
-from epochal.plan.ops import Done, Put, Set, Steps, Update
+from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update
 from epochal.plan.values import number
 
 PIECE: Final = 99

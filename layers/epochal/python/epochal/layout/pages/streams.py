@@ -26,8 +26,7 @@ from epochal.layout.streams import (
 )
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion, Token
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Steps
+from epochal.plan.ops import ITEM_BYTES, Steps
 
 if TYPE_CHECKING:
     from epochal.layout.pages.dictionaries import InUse

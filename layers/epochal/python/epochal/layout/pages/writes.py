@@ -42,12 +42,22 @@ from epochal.layout.pages.reading import load_head, load_page, openable, whole
 from epochal.layout.streams import Known
 from epochal.model.times import Ticks
 from epochal.model.versions import MAX_VERSION, Token
-from epochal.plan.conditions import Absent, All, Condition, equals
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Extend, Overflow, Put, Refusal, Set, Steps, Update
-from epochal.plan.sizes import attribute_size, value_size
-from epochal.plan.units import write_units
-from epochal.plan.values import Key, binary, number, sequence
+from epochal.plan.ops import (
+    ITEM_BYTES,
+    Absent,
+    All,
+    Condition,
+    Done,
+    Extend,
+    Overflow,
+    Put,
+    Refusal,
+    Set,
+    Steps,
+    Update,
+    equals,
+)
+from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
 

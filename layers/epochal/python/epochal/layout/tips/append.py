@@ -26,8 +26,7 @@ from epochal.layout.tips.items import Tip, read_tip
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import create, etag_over, extend, growth_of, restart, token_of
 from epochal.model.versions import MAX_VERSION, AtVersion, Expected, ExpectedVersion, Token
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Overflow, Refusal, Steps
+from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Refusal, Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

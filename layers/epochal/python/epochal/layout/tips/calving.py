@@ -17,9 +17,8 @@ from typing import Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.model.versions import Token
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.sizes import number_size
-from epochal.plan.units import WRITE_UNIT, write_units
+from epochal.plan.ops import ITEM_BYTES
+from epochal.plan.values import WRITE_UNIT, number_size, write_units
 from epochal.settings import CALVING, TIP_BYTES, Settings, is_fixed, variable
 
 Mode = Literal["two-step", "transactional"]

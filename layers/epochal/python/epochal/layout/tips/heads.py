@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from epochal.errors import CorruptData
 from epochal.layout.tips.items import TIP, is_tip
-from epochal.model.ends import End
-from epochal.model.spans import Span
-from epochal.plan.conditions import Condition, Not, equals
+from epochal.model.spans import End, Span
+from epochal.plan.ops import Condition, Not, equals
 from epochal.plan.values import Item, number, read_list, read_number
 
 WHERE: Condition = equals("i", number(TIP))

@@ -14,19 +14,21 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.versions import Token
-from epochal.plan.sizes import attribute_size, item_size, value_size
 from epochal.plan.values import (
     AttributeValue,
     Item,
     Key,
+    attribute_size,
     binary,
     decodes,
+    item_size,
     mapping,
     number,
     read_list,
     read_number,
     sequence,
     text,
+    value_size,
 )
 
 TIP: Final = 2_147_483_647

@@ -18,8 +18,7 @@ from epochal.layout.tips.items import Tip, read_tip
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import create, etag_over, extend
 from epochal.model.versions import ExpectedVersion, Token
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Done, Overflow, Refusal, Steps, Transact
+from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Refusal, Steps, Transact
 from epochal.plan.values import Item
 
 

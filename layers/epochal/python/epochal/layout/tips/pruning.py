@@ -26,8 +26,7 @@ from epochal.layout.tips.items import (
 from epochal.layout.tips.reading import load_tip
 from epochal.layout.tips.writes import etag_over, unchanged
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.conditions import Absent, Compare
-from epochal.plan.ops import Delete, Done, Put, Query, Set, Steps, Update
+from epochal.plan.ops import Absent, Compare, Delete, Done, Put, Query, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
 
 DELETES: Final = 500

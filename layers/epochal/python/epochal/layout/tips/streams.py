@@ -15,8 +15,7 @@ from epochal.layout.tips.items import StoredSpan, Tip, unfolds_size, write_unfol
 from epochal.layout.tips.reading import Cursor
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.limits import ITEM_BYTES
-from epochal.plan.ops import Steps
+from epochal.plan.ops import ITEM_BYTES, Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,8 @@ from epochal.layout.tips.items import (
     write_unfold,
 )
 from epochal.model.versions import Token
-from epochal.plan.conditions import Absent, All, AnyOf, Condition, equals
-from epochal.plan.ops import Extend, Put, Set, Update
-from epochal.plan.sizes import attribute_size, item_size
-from epochal.plan.values import AttributeValue, number, sequence, text
+from epochal.plan.ops import Absent, All, AnyOf, Condition, Extend, Put, Set, Update, equals
+from epochal.plan.values import AttributeValue, attribute_size, item_size, number, sequence, text
 
 _OPEN = AnyOf((Absent("z"), equals("z", number(0))))
 """No tombstone: those have an etag too, which a load of a deleted stream returns."""

@@ -39,7 +39,7 @@ from epochal.http.shapes import (
     query,
     text,
 )
-from epochal.plan.units import Units
+from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES
 
 NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)

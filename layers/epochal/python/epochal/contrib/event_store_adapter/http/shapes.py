@@ -46,8 +46,8 @@ from epochal.http.shapes import (
 )
 from epochal.http.shapes import moment as moment_schema
 from epochal.model.versions import MAX_VERSION, AtVersion
-from epochal.plan.limits import TRANSACTION_ITEMS
-from epochal.plan.units import Units
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.values import Units
 
 MAX_EVENTS: Final = TRANSACTION_ITEMS - 1
 """Events of an append: each is an item of one transaction, and so is the head."""

@@ -59,8 +59,7 @@ from epochal.model.events import Claim
 from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.model.versions import Reached
 from epochal.plan.batches import get_all, settled
-from epochal.plan.conditions import Absent
-from epochal.plan.ops import Put, Steps
+from epochal.plan.ops import Absent, Put, Steps
 from epochal.plan.values import Item, Key, number, text
 
 

@@ -13,8 +13,7 @@ from epochal.layout.pages.tags.reading import heads_of
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TagCount, TagEntry
-from epochal.plan.conditions import All, AnyOf, BeginsWith, Condition, equals
-from epochal.plan.ops import Scan, Steps
+from epochal.plan.ops import All, AnyOf, BeginsWith, Condition, Scan, Steps, equals
 from epochal.plan.values import Item, number, text
 
 
