@@ -6,6 +6,7 @@ import base64
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 
@@ -17,6 +18,8 @@ from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest, TaggedAppended, TaggedConflict, TaggedPage, Takes, parse_rest
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
+from epochal.store.tagged_store import TaggedStore
+from epochal.testing.stores import memory_dcb_events, memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 
 EITHER = query(("", "a"), ("", "b"))
@@ -156,6 +159,54 @@ def test_a_page_ends_after_so_many_bytes_whether_they_matched_or_not(
     assert found.rest is not None
     assert found.rest.at["a"].count == 2
     assert len(pages(world, query(("", "a")), 100)[0]) == 6
+
+
+class Restless(Exception):
+    """So many requests that nothing would end them."""
+
+
+@pytest.mark.parametrize("opened", [memory_tagged_events, memory_dcb_events])
+@pytest.mark.parametrize("from_the_beginning", [False, True])
+def test_a_conflict_brings_an_event_even_where_none_is_wanted(
+    opened: Callable[[], TaggedStore], *, from_the_beginning: bool
+) -> None:
+    store = ending(opened())
+    after = None if from_the_beginning else store.read(EITHER).position
+    first = store.append([event("X", "a")]).events
+    store.append([event("X", "b")])
+    answer = store.try_append([event("Y", "a")], fail_if=EITHER, after=after, takes=only(0))
+    assert isinstance(answer, TaggedConflict)
+    assert ([each.id for each in answer.events], answer.more) == ([first[0].id], True)
+    assert len(store.read(EITHER).events) == 2
+
+
+@pytest.mark.parametrize("opened", [memory_tagged_events, memory_dcb_events])
+@pytest.mark.parametrize("name", ["page", "page_back"])
+def test_pages_come_to_an_end_where_no_event_has_room(
+    opened: Callable[[], TaggedStore], name: Literal["page", "page_back"]
+) -> None:
+    store = ending(opened())
+    for _ in range(3):
+        store.append([event("X", "a")])
+    sizes, rest = [], None
+    while len(sizes) < 10:
+        page: Any = getattr(store, name)(EITHER, rest=rest, takes=only(0))
+        sizes.append(len(page.events))
+        if (rest := page.rest) is None:
+            break
+    assert sizes == [1, 1, 1]
+
+
+def ending(store: TaggedStore) -> TaggedStore:
+    """The store, with so many requests at most."""
+    left, execute = itertools.count(200, -1), store.driver.execute
+
+    def counted(op: Op) -> Reply:
+        if not next(left):
+            raise Restless
+        return execute(op)
+
+    return replace(store, driver=replace(store.driver, execute=counted))
 
 
 @pytest.mark.usefixtures("short")

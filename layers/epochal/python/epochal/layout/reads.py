@@ -128,7 +128,7 @@ def read_page(
     """
     if after is not None:
         check_covered(after, reads.fenced)
-    asked = _Asked(takes=takes, limit=limit, looks=ENTRIES)
+    asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
     position, part = yield from _onward(reads, after, rest, asked)
     if part.done:
         return TaggedPage(events=at_the_end(part.events, position), position=position, rest=None)
@@ -139,7 +139,8 @@ def read_page_back(
     reads: TaggedReads, after: Position | None, rest: Down | None, takes: Takes, limit: int
 ) -> Steps[BackwardPage]:
     """`read_page`, newest first."""
-    part = yield from _back(reads, after, rest, _Asked(takes=takes, limit=limit, looks=ENTRIES))
+    asked = _Asked(takes=_one_at_least(takes), limit=limit, looks=ENTRIES)
+    part = yield from _back(reads, after, rest, asked)
     return BackwardPage(events=part.events, position=part.position, rest=part.rest)
 
 
@@ -152,7 +153,7 @@ def first_in_the_way(
         InvalidInput: nothing matches among the first `most` events of a tag, and the tag has more.
     """
     before = position.seen
-    wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=takes)
+    wanted = Wanted(before=before, at=begun(reads.fenced, before), until=until, takes=_one_at_least(takes))
     while True:
         part = yield from reads.part(wanted)
         if part.events or part.done:
@@ -162,6 +163,20 @@ def first_in_the_way(
             rule = f"must be given where a tag has more than {most:,} events: keep the position of a read"
             raise InvalidInput("after", rule)
         wanted = replace(wanted, at=part.reached)
+
+
+def _one_at_least(takes: Takes) -> Takes:
+    """The same, but for the first event: a page that never has room for it never ends, and a conflict without any event
+    is none.
+    """
+    first = True
+
+    def taken(event: RecordedTaggedEvent) -> bool:
+        nonlocal first
+        room, first = takes(event) or first, False
+        return room
+
+    return taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ _KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
 _PARTS: Final = 3
 
 Takes = Callable[[RecordedTaggedEvent], bool]
-"""Whether there is room for one more event. Asked of each in order, the first of which must be taken."""
+"""Whether there is room for one more event. Asked of each in order, the first of which is taken in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

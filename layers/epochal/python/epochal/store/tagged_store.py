@@ -138,7 +138,7 @@ class TaggedStore(ABC):
         """`append` for those who go on from a conflict: it is answered, not raised.
 
         Args:
-            takes: how many of the events in the way a conflict brings; None is all.
+            takes: whether a conflict brings one more of the events in the way: the first always; None brings all.
         """
         must_be_list(TaggedEvent, events, "events")
         if fail_if is None and after is not None:
@@ -216,7 +216,7 @@ class TaggedStore(ABC):
 
         Args:
             rest: of the page before, which had the same query and `after`.
-            takes: whether there is room for one more event; the first must be taken.
+            takes: whether there is room for one more event; the first is taken in any case.
             limit: events that are wanted: little more is read than what holds so many.
         """
         fenced = self._fence(query, "query", after)
