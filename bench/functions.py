@@ -27,11 +27,11 @@ from bench.corpus import body
 from epochal import metrics
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, deployed
+from epochal.dynamo.notices import notices
 from epochal.dynamo.wakeups import Queue
 from epochal.hosting.function import ReactionFunction
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
-from epochal.indexer.notifier import notices
 from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units

@@ -1,4 +1,4 @@
-"""The notifier's entry point: wiring, and one call. What it does is `epochal.indexer.notifier`."""
+"""The notifier's entry point: wiring, and one call. What it does is `epochal.dynamo.notices`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import os
 from typing import Any
 
 from epochal.dynamo.clients import sns_client
-from epochal.dynamo.notices import Topic
+from epochal.dynamo.notices import Topic, notices
 from epochal.dynamo.records import read_records
-from epochal.indexer.notifier import notices
 from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 

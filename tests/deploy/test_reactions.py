@@ -19,7 +19,7 @@ from epochal.console.page import Services
 from epochal.console.server import Guard, application
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.invoking import invoker
+from epochal.dynamo.services import invoker
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.layout.registry import base_of, partition_of
 from epochal.layout.tables import READ_MODELS

@@ -20,9 +20,8 @@ from itertools import count
 from math import inf
 from typing import Any, cast
 
-from epochal.dynamo.notices import Topic
+from epochal.dynamo.notices import Topic, notices
 from epochal.dynamo.records import read_records
-from epochal.indexer.notifier import notices
 from tests.simulation.scheduler import Killed
 from tests.simulation.world import Calm
 

@@ -14,13 +14,13 @@ import pytest
 
 from epochal.care.auditor import Auditor
 from epochal.dynamo import notices
+from epochal.dynamo.notices import Notice
 from epochal.feed.histories import dcb as tagged_events
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
 from epochal.indexer import notifier
 from epochal.indexer.indexer import Indexer, Record, Report
-from epochal.indexer.notifier import Notice
 from epochal.layout.dcb import heads
 from epochal.layout.registry import source_of
 from epochal.model.dcb import RecordedTaggedEvent

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Self
 from botocore.config import Config
 from botocore.credentials import Credentials
 
-from epochal.dynamo.carriers.light import SessionCarrier
 from epochal.dynamo.clients import credentials, dynamodb_client
+from epochal.dynamo.light import SessionCarrier
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.tables import TableSpec

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Audit, AuditCursor, Auditor, read_cursor
-from epochal.indexer.notifier import notices
+from epochal.dynamo.notices import notices
 from epochal.layout.tips.items import tip_key
 from epochal.plan.ops import Delete, Op, Put, Reply, Scan, Update
 from epochal.store.driver import Driver, Meter

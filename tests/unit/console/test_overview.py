@@ -14,7 +14,7 @@ from epochal import Event, reaction
 from epochal.console.page import KEPT, Services
 from epochal.console.server import application
 from epochal.deployment import Deployment
-from epochal.dynamo.invoking import reactions_of
+from epochal.dynamo.services import reactions_of
 from epochal.errors import Refused
 from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Record

@@ -8,7 +8,7 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.cloudwatch import Metric, measuring
+from epochal.dynamo.services import Metric, measuring
 from epochal.errors import Refused
 
 METRICS = [

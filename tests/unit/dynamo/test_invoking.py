@@ -10,7 +10,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.invoking import invoker
+from epochal.dynamo.services import invoker
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
 
 

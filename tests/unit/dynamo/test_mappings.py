@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.mappings import disabled
+from epochal.dynamo.services import disabled
 
 
 class Lambda:

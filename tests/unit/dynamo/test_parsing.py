@@ -13,7 +13,7 @@ from botocore.awsrequest import AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.carriers.boto3_client import parse_reads
+from epochal.dynamo.clients import parse_reads
 
 EVERY_KIND = {
     "text": {"S": "ä ✈"},

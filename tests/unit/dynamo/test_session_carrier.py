@@ -22,11 +22,10 @@ from botocore.credentials import Credentials, RefreshableCredentials
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError
 from botocore.session import Session
 
-from epochal.dynamo import clients, interpreter
-from epochal.dynamo.carriers import boto3_client, light
-from epochal.dynamo.carriers.light import SessionCarrier
+from epochal.dynamo import clients, interpreter, light
 from epochal.dynamo.interpreter import Carrier, performed
-from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.dynamo.light import SessionCarrier
+from epochal.dynamo.protocol.answers import DynamoFault
 from epochal.dynamo.protocol.requests import DynamoRequest, request_of
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Get, Op, Put
@@ -74,7 +73,7 @@ class Service:
             config=Config(retries={"total_max_attempts": 1}),
         )
         client.meta.events.register("before-send.dynamodb", lambda request, **_: self.send(request))
-        return boto3_client.carrier(client)
+        return clients.boto3_carrier(client)
 
 
 @pytest.fixture(autouse=True)

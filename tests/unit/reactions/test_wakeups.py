@@ -12,13 +12,12 @@ import pytest
 from aws_lambda_powertools import Logger
 from moto import mock_aws
 
-from epochal.dynamo.notices import Topic
+from epochal.dynamo.notices import Notice, Topic, notices
 from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.stored import epoch_stream
-from epochal.indexer.notifier import Notice, notices
 from epochal.metrics import Metrics
 from epochal.plan.values import Item
 from epochal.reactions.group import Member

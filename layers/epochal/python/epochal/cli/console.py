@@ -34,8 +34,11 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         from epochal.console.server import Guard, address, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
-    from epochal.dynamo.cloudwatch import measuring  # noqa: PLC0415
-    from epochal.dynamo.invoking import invoker, reactions_of  # noqa: PLC0415
+    from epochal.dynamo.services import (  # noqa: PLC0415
+        invoker,
+        measuring,
+        reactions_of,
+    )
 
     reactions = [load_reaction(each) for each in targets]
     name = store.deployment.settings.index_table.removesuffix("-index")

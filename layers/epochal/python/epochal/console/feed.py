@@ -9,7 +9,7 @@ from typing import Any, Final
 from epochal.care.status import arrivals
 from epochal.console.page import Plot, Services, body, clock, over_time, whole
 from epochal.deployment import Deployment
-from epochal.dynamo.cloudwatch import Metric
+from epochal.dynamo.services import Metric
 from epochal.errors import InvalidInput
 from epochal.feed.causes import before, latest
 from epochal.feed.results import FeedItem, PartitionTail

@@ -29,7 +29,7 @@ from botocore.exceptions import (
     UnknownCredentialError,
 )
 
-from epochal.dynamo.protocol.denials import LOG_IN, advised
+from epochal.dynamo.protocol.answers import LOG_IN, advised
 from epochal.errors import (
     EpochalError,
     InvalidInput,

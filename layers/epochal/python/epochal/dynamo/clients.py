@@ -11,14 +11,17 @@ knows. A client with retries on is safe too: its refusals then count as ambiguou
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from botocore.config import Config
 from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError, NoCredentialsError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.session import Session
 
-from epochal.dynamo.carriers.light import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
+from epochal.dynamo.light import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
+from epochal.dynamo.protocol.answers import READS, DynamoFault, of_a_write, parsed
+from epochal.dynamo.protocol.requests import DynamoRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_sqs.client import SQSClient
+
+    from epochal.dynamo.interpreter import Carrier
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:
@@ -98,4 +103,76 @@ def _config(*, retries: int, read: int) -> Config:
         read_timeout=read,
         max_pool_connections=CONNECTIONS,
         retries={"total_max_attempts": retries, "mode": "standard"},
+    )
+
+
+# A client of boto3's as a carrier.
+#
+# Its answers to reads are taken whole at botocore's event `before-parse`, which leaves botocore nothing to parse. It
+# still parses errors and answers to writes.
+
+_METHODS: Final = {
+    "BatchGetItem": "batch_get_item",
+    "DeleteItem": "delete_item",
+    "GetItem": "get_item",
+    "PutItem": "put_item",
+    "Query": "query",
+    "Scan": "scan",
+    "TransactGetItems": "transact_get_items",
+    "TransactWriteItems": "transact_write_items",
+    "UpdateItem": "update_item",
+}
+
+
+def boto3_carrier(client: DynamoDBClient) -> Carrier:
+    """What sends requests through a client. Safe to share between threads, as clients are."""
+    parse_reads(client)
+
+    def carry(request: DynamoRequest) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = getattr(client, _METHODS[request.operation])(**request.parameters)
+        except ClientError as error:
+            raise _fault(error) from error
+        if request.operation in READS:
+            return answer
+        return of_a_write(answer, answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
+
+    return carry
+
+
+def may_retry(client: Any) -> bool:
+    """Whether a client may have tried more than once before it raises."""
+    return bool((client.meta.config.retries or {}).get("total_max_attempts", 2) > 1)
+
+
+def parse_reads(client: Any) -> None:
+    """Have a client's reads parsed here. Its callers see no difference. Asked for twice, it is done once."""
+    client.meta.events.register("before-parse.dynamodb", _take_answer, unique_id="epochal")
+
+
+def _take_answer(
+    operation_model: Any,
+    response_dict: dict[str, Any],
+    customized_response_dict: dict[str, Any],
+    **_: object,
+) -> None:
+    """Called by botocore: the second dictionary overrides what it parses out of the first. JSON that is no object, it
+    fails over.
+    """
+    if operation_model.name in READS and response_dict["status_code"] == HTTPStatus.OK:
+        customized_response_dict.update(parsed(response_dict["body"]))
+    elif response_dict["body"].lstrip().startswith(b"{"):
+        return
+    response_dict["body"] = b"{}"
+
+
+def _fault(error: ClientError) -> DynamoFault:
+    about: Any = error.response.get("ResponseMetadata", {})
+    return DynamoFault(
+        error.operation_name,
+        error.response["Error"]["Code"],
+        error.response["Error"].get("Message", ""),
+        status=int(about.get("HTTPStatusCode", 0)),
+        members=error.response,
+        retried=int(about.get("RetryAttempts", 0)) > 0,
     )

@@ -25,9 +25,8 @@ from botocore.exceptions import (
     ProxyConnectionError,
 )
 
-from epochal.dynamo.protocol.conversations import conversation
-from epochal.dynamo.protocol.faults import DynamoFault, reply_to
-from epochal.dynamo.protocol.requests import DynamoRequest
+from epochal.dynamo.protocol.answers import DynamoFault, reply_to
+from epochal.dynamo.protocol.requests import DynamoRequest, conversation
 from epochal.plan import ops
 from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import Execute, Op, Reply
@@ -43,9 +42,9 @@ Carrier = Callable[[DynamoRequest], dict[str, Any]]
 
 def interpreter(client: DynamoDBClient) -> Execute:
     """An interpreter that performs plans through a client of boto3's. Safe to share between threads, as clients are."""
-    from epochal.dynamo.carriers import boto3_client  # noqa: PLC0415  functions do without
+    from epochal.dynamo.clients import boto3_carrier, may_retry  # noqa: PLC0415  functions do without
 
-    return performed(boto3_client.carrier(client), retries=boto3_client.retries(client))
+    return performed(boto3_carrier(client), retries=may_retry(client))
 
 
 def performed(carry: Carrier, *, retries: bool = False) -> Execute:
@@ -116,7 +115,7 @@ _LOGGER: Final = logging.getLogger("epochal.dynamo")
 def execute_through(carrier: str, *, endpoint: str | None = None, region: str | None = None) -> Execute:
     """An interpreter. Credentials, address and region come from the usual AWS chain where they are not given."""
     if carrier == LIGHT:
-        from epochal.dynamo.carriers import light  # noqa: PLC0415  who asks for boto3 does without
+        from epochal.dynamo import light  # noqa: PLC0415  who asks for boto3 does without
 
         home = Path(os.path.expanduser("~"))  # noqa: PTH111  where there is none pathlib raises
         found = light.carrier(os.environ, home, endpoint=endpoint, region=region)

@@ -11,7 +11,7 @@ from traceback import format_tb
 
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.protocol.faults import DynamoFault
+from epochal.dynamo.protocol.answers import DynamoFault
 from epochal.errors import EpochalError, InvalidRequest
 from epochal.reactions.traces import chain
 

@@ -1,14 +1,23 @@
-"""Notices to an SNS FIFO topic: one message for each partition that has moved (FORMATS §5)."""
+"""Notices: which partitions of the index have moved, and how far, from changes of its table to an SNS FIFO topic
+(FORMATS §5).
+
+A notice is a wake-up, not data: one message for each partition of a batch, with the highest position. Its receiver
+reads the index.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import Unavailable
-from epochal.indexer.notifier import Notice
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.entries import CLOSED
+from epochal.index.stored import is_tip
+from epochal.plan.values import Item, read_list, read_number
 
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
@@ -54,3 +63,42 @@ def _entry(notice: Notice) -> PublishBatchRequestEntryTypeDef:
         "MessageGroupId": partition,
         "MessageDeduplicationId": notice.deduplication_id,
     }
+
+
+_EPOCH: Final = re.compile(r"\$AppendsEpoch-(\d+)_(\d+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A partition has got to a position: the checkpoint after its last entry."""
+
+    partition: int
+    position: Checkpoint
+
+    @property
+    def deduplication_id(self) -> str:
+        """With the separator, or 1 and 23 would look like 12 and 3."""
+        return f"{self.partition}-{int(self.position)}"
+
+
+def notices(images: Iterable[Item]) -> list[Notice]:
+    """What changes of the index table have to tell, in order of partitions."""
+    positions: dict[int, Checkpoint] = {}
+    for image in images:
+        found = _position(image)
+        if found is not None:
+            partition, position = found
+            positions[partition] = max(position, positions.get(partition, position))
+    return [Notice(partition=number, position=positions[number]) for number in sorted(positions)]
+
+
+def _position(image: Item) -> tuple[int, Checkpoint] | None:
+    """The position after an epoch's last entry; None for whatever is not an epoch's Tip."""
+    match = _EPOCH.fullmatch(image.get("p", {}).get("S", ""))
+    if match is None or not is_tip(image):
+        return None
+    partition, epoch = int(match[1]), int(match[2])
+    types = [kind["S"] for kind in read_list(image, "c")]
+    if types[-1:] == [CLOSED]:
+        return partition, Checkpoint.of(epoch + 1, 0)
+    return partition, Checkpoint.of(epoch, read_number(image, "n") or 0)

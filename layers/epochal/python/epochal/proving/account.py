@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from epochal.dynamo.cloudwatch import Metric, measuring
+from epochal.dynamo.services import Metric, measuring
 from epochal.errors import Unavailable
 from epochal.layout.registry import layouts_in
 from epochal.proving.proof import Broken, ProofRun, Trial, Unproven

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.dynamo.aws_errors import Codes, translated
-from epochal.dynamo.cloudwatch import CLOUDWATCH
-from epochal.dynamo.invoking import LAMBDA
+from epochal.dynamo.services import CLOUDWATCH, LAMBDA
 from epochal.settings import variable
 
 AWS: Final = "amazonaws."

@@ -4,25 +4,41 @@ request, a BatchGet at least one.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from epochal.dynamo.protocol.expressions import Expressions
+from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
+    Absent,
+    All,
+    AnyOf,
     BatchGet,
+    BeginsWith,
     Check,
+    Compare,
     Condition,
     Delete,
+    Done,
+    Extend,
+    Found,
     Get,
+    Items,
+    Not,
     Op,
+    Present,
     Put,
     Query,
+    Reply,
     Scan,
+    Set,
+    Together,
     Transact,
     TransactGet,
     TransactionWrite,
     Update,
 )
+from epochal.plan.values import AttributeValue, Item, Units, text
 
 _MEASURED: Final = {"ReturnConsumedCapacity": "TOTAL"}
 
@@ -144,3 +160,141 @@ def _condition(condition: Condition | None, expressions: Expressions) -> dict[st
         "ConditionExpression": expressions.condition(condition),
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
+
+
+# Conditions and updates to DynamoDB's expression language.
+#
+# Every name and value goes through a placeholder, so no stored name can meet a reserved word, and no value is ever
+# part of an expression's text.
+
+
+class Expressions:
+    """Placeholders of one request, gathered while its expressions are written."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._values: dict[str, AttributeValue] = {}
+
+    def parameters(self) -> dict[str, Any]:
+        """`ExpressionAttributeNames` and `...Values`, each left out when empty, as DynamoDB demands."""
+        found: dict[str, Any] = {}
+        if self._names:
+            found["ExpressionAttributeNames"] = {mark: name for name, mark in self._names.items()}
+        if self._values:
+            found["ExpressionAttributeValues"] = self._values
+        return found
+
+    def condition(self, condition: Condition) -> str:
+        """The text of a condition."""
+        match condition:
+            case Absent(name):
+                return f"attribute_not_exists({self.name(name)})"
+            case Present(name):
+                return f"attribute_exists({self.name(name)})"
+            case Compare(name, operator, value):
+                return f"{self.name(name)} {operator} {self.value(value)}"
+            case BeginsWith(name, prefix):
+                return f"begins_with({self.name(name)}, {self.value(text(prefix))})"
+            case Not(compared):
+                return f"NOT ({self.condition(compared)})"
+            case All((only,)) | AnyOf((only,)):
+                return self.condition(only)  # DynamoDB refuses redundant parentheses
+            case All(conditions):
+                return " AND ".join(f"({self.condition(each)})" for each in conditions)
+            case AnyOf(conditions):
+                return " OR ".join(f"({self.condition(each)})" for each in conditions)
+
+    def update(self, update: Update) -> str:
+        """The text of an update."""
+        text = "SET " + ", ".join(self._change(change) for change in update.sets) if update.sets else ""
+        if update.removes:
+            text += " REMOVE " + ", ".join(self.name(name) for name in update.removes)
+        return text.strip()
+
+    def name(self, name: str) -> str:
+        """The placeholder of a name."""
+        return self._names.setdefault(name, f"#{len(self._names)}")
+
+    def value(self, value: AttributeValue) -> str:
+        """A placeholder for a value."""
+        mark = f":{len(self._values)}"
+        self._values[mark] = value
+        return mark
+
+    def _change(self, change: Set | Extend) -> str:
+        name = self.name(change.name)
+        if isinstance(change, Set):
+            return f"{name} = {self.value(change.value)}"
+        present = f"if_not_exists({name}, {self.value({'L': []})})"
+        return f"{name} = list_append({present}, {self.value(change.value)})"
+
+
+# Operations to conversations: the requests that an operation takes, and the reply that their answers are.
+#
+# A generator yields each request and is sent its answer. Whoever runs it carries both, in whatever way: blocking or
+# not.
+
+Answer = dict[str, Any]
+
+
+def conversation(op: Op) -> Generator[DynamoRequest, Answer, Reply]:
+    """Yields the requests of an operation, is sent their answers, and returns the reply."""
+    if isinstance(op, BatchGet):
+        return (yield from _batch(op))
+    return _reply(op, (yield request_of(op)))
+
+
+def _reply(op: Op, answer: Answer) -> Reply:
+    match op:
+        case Get():
+            return Found(item=answer.get("Item"), units=_cost(answer, "ConsumedCapacity"))
+        case TransactGet():
+            units = _cost(answer, "Responses")
+            return Together(items=tuple(each.get("Item") for each in answer["Responses"]), units=units)
+        case Query(only_count=True):
+            return _page(answer, "Count")
+        case Query() | Scan():
+            return _page(answer, "Items")
+        case _:
+            return Done(units=Units(write=_total(answer)))
+
+
+def _page(answer: Answer, wanted: str) -> Items:
+    units, last = _cost(answer, wanted), answer.get("LastEvaluatedKey")
+    if wanted == "Count":
+        return Items(items=(), counted=answer[wanted], last=last, units=units)
+    return Items(items=tuple(answer[wanted]), last=last, units=units)
+
+
+def _batch(op: BatchGet) -> Generator[DynamoRequest, Answer, Items]:
+    """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
+    items: list[Item] = []
+    cost = Units()
+    request = request_of(op)
+    while True:
+        answer = yield request
+        cost += _cost(answer, "Responses")
+        found = answer["Responses"].get(op.table, [])
+        items += found
+        unprocessed = answer.get("UnprocessedKeys")
+        if not unprocessed:
+            return Items(items=tuple(items), units=cost)
+        if not found:
+            raise NotApplied("UnprocessedKeys")
+        request = asked_again(unprocessed)
+
+
+def _cost(answer: Answer, member: str) -> Units:
+    """What a read cost. An answer without the `member` that every answer of its kind has was cut off among its headers:
+    boto takes that for an answer without contents, so that what is there would look as if it were not.
+    """
+    if member not in answer:
+        raise Lost("an answer that was cut off")
+    return Units(read=_total(answer))
+
+
+def _total(answer: Answer) -> float:
+    consumed = answer.get("ConsumedCapacity", [])
+    return float(
+        sum(each["CapacityUnits"] for each in (consumed if isinstance(consumed, list) else [consumed]))
+    )

@@ -16,7 +16,7 @@ from botocore.credentials import ContainerProvider, Credentials, EnvProvider
 from botocore.exceptions import BotoCoreError
 from botocore.httpsession import URLLib3Session
 
-from epochal.dynamo.protocol.messages import answer_of, body_of, headers_of
+from epochal.dynamo.protocol.answers import answer_of, body_of, headers_of
 from epochal.dynamo.protocol.requests import DynamoRequest
 
 # botocore's signer and HTTP session as a carrier, without the machinery of its clients.

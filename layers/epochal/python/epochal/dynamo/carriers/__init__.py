@@ -1,1 +1,0 @@
-"""What carries requests to DynamoDB and brings their answers."""

@@ -1,0 +1,139 @@
+"""Other services: functions and their mappings, which reactions there are, and metrics as CloudWatch has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from epochal.dynamo.aws_errors import Codes, translated
+from epochal.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda.client import LambdaClient
+
+Invoke = Callable[[str, dict[str, Any]], dict[str, Any]]
+
+LAMBDA: Final = Codes(
+    denied=frozenset(
+        {
+            "AccessDeniedException",
+            "UnrecognizedClientException",
+            "InvalidClientTokenId",
+            "InvalidSignatureException",
+            "ExpiredTokenException",
+        }
+    ),
+    busy=frozenset({"TooManyRequestsException", "ThrottlingException"}),
+)
+
+SQS: Final = Codes(
+    denied=LAMBDA.denied | {"AccessDenied", "InvalidAccessKeyId"},
+    busy=frozenset({"RequestThrottled", "ThrottlingException"}),
+)
+
+
+def invoker(client: Any) -> Invoke:
+    """Invokes functions with a client of Lambda's.
+
+    Raises, when called:
+        Refused: the credentials may not.
+        InvalidRequest: there is no such function, or it failed.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
+
+    def invoke(function: str, payload: dict[str, Any]) -> dict[str, Any]:
+        with translated("Invoke", codes=LAMBDA):
+            answer = client.invoke(FunctionName=function, Payload=json.dumps(payload).encode())
+            told = json.loads(answer["Payload"].read())
+        if answer.get("FunctionError"):
+            raise InvalidRequest(
+                "Invoke", str(told.get("errorType", "")), str(told.get("errorMessage", told))
+            )
+        return dict(told)
+
+    return invoke
+
+
+def reactions_of(client: Any, prefix: str) -> list[str]:
+    """The reactions of a deployment, by the names of their queues: one request finds up to a thousand.
+
+    Args:
+        client: of SQS.
+        prefix: of the names of the deployment's functions.
+
+    Raises:
+        Refused: the credentials may not list queues.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
+    begins = f"{prefix}-reaction-"
+    with translated("ListQueues", codes=SQS):
+        urls = client.list_queues(QueueNamePrefix=begins, MaxResults=1000).get("QueueUrls", ())
+    names = {url.rpartition("/")[2].removeprefix(begins).removesuffix(".fifo") for url in urls}
+    return sorted(each for each in names if each.removesuffix("-failed") not in names - {each})
+
+
+IDLE: Final = ("Disabling", "Disabled", "Deleting")
+"""States of a mapping that brings nothing any more, which no metric says; an update, for one, does not stop it."""
+
+
+def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
+    """Those that bring nothing, or are gone."""
+    return [each for each in mappings if _state(client, each) in IDLE]
+
+
+def _state(client: LambdaClient, mapping: str) -> str:
+    try:
+        return client.get_event_source_mapping(UUID=mapping)["State"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+        return "Disabled"
+
+
+CLOUDWATCH: Final = Codes(
+    denied=frozenset({"AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "ExpiredToken"}),
+    busy=frozenset({"Throttling", "ThrottlingException", "LimitExceededException"}),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """What is asked for."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+
+
+Measure = Callable[[Sequence[Metric], float, float, int], "list[dict[float, float]]"]
+"""Sums of metrics between two times, in seconds since 1970, by the beginnings of periods of so many seconds."""
+
+
+def measuring(client: Any) -> Measure:
+    """Asks with a client of CloudWatch's. What it raises when called: `Refused`, `InvalidRequest`, `Unavailable`."""
+
+    def measure(metrics: Sequence[Metric], start: float, end: float, period: int) -> list[dict[float, float]]:
+        with translated("GetMetricData", codes=CLOUDWATCH):
+            answer = client.get_metric_data(
+                MetricDataQueries=[_query(number, metric, period) for number, metric in enumerate(metrics)],
+                StartTime=datetime.fromtimestamp(start, UTC),
+                EndTime=datetime.fromtimestamp(end, UTC),
+            )
+        found: dict[str, dict[float, float]] = {}
+        for result in answer["MetricDataResults"]:
+            sums = zip((at.timestamp() for at in result["Timestamps"]), result["Values"], strict=True)
+            found.setdefault(result["Id"], {}).update(sums)
+        return [found.get(f"m{number}", {}) for number in range(len(metrics))]
+
+    return measure
+
+
+def _query(number: int, metric: Metric, period: int) -> dict[str, Any]:
+    dimensions = [{"Name": name, "Value": value} for name, value in metric.dimensions.items()]
+    named = {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions}
+    return {"Id": f"m{number}", "MetricStat": {"Metric": named, "Period": period, "Stat": "Sum"}}
