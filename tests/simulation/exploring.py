@@ -1,21 +1,54 @@
-"""Visiting every state that a small world can get into, each once; with the way that led to one that must not be."""
+"""Visiting every state that a small world can get into, each once; with the way that led to one that must not be.
+
+`Explorer` does so for processes that are generators of requests. A generator cannot be copied, but it is a function of
+the replies it was sent. So a process is its replies, and a state is the table with the replies of every process; two
+pasts that have led a generator to the same place with the same values are one. While the budget lasts an answer may be
+lost, a request arrive late, be its sender's last, or be refused with only some of its reasons, or a transaction show in
+parts: to plain reads one of its items shows last; until then nobody is told of it, and whatever else it meets waits.
+
+An explorer of one kind of table says what its processes do, what must hold of the table after each write, and what must
+hold of what anybody is told.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import GeneratorType
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import pytest
 
-from epochal.plan.ops import Refusal, Reply
+from epochal.plan.ops import (
+    BatchGet,
+    Delete,
+    Done,
+    Found,
+    Get,
+    Items,
+    Op,
+    Put,
+    Query,
+    Refusal,
+    Reply,
+    Several,
+    Steps,
+    Transact,
+    Update,
+)
+from epochal.testing.memory import MemoryTables
 
 S = TypeVar("S")
 T = TypeVar("T")
 
-Steps = Callable[[S], Iterator[tuple[str, S]]]
+WRITES: Final = (Put, Update, Delete, Transact)
+_PLAIN: Final = (Get, BatchGet, Query)
+
+Following = Callable[[S], Iterator[tuple[str, S]]]
 """What may happen in a state, each with the state that it leads to."""
 
 
@@ -29,7 +62,7 @@ def each_of(worlds: Collection[Any], *, dear: Collection[Any]) -> pytest.MarkDec
     )
 
 
-def explore(first: S, steps: Steps[S], check: Callable[[S], None] = lambda _: None) -> int:
+def explore(first: S, steps: Following[S], check: Callable[[S], None] = lambda _: None) -> int:
     """Visit every state; how many there are. A failed assertion is told with the way that led to it."""
     came_from: dict[S, tuple[S, str] | None] = {first: None}
     queue = [first]
@@ -57,6 +90,9 @@ def put(values: tuple[T, ...], place: int, value: T) -> tuple[T, ...]:
     return (*values[:place], value, *values[place + 1 :])
 
 
+# -------------------------------------------------------------------------------------------------------------- states
+
+
 class Past(NamedTuple):
     """A process, and the replies it has been sent, by their numbers; `lost` if its request may have been applied."""
 
@@ -65,27 +101,430 @@ class Past(NamedTuple):
     lost: bool = False
 
 
-class Numbering(ABC):
-    """An explorer of processes that are generators: it tells replies, and all else that recurs, by their numbers."""
+class Budget(NamedTuple):
+    """How often each thing may still go wrong.
 
-    __slots__ = ()
-    replies: list[Reply]
-    numbers: dict[str, int]
+    Attributes:
+        forgotten: an answer is lost for longer than the store remembers a transaction's token.
+        partly: a refusal tells only some of its reasons: the others were hidden by a conflict with a transaction.
+        torn: a transaction shows in parts.
+    """
+
+    unheard: int = 0
+    forgotten: int = 0
+    late: int = 0
+    crashes: int = 0
+    partly: int = 0
+    torn: int = 0
+
+    def less(self, what: str) -> Budget:
+        """After one more."""
+        return self._replace(**{what: getattr(self, what) - 1})
+
+
+NOTHING: Final = Budget()
+
+
+class State(NamedTuple):
+    """A state of the world.
+
+    Attributes:
+        table: by its number.
+        pasts: of each process; None at its end.
+        on_the_way: late requests, by their numbers, with what their senders knew.
+        denied: appends whose writers were told that they were not made.
+        ended: somebody was told that there is nothing more to come.
+        shown: the table as plain reads see it while a transaction shows in parts, and
+        telling: whose it is, and what that is told then.
+    """
+
+    table: int
+    pasts: tuple[Past | None, ...]
+    budget: Budget
+    on_the_way: tuple[tuple[int, Any], ...] = ()
+    denied: frozenset[Any] = frozenset()
+    ended: bool = False
+    shown: int | None = None
+    telling: tuple[int, int] = (0, 0)
+
+
+class Standing(NamedTuple):
+    """What a past has led to: the request that the process is at, what it knew, and what it has been told so far."""
+
+    op: int | None
+    knows: Any
+    answers: tuple[Any, ...]
+
+
+@dataclass(slots=True)
+class Diary:
+    """What a process writes down beside its generator.
+
+    Attributes:
+        knows: what the write that it is at rests on, to judge that write by.
+        answers: what it has done, with what came of it.
+    """
+
+    knows: Any = None
+    answers: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A state of the table; what is true of it is in fields of its heirs."""
+
+    tables: MemoryTables
+
+
+A = TypeVar("A")
+W = TypeVar("W", bound=Table)
+
+
+@dataclass(slots=True)
+class Explorer(ABC, Generic[A, W]):
+    """Explores all that may happen to `actors`, after others have acted alone, one after the other."""
+
+    actors: tuple[A, ...]
+    before: tuple[A, ...] = ()
+    budget: Budget = NOTHING
+    tables: list[W] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    numbers: dict[bytes, int] = field(default_factory=dict)
+    performed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    same: dict[Past, Past] = field(default_factory=dict)
+    firsts: dict[bytes, Past] = field(default_factory=dict)
+    standing: dict[Past, Standing] = field(default_factory=dict)
+    met: set[str] = field(default_factory=set)
+
+    writes: ClassVar[tuple[type, ...]] = WRITES
+    """Requests of which an answer may be lost."""
+    dies: ClassVar[bool] = True
+    """Who is held up may be gone. One who goes on no more is like it, where nobody waits for anybody."""
+
+    # -------------------------------------------------------------------------------- what an explorer says of its own
 
     @abstractmethod
-    def _same(self, past: Past) -> Past:
-        """The first past found that led to the same state of the generator, whatever it was told before."""
+    def first(self) -> W:
+        """The table before anything happens."""
+
+    @abstractmethod
+    def process(self, actor: A, diary: Diary) -> Steps[Any]:
+        """All that an actor does, with its requests taken apart."""
+
+    @abstractmethod
+    def checked(self, before: W, tables: Any) -> W:
+        """The table after a write, if all of it is true."""
+
+    @abstractmethod
+    def content(self, table: W) -> str:
+        """All that tells a state of the table from others."""
+
+    def ruled(self, actor: A) -> AbstractContextManager[None]:  # noqa: ARG002  most have no rules
+        """How the library behaves while an actor acts."""
+        return nullcontext()
+
+    def check_write(self, state: State, after: W, knows: Any) -> None:
+        """Fails unless a write by one who knew this may follow in a state."""
+
+    def told(self, state: State, answers: tuple[Any, ...]) -> State:  # noqa: ARG002
+        """The state after a process has ended, if what it was told is true."""
+        return state
+
+    def copied(self, table: W) -> Any:
+        """What is stored, to be changed."""
+        return table.tables.copy()
+
+    def later(self, table: W) -> W:
+        """The table once it has forgotten the tokens of transactions."""
+        return table
+
+    # ------------------------------------------------------------------------------------------------------- the steps
+
+    @property
+    def everyone(self) -> tuple[A, ...]:
+        """Those who come first, then the others: who is who."""
+        return (*self.before, *self.actors)
+
+    def explore(self) -> int:
+        """Visit every state; how many there are. Fails with the way that led to one that must not be."""
+        state = State(self._table_number(self.first()), (), NOTHING)
+        for who in range(len(self.before)):
+            past = self._same(Past(who))
+            while (at := self.standing[past]).op is not None:
+                table, reply = self._sent(state, at.op, at.knows)
+                state, past = state._replace(table=table), self._told(past, reply)
+        others = range(len(self.before), len(self.everyone))
+        return explore(
+            State(state.table, tuple(self._same(Past(who)) for who in others), self.budget), self._steps
+        )
+
+    def _steps(self, state: State) -> Iterator[tuple[str, State]]:
+        if state.shown is not None:
+            yield from self._while_showing(state)
+            return
+        for place, (number, knows) in enumerate(state.on_the_way):
+            left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
+            table, _ = self._sent(state, number, knows)
+            yield f"late: {shown(self.ops[number])}", state._replace(table=table, on_the_way=left)
+        for place, past in enumerate(state.pasts):
+            if past is not None:
+                yield from self._go_on(state, place, past)
+
+    def _while_showing(self, state: State) -> Iterator[tuple[str, State]]:
+        place, reply = state.telling
+        past = state.pasts[place]
+        assert past is not None
+        told = put(state.pasts, place, self._told(past, reply))
+        yield "all of it shows", state._replace(shown=None, telling=(0, 0), pasts=told)
+        for other, each in enumerate(state.pasts):
+            if each is None or other == place:
+                continue
+            number = self.standing[each._replace(lost=False)].op
+            if number is None or not isinstance(self.ops[number], _PLAIN):
+                continue
+            _, found = self._perform(state.shown or 0, number)
+            yield (
+                f"{each.who}: {shown(self.ops[number])}, in parts",
+                state._replace(pasts=put(state.pasts, other, self._told(each, found))),
+            )
+
+    def _go_on(self, state: State, place: int, past: Past) -> Iterator[tuple[str, State]]:
+        number, knows, answers = self.standing[past._replace(lost=False)]
+        if number is None:
+            ended = state._replace(pasts=put(state.pasts, place, None))
+            yield f"{past.who} is done", self.told(ended, answers)
+            return
+        what = f"{past.who}: {shown(self.ops[number])}"
+        table, reply = self._sent(state, number, knows)
+        heard = put(state.pasts, place, self._told(past, reply))
+        yield (
+            f"{what} {type(self.replies[reply]).__name__}",
+            state._replace(table=table, pasts=heard),
+        )
+        if state.budget == NOTHING or not isinstance(self.ops[number], self.writes):
+            return
+        for how, following in (
+            *self._half_heard(state, place, table, reply),
+            *self._unheard(state, place, table),
+            *self._late(state, place),
+        ):
+            yield f"{what}, {how}", following
+
+    # ---------------------------------------------------------------------------------------------- what may go wrong
+
+    def _half_heard(self, state: State, place: int, table: int, reply: int) -> Iterator[tuple[str, State]]:
+        past, budget = state.pasts[place], state.budget
+        assert past is not None
+        at = self.standing[past._replace(lost=False)].op or 0
+        if budget.torn:
+            for part in self._torn(state.table, self.ops[at], table, reply):
+                showing = state._replace(table=table, shown=part, telling=(place, reply))
+                yield "in parts", showing._replace(budget=budget.less("torn"))
+        if budget.partly:
+            for part in self._parts(reply):
+                pasts = put(state.pasts, place, self._told(past, part))
+                yield (
+                    "told in part",
+                    state._replace(table=table, pasts=pasts, budget=budget.less("partly")),
+                )
+
+    def _unheard(self, state: State, place: int, table: int) -> Iterator[tuple[str, State]]:
+        budget, unsure, gone = state.budget, *self._either(state, place)
+        if budget.unheard:
+            left = budget.less("unheard")
+            yield "unheard", state._replace(table=table, pasts=unsure, budget=left)
+            if budget.forgotten:
+                later, left = self._table_number(self.later(self.tables[table])), left.less("forgotten")
+                yield "unheard for long", state._replace(table=later, pasts=unsure, budget=left)
+        if budget.crashes:
+            yield "and dies", state._replace(table=table, pasts=gone, budget=budget.less("crashes"))
+
+    def _late(self, state: State, place: int) -> Iterator[tuple[str, State]]:
+        past = state.pasts[place]
+        if not state.budget.late or past is None:
+            return
+        number, knows, _ = self.standing[past._replace(lost=False)]
+        sent = (*state.on_the_way, (number, knows))
+        late = state._replace(on_the_way=sent, budget=state.budget.less("late"))
+        unsure, gone = self._either(state, place)
+        yield "held up", late._replace(pasts=unsure)
+        if self.dies:
+            yield "held up, and dies", late._replace(pasts=gone)
+
+    def _either(self, state: State, place: int) -> tuple[tuple[Past | None, ...], tuple[Past | None, ...]]:
+        """Processes, one of which does not know whether its request was applied; or is no more."""
+        past = state.pasts[place]
+        assert past is not None
+        return put(state.pasts, place, past._replace(lost=True)), put(state.pasts, place, None)
+
+    # ---------------------------------------------------------------------------------------- the generators, the table
+
+    def _sent(self, state: State, number: int, knows: Any) -> tuple[int, int]:
+        """What a request makes of the table, and the reply to it."""
+        table, reply = self._perform(state.table, number)
+        if table != state.table:
+            self.check_write(state, self.tables[table], knows)
+        return table, reply
+
+    def _perform(self, before: int, number: int) -> tuple[int, int]:
+        if (before, number) not in self.performed:
+            op, table, after = self.ops[number], self.tables[before], before
+            tables = self.copied(table) if isinstance(op, WRITES) else table.tables
+            reply = tables.execute(op)
+            if isinstance(op, WRITES) and not isinstance(reply, Refusal):
+                after = self._table_number(self.checked(table, tables))
+            self.performed[before, number] = after, self._number(repr(reply), self.replies, reply)
+        return self.performed[before, number]
+
+    def _table_number(self, table: W) -> int:
+        return self._number(self.content(table), self.tables, table)
+
+    def _torn(self, before: int, op: Op, after: int, reply: int) -> Iterator[int]:
+        """The table after a transaction, without each of its writes in turn."""
+        if not isinstance(op, Transact) or not isinstance(self.replies[reply], Done):
+            return
+        for write in op.writes:
+            if not isinstance(write, Put | Update):
+                continue
+            item = write.item if isinstance(write, Put) else write.key
+            key = {name: item[name] for name in ("p", "i")}
+            found = self.tables[before].tables.execute(Get(table=write.table, key=key))
+            assert isinstance(found, Found)
+            tables = self.copied(self.tables[after])
+            if found.item is None:
+                tables.execute(Delete(table=write.table, key=key))
+            else:
+                tables.execute(Put(table=write.table, item=found.item))
+            hidden = replace(self.tables[after], tables=tables)
+            yield self._number(f"shown: {self.content(hidden)}", self.tables, hidden)
+
+    def _parts(self, number: int) -> Iterator[int]:
+        """What may be left of a refusal with several reasons: any one of them alone."""
+        reply = self.replies[number]
+        if not isinstance(reply, Refusal) or sum(reply.failed) < 2:
+            return
+        for kept in (place for place, failed in enumerate(reply.failed) if failed):
+            items = tuple(item if place == kept else None for place, item in enumerate(reply.items))
+            failed = tuple(place == kept for place in range(len(reply.failed)))
+            part = replace(reply, items=items, failed=failed)
+            yield self._number(repr(part), self.replies, part)
 
     def _told(self, past: Past, number: int) -> Past:
+        """A process that has been sent one more reply."""
         reply = self.replies[number]
         if past.lost and isinstance(reply, Refusal):
             marked = replace(reply, ambiguous=True)
             number = self._number(repr(marked), self.replies, marked)
         return self._same(past._replace(replies=(*past.replies, number), lost=False))
 
+    def _same(self, past: Past) -> Past:
+        """The first past found that led to the same state of the generator, whatever it was told before."""
+        if past not in self.same:
+            actor, diary = self.everyone[past.who], Diary()
+            steps = self.process(actor, diary)
+            with self.ruled(actor):
+                op = replay(steps, [self.replies[number] for number in past.replies])
+            key = f"{past.who} {op} {diary} {list(frames(steps))}"
+            first = self.firsts.setdefault(_digest(key), past)
+            self.same[past] = first
+            number = None if op is None else self._number(repr(op), self.ops, op)
+            self.standing[first] = Standing(number, diary.knows, diary.answers)
+        return self.same[past]
+
     def _number(self, key: str, values: list[T], value: T) -> int:
-        digest = hashlib.sha256(f"{id(values)} {key}".encode()).hexdigest()
+        digest = _digest(f"{id(values)} {key}")
         if digest not in self.numbers:
             self.numbers[digest] = len(values)
             values.append(value)
         return self.numbers[digest]
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+# ---------------------------------------------------------------------------------------------------------- generators
+
+
+def frames(steps: Any) -> Iterator[str]:
+    """Where a generator stands and with what, and so those that it waits for or drives."""
+    while steps is not None and steps.gi_frame is not None:
+        frame = steps.gi_frame
+        held = {name: value for name, value in frame.f_locals.items() if name not in ("self", "diary")}
+        yield re.sub(" at 0x[0-9a-f]+", "", f"{frame.f_code.co_qualname} {frame.f_lasti} {held}")
+        for value in held.values():
+            if isinstance(value, GeneratorType):
+                yield from frames(value)
+        steps = steps.gi_yieldfrom
+
+
+def replay(steps: Steps[Any], replies: Sequence[Reply]) -> Op | None:
+    """The request that steps come to after some replies; None at their end."""
+    try:
+        op = next(steps)
+        for reply in replies:
+            op = steps.send(reply)
+    except StopIteration:
+        return None
+    return op
+
+
+def one_by_one(steps: Steps[T]) -> Steps[T]:
+    """The same steps; what they ask for together is asked for one after the other."""
+    return driven(steps, lambda op: _each_alone(op) if isinstance(op, Several) else None)
+
+
+def apart(steps: Steps[T]) -> Steps[T]:
+    """The same steps, with their queries taken apart, page by page."""
+    return driven(steps, lambda op: _by_pages(op) if isinstance(op, Query) else None)
+
+
+def driven(steps: Steps[T], instead: Callable[[Op | Several], Steps[Any] | None]) -> Steps[T]:
+    """The same steps; what is asked for instead of an operation, where there is anything, is asked for by steps."""
+    try:
+        op = next(steps)
+        while True:
+            other = instead(op)
+            # The latest reply is a value of this frame: what a loop has still to go through is a value of none.
+            reply = (yield op) if other is None else (yield from other)
+            op = steps.send(reply)
+    except StopIteration as end:
+        outcome: T = end.value
+        return outcome
+
+
+def _each_alone(op: Several) -> Steps[list[Reply]]:
+    replies: list[Reply] = []
+    for each in op.ops:
+        replies.append((yield each))  # noqa: PERF401  a generator cannot be listed
+    return replies
+
+
+def _by_pages(query: Query) -> Steps[Items]:
+    items: list[Any] = []
+    last = query.after
+    while query.limit is None or len(items) < query.limit:
+        reply: Items = yield replace(query, limit=1, after=last)
+        items += reply.items
+        last = reply.last
+        if last is None:
+            break
+    return Items(items=tuple(items), last=last)
+
+
+def shown(op: Op) -> str:
+    """A request in a word or two."""
+    if isinstance(op, Transact):
+        return " and ".join(shown(write) for write in op.writes)
+    if isinstance(op, Update):
+        changes = ", ".join(f"{change.name}={change.value.get('N', '…')}" for change in op.sets)
+        return f"writes {_place(op.key)}: {changes}"
+    if isinstance(op, WRITES):
+        return f"{type(op).__name__} {_place(getattr(op, 'item', None) or op.key)}"  # type: ignore[union-attr]
+    about = (getattr(op, name, None) for name in ("sort", "keys", "key", "partition"))
+    return f"{type(op).__name__} {next(filter(None, about), '')}"
+
+
+def _place(item: Any) -> str:
+    return " ".join(str(value) for name in ("p", "i", "pk", "sk") for value in item.get(name, {}).values())

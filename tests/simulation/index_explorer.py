@@ -11,11 +11,9 @@ go on at any time, and while the budget lasts a write may lose its answer, arriv
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
-from types import GeneratorType
 from typing import Any, TypeVar
 
 import pytest
@@ -31,7 +29,7 @@ from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Refusal, Reply
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tips
-from tests.simulation.exploring import explore, put
+from tests.simulation.exploring import explore, frames, put
 from tests.simulation.index_checks import EPOCH, WRITES, Reading, Watch, check_order, closed, item_of
 from tests.simulation.index_states import NOTHING, Budget, Past, State
 from tests.simulation.index_world import NOW, in_turn, shown
@@ -279,15 +277,3 @@ def ids(who: str, number: int) -> Ids:
     """Ids of an invocation's write: its own, and the same in every replay."""
     fresh = hashlib.sha256(f"{who} {number}".encode()).digest()[:16]
     return Ids(etag=fresh.hex(), append_id=fresh, timestamp=NOW)
-
-
-def frames(steps: Any) -> Iterator[str]:
-    """Where a generator stands and with what, and so those that it waits for or drives."""
-    while steps is not None and steps.gi_frame is not None:
-        frame = steps.gi_frame
-        held = {name: value for name, value in frame.f_locals.items() if name != "self"}
-        yield re.sub(" at 0x[0-9a-f]+", "", f"{frame.f_code.co_qualname} {frame.f_lasti} {held}")
-        for value in held.values():
-            if isinstance(value, GeneratorType):
-                yield from frames(value)
-        steps = steps.gi_yieldfrom

@@ -9,30 +9,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.fences import Condition, fence
 from epochal.layout.key_records import KeyRecord
-from epochal.layout.pages import pruning
-from epochal.layout.pages.append import append
 from epochal.layout.pages.items import Page
-from epochal.layout.pages.keyed import append_once
 from epochal.layout.pages.mixed import append as append_mixed
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
-from epochal.layout.streams import Rejected, Unknown, Written
+from epochal.layout.streams import Unknown, Written
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.model.times import Ticks
+from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Position
 from epochal.plan.ops import Steps
-from tests.simulation.exploring import put
-from tests.simulation.page_actors import TABLE
-from tests.simulation.several_explorer import Actor, Explorer, Move, Prune, State, Table, _check_told
+from epochal.testing.memory import MemoryTables
+from tests.simulation.exploring import Diary, State
+from tests.simulation.page_actors import PAGES, TABLE
+from tests.simulation.several_explorer import Actor, Explorer, Move, Prune, Table, check_told, known_of
 
 SITE = TagStreams(table=TABLE)
 
@@ -81,14 +78,13 @@ class Told(NamedTuple):
     tags: TaggedAppended | TaggedConflict | None
 
 
-def act(actor: Actor) -> Steps[Any]:
+def act(actor: Actor, diary: Diary) -> Steps[None]:
     """All that an actor does."""
-    answers: list[Told] = []
     tokens: dict[str, ExpectedVersion] = {}
     position: Position | None = None
     for doing in actor.does:
         if isinstance(doing, Prune):
-            yield from pruning.prune(TABLE, doing.stream, doing.before, "0" * 32)
+            yield from PAGES.prune(TABLE, doing.stream, doing.before, "0" * 32)
             continue
         assert isinstance(doing, Mixed)
         fixed = {"any": ANY, "none": NO_STREAM}.get(doing.expects)
@@ -98,14 +94,9 @@ def act(actor: Actor) -> Steps[Any]:
             for tag in doing.fail_if
         }
         streams, tags = yield from _appended(doing, expected, _condition(doing, position))
-        answers.append(Told(doing, expected, after, streams, tags))
+        diary.answers = (*diary.answers, Told(doing, expected, after, streams, tags))
         position = position if tags is None else tags.position
-        for stream, each in streams.items():
-            if isinstance(each, Written):
-                tokens[stream] = each.token
-            elif isinstance(each, Rejected):
-                tokens[stream] = NO_STREAM if each.head is None else each.head.token()
-    return tuple(answers)
+        tokens |= known_of(streams)
 
 
 def _condition(move: Mixed, position: Position | None) -> Condition | None:
@@ -122,12 +113,13 @@ def _appended(
     if not move.streams:
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))
     record, (stream, *others) = None, move.streams
-    if move.key:
-        record = KeyRecord.of_all(move.streams, move.key, 0) if others else KeyRecord.of(stream, move.key, 0)
     if not move.tags and condition is None:
-        batch = move.batch(stream)
-        alone = append if record is None else partial(append_once, record=record)
-        return {stream: (yield from alone(TABLE, batch, expected[stream]))}, None
+        given = TABLE, move.given(stream), expected[stream]
+        alone = PAGES.append_once(*given, move.key) if move.key else PAGES.append(*given)
+        return {stream: (yield from alone)}, None
+    if move.key:
+        about = move.key, unix_seconds(Ticks(move.clock))
+        record = KeyRecord.of_all(move.streams, *about) if others else KeyRecord.of(stream, *about)
     appends = [(move.batch(stream), expected[stream]) for stream in move.streams]
     came = yield from append_mixed(SITE, appends, move.tagged(), condition, record)
     return dict(came.streams), came.tags
@@ -137,8 +129,8 @@ def _appended(
 class MixedExplorer(Explorer):
     """Explores all that may happen to `actors`."""
 
-    def _finish(self, state: State, who: int, answers: Any) -> State:
-        table, state = self.tables[state.table], state._replace(actors=put(state.actors, who, None))
+    def told(self, state: State, answers: tuple[Any, ...]) -> State:
+        table = self.tables[state.table]
         made: dict[str, list[tuple[int, int]]] = {}
         for told in answers:
             move: Mixed = told.move
@@ -148,7 +140,7 @@ class MixedExplorer(Explorer):
             assert not unsure or not move.tags, "undetermined, though a tag's page tells"
             for stream, each in told.streams.items():
                 expected = told.expected.get(stream, ANY)
-                _check_told(move, stream, expected, each, table)
+                check_told(move, stream, expected, each, table)
             written = [
                 (each.first, each.version) for each in told.streams.values() if isinstance(each, Written)
             ]
@@ -171,13 +163,11 @@ class MixedExplorer(Explorer):
             there = sum(each in before for each in chain)
             assert there == seen, f"committed on {there} of {tag!r}, of which its writer had seen {seen}"
 
-    def _checked(self, before: Table, tables: Any) -> Table:
+    def checked(self, before: Table, tables: MemoryTables) -> Table:
         """One stamp in all places, besides what holds of any append."""
-        table = super(MixedExplorer, self)._checked(before, tables)
-        for actor in (*self.actors, self.before):
-            for move in (each for each in actor.does if isinstance(each, Mixed) and each.tags):
-                stamps = set(_stamps(table, move))
-                assert len(stamps) <= 1, f"{move.name} has several stamps"
+        table = super(MixedExplorer, self).checked(before, tables)
+        for move in (each for each in self._moves() if isinstance(each, Mixed) and each.tags):
+            assert len(set(_stamps(table, move))) <= 1, f"{move.name} has several stamps"
         for tag in (each for each in table.pages if each.startswith(TAG_STREAMS)):
             for page in table.pages[tag]:
                 _check_homes(page, table)

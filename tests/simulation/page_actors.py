@@ -1,28 +1,34 @@
-"""What `page_explorer` explores: processes on one stream of pages, each as one generator of requests."""
+"""What `page_explorer` explores: processes on one stream of pages, each as one generator of requests.
+
+They go through the layout as the store does. Only appends that go out together, each on what it expects, have no name
+there: the store sends them on whatever the stream is.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
+
+import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
-from epochal.layout.key_records import KeyRecord
-from epochal.layout.pages import pruning, reading
+from epochal.layout.pages import writes
 from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, joined, packed
 from epochal.layout.pages.items import Page, state_of
-from epochal.layout.pages.keyed import append_once
+from epochal.layout.pages.streams import Pages
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Unknown, Written
 from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
-from epochal.plan.ops import Items, Op, Query, Reply, Steps
-
-T = TypeVar("T")
+from epochal.plan.ops import ITEM_BYTES, Steps
+from tests.simulation.exploring import Diary
 
 TABLE, STREAM = "streams", "Flight-1"
+PAGES: Final = Pages()
 
 Expects = Literal["any", "none", "known", "version", "outside", "forged"]
 
@@ -36,6 +42,43 @@ class Rule:
     full: frozenset[int] = frozenset()
     tight: frozenset[int] = frozenset()
     refers: bool = False
+
+
+@contextmanager
+def ruled_by(rule: Rule) -> Iterator[None]:
+    """Meanwhile pages are full when an actor's rule says so."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writes, "is_full", lambda token, *_, **__: token.version in rule.full)
+        patch.setattr(writes, "REFER_FROM", 0 if rule.refers else ITEM_BYTES)
+        patch.setattr(writes, "fits", lambda before, _growth: before.version not in rule.tight)
+        yield
+
+
+def batch_of(
+    name: str,
+    stream: str,
+    *,
+    events: int = 1,
+    unfolds: str | None = None,
+    clock: int = 5,
+    key: str = "",
+) -> Batch:
+    """An append, whose identity is its name, or its key."""
+    fresh, moment = hashlib.sha256(name.encode()).digest(), format_ticks(Ticks(clock))
+    identity = hashlib.sha256(key.encode()).digest() if key else fresh
+    states = None
+    if unfolds is not None:
+        body = Encoded(DIRECT, unfolds.encode())
+        states = (EncodedUnfold(version=0, type="U", data=body, timestamp=moment),) if unfolds else ()
+    return Batch(
+        stream=stream,
+        events=(EncodedEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment),) * events,
+        unfolds=states,
+        etag=fresh[16:].hex(),
+        append_id=identity[:16],
+        now=Ticks(clock),
+        keyed=bool(key),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,33 +102,19 @@ class Call:
     ahead: int = 0
 
     @property
-    def batch(self) -> Packed:
-        """What is appended."""
-        others = [replace(self, name=f"{self.name}, {k} ahead", ahead=0).batch for k in range(self.ahead)]
-        return joined([*others, self._own]) if others else self._own
+    def given(self) -> Batch:
+        """What the layout is given."""
+        return batch_of(
+            self.name, STREAM, events=self.events, unfolds=self.unfolds, clock=self.clock, key=self.key
+        )
 
     @property
-    def _own(self) -> Packed:
-        fresh = hashlib.sha256(self.name.encode()).digest()
-        identity = hashlib.sha256(self.key.encode()).digest() if self.key else fresh
-        now, moment = Ticks(self.clock), format_ticks(Ticks(self.clock))
-        unfolds = None
-        if self.unfolds is not None:
-            body = Encoded(DIRECT, self.unfolds.encode())
-            unfolds = (
-                (EncodedUnfold(version=0, type="U", data=body, timestamp=moment),) if self.unfolds else ()
-            )
-        return packed(
-            Batch(
-                stream=STREAM,
-                events=(EncodedEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment),) * self.events,
-                unfolds=unfolds,
-                etag=fresh[16:].hex(),
-                append_id=identity[:16],
-                now=now,
-                keyed=bool(self.key),
-            )
-        )
+    def batch(self) -> Packed:
+        """What is appended."""
+        if not self.ahead:
+            return packed(self.given)
+        others = [replace(self, name=f"{self.name}, {k} ahead", ahead=0).batch for k in range(self.ahead)]
+        return joined([*others, packed(self.given)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,39 +177,40 @@ class Answer(NamedTuple):
     told: Told
 
 
-def act(actor: Actor, batches: dict[str, Packed]) -> Steps[tuple[Answer, ...]]:
+def act(actor: Actor, diary: Diary) -> Steps[None]:
     """All that an actor does."""
-    answers: list[Answer] = []
     for doing in actor.does:
-        expected = _expected(doing, answers) if isinstance(doing, Call) else ANY
-        told = yield from _do(doing, expected, batches)
-        answers.append(Answer(doing, expected, told))
-    return tuple(answers)
+        expected = _expected(doing, diary.answers) if isinstance(doing, Call) else ANY
+        diary.knows = actor, expected
+        told = yield from _do(doing, expected)
+        diary.answers = (*diary.answers, Answer(doing, expected, told))
 
 
-def _do(doing: Doing, expected: ExpectedVersion, batches: dict[str, Packed]) -> Steps[Told]:
+def _do(doing: Doing, expected: ExpectedVersion) -> Steps[Told]:
     match doing:
-        case Call(name=name, key=key) if key:
-            return (yield from append_once(TABLE, batches[name], expected, KeyRecord.of(STREAM, key, 0)))
-        case Call(name=name):
-            return (yield from append(TABLE, batches[name], expected))
+        case Call(ahead=ahead) if ahead:
+            return (yield from append(TABLE, doing.batch, expected))
+        case Call(key=key) if key:
+            return (yield from PAGES.append_once(TABLE, doing.given, expected, key))
+        case Call():
+            return (yield from PAGES.append(TABLE, doing.given, expected))
         case Prune(before=before):
-            return (yield from pruning.prune(TABLE, STREAM, before, "0" * 32))
+            return (yield from PAGES.prune(TABLE, STREAM, before, "0" * 32))
         case Delete(leave_open=leave_open):
-            return (yield from pruning.delete(TABLE, STREAM, ANY, "1" * 32, leave_open=leave_open))
+            return (yield from PAGES.delete(TABLE, STREAM, ANY, "1" * 32, leave_open=leave_open))
         case Load():
-            return (yield from reading.load_head(TABLE, STREAM))
+            return (yield from PAGES.load(TABLE, STREAM))
         case Read(start=start, forward=forward):
             return (yield from _read(start, forward=forward))
 
 
 def _read(start: int | None, *, forward: bool) -> Steps[Seen | None]:
-    cursor = yield from reading.begin(TABLE, STREAM, start, forward=forward)
+    cursor = yield from PAGES.begin(TABLE, STREAM, start, forward=forward)
     if cursor is None:
         return None
     seen: list[tuple[int, bytes]] = []
     while not cursor.at_end:
-        part = yield from reading.advance(TABLE, cursor, 1)
+        part = yield from PAGES.advance(TABLE, cursor, 1)
         for span in part.spans:
             found = [
                 (span.base + k, (span.read(k).append_id or b"")[8:]) for k in range(span.next - span.base)
@@ -210,43 +240,3 @@ def _expected(call: Call, answers: Sequence[Answer]) -> ExpectedVersion:
 def _forged(token: Token) -> Token:
     state = state_of(token.etag or "")
     return token if state is None else replace(token, etag=replace(state, full=True).etag())
-
-
-def apart(steps: Steps[T]) -> Steps[T]:
-    """The same steps, with their queries taken apart, page by page."""
-    try:
-        op = next(steps)
-        while True:
-            reply: Reply = yield from _apart(op) if isinstance(op, Query) else _whole(op)
-            op = steps.send(reply)
-    except StopIteration as end:
-        outcome: T = end.value
-        return outcome
-
-
-def _whole(op: Op) -> Steps[Reply]:
-    reply: Reply = yield op
-    return reply
-
-
-def _apart(query: Query) -> Steps[Items]:
-    items: list[object] = []
-    last = query.after
-    while query.limit is None or len(items) < query.limit:
-        reply: Items = yield replace(query, limit=1, after=last)
-        items += reply.items
-        last = reply.last
-        if last is None:
-            break
-    return Items(items=tuple(items), last=last)
-
-
-def replay(steps: Steps[T], replies: Sequence[Reply]) -> tuple[Op | None, T | None]:
-    """The request that steps come to after some replies, or their outcome."""
-    try:
-        op = next(steps)
-        for reply in replies:
-            op = steps.send(reply)
-    except StopIteration as end:
-        return None, end.value
-    return op, None

@@ -1,8 +1,4 @@
-"""Every interleaving of a few processes on one stream of pages: the real generators, each state visited once.
-
-A generator cannot be copied, but it is a function of the replies it was sent. So an actor is its replies, and a state
-is the table with every actor's replies. Queries are taken apart, page by page. While the budget lasts an answer may be
-lost, and a request may arrive late, or be its sender's last.
+"""Every interleaving of a few processes on one stream of pages (see `exploring`).
 
 What is true is what was written: which append's event each index was given, and the unfolds that were left last. Every
 state of the table is held to that, and so is all that anyone is told.
@@ -10,26 +6,20 @@ state of the table is held to that, and so is all that anyone is told.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple
-
-import pytest
 
 from epochal.layout.expectations import accepts
-from epochal.layout.pages import writes
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.frames import read_unfolds
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
 from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written
-from epochal.model.versions import ANY, ExpectedVersion, Token
-from epochal.plan.ops import ITEM_BYTES, Op, Put, Refusal, Reply, Transact, Update
-from epochal.plan.ops import Delete as Removal
+from epochal.model.versions import ExpectedVersion, Token
+from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
-from tests.simulation.exploring import Numbering, Past, explore, put
-from tests.simulation.index_explorer import frames
+from tests.simulation.exploring import Diary, State, apart
+from tests.simulation.exploring import Explorer as Exploring
+from tests.simulation.exploring import Table as Explored
 from tests.simulation.page_actors import (
     TABLE,
     Actor,
@@ -38,52 +28,14 @@ from tests.simulation.page_actors import (
     Delete,
     Load,
     Read,
-    Rule,
     Seen,
     act,
-    apart,
-    replay,
+    ruled_by,
 )
-
-_WRITES = (Put, Update, Removal, Transact)
-
-
-class Budget(NamedTuple):
-    """How often each thing may still go wrong."""
-
-    unheard: int = 0
-    late: int = 0
-    crashes: int = 0
-
-    def less(self, what: str) -> Budget:
-        """After one more."""
-        return self._replace(**{what: getattr(self, what) - 1})
-
-
-NOTHING = Budget()
-
-
-class State(NamedTuple):
-    """A state of the world.
-
-    Attributes:
-        table: by its number.
-        actors: each one's past; None at its end.
-        on_the_way: late requests, by their senders.
-        denied: appends whose writers were told that they were not made.
-        ended: somebody was told that the stream is deleted.
-    """
-
-    table: int
-    actors: tuple[Past | None, ...]
-    budget: Budget
-    on_the_way: tuple[tuple[int, int, ExpectedVersion], ...] = ()
-    denied: frozenset[bytes] = frozenset()
-    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Explored):
     """A state of the table, and what is true of it.
 
     Attributes:
@@ -93,7 +45,6 @@ class Table:
         states: every last page that there has been, and its unfolds.
     """
 
-    tables: MemoryTables
     appends: tuple[bytes, ...] = ()
     unfolds: bytes = b""
     marks: frozenset[bytes] = frozenset()
@@ -115,102 +66,31 @@ class Table:
 
 
 @dataclass(slots=True)
-class Explorer(Numbering):
+class Explorer(Exploring[Actor, Table]):
     """Explores all that may happen to `actors`, after others have acted alone, one after the other."""
 
-    actors: tuple[Actor, ...]
-    before: tuple[Actor, ...] = ()
-    budget: Budget = NOTHING
-    tables: list[Table] = field(default_factory=list)
-    ops: list[Op] = field(default_factory=list)
-    replies: list[Reply] = field(default_factory=list)
-    numbers: dict[str, int] = field(default_factory=dict)
-    performed: dict[tuple[int, int, int, str], tuple[int, int]] = field(default_factory=dict)
-    same: dict[Past, Past] = field(default_factory=dict)
-    firsts: dict[bytes, Past] = field(default_factory=dict)
-    standing: dict[Past, tuple[int | None, tuple[Answer, ...] | None, ExpectedVersion]] = field(
-        default_factory=dict
-    )
     batches: dict[str, Packed] = field(default_factory=dict)
-    met: set[str] = field(default_factory=set)
     loads: bool = False
 
-    def explore(self) -> int:
-        """Visit every state; how many there are. Fails with the way that led to one that must not be."""
-        everyone = (*self.before, *self.actors)
-        self.loads = any(isinstance(each, Load) for actor in everyone for each in actor.does)
-        self.batches = {call.name: call.batch for actor in everyone for call in actor.calls}
-        first = self._table_number(Table(tables=MemoryTables({TABLE: STREAMS})))
-        actors = self.actors
-        for each in self.before:
-            self.actors = (each,)
-            self.same.clear()
-            first = self._alone(first)
-        self.actors = actors
-        self.same.clear()
-        self.performed.clear()
-        pasts = tuple(self._same(Past(who)) for who in range(len(actors)))
-        return explore(State(first, pasts, self.budget), self._steps)
+    def first(self) -> Table:
+        self.loads = any(isinstance(each, Load) for actor in self.everyone for each in actor.does)
+        self.batches = {call.name: call.batch for actor in self.everyone for call in actor.calls}
+        return Table(tables=MemoryTables({TABLE: STREAMS}))
 
-    def _alone(self, table: int) -> int:
-        past = self._same(Past(0))
-        while (number := self.standing[past][0]) is not None:
-            table, reply = self._perform(table, 0, number, ANY)
-            past = self._told(past, reply)
-            self.performed.clear()
-        return table
+    def process(self, actor: Actor, diary: Diary) -> Steps[None]:
+        return apart(act(actor, diary))
 
-    # ------------------------------------------------------------------------------------------------------- the steps
+    def ruled(self, actor: Actor) -> AbstractContextManager[None]:
+        return ruled_by(actor.rule)
 
-    def _steps(self, state: State) -> Iterator[tuple[str, State]]:
-        for place, (who, number, expected) in enumerate(state.on_the_way):
-            left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
-            table, _ = self._perform(state.table, who, number, expected)
-            yield f"late: {_shown(self.ops[number])}", self._moved(state, table)._replace(on_the_way=left)
-        for who, past in enumerate(state.actors):
-            if past is not None:
-                yield from self._go_on(state, who, past)
-
-    def _go_on(self, state: State, who: int, past: Past) -> Iterator[tuple[str, State]]:
-        number, answers, expected = self.standing[past._replace(lost=False)]
-        if number is None:
-            yield f"{who} is done", self._finish(state, who, answers or ())
-            return
-        what, budget = f"{who}: {_shown(self.ops[number])}", state.budget
-        table, reply = self._perform(state.table, who, number, expected)
-        moved = self._moved(state, table)
-        yield (
-            f"{what} {self._outcome(reply)}",
-            moved._replace(actors=put(state.actors, who, self._told(past, reply))),
-        )
-        if not isinstance(self.ops[number], _WRITES):
-            return
-        unsure = put(state.actors, who, past._replace(lost=True))
-        gone = put(state.actors, who, None)
-        if budget.unheard:
-            yield f"{what}, unheard", moved._replace(actors=unsure, budget=budget.less("unheard"))
-        if budget.crashes:
-            yield f"{what}, and dies", moved._replace(actors=gone, budget=budget.less("crashes"))
-        if budget.late:
-            late = state._replace(
-                on_the_way=(*state.on_the_way, (who, number, expected)), budget=budget.less("late")
-            )
-            yield f"{what}, held up", late._replace(actors=unsure)
-            yield f"{what}, held up, and dies", late._replace(actors=gone)
-
-    def _moved(self, state: State, table: int) -> State:
-        """The state with another table, if that may follow."""
-        if len(self.tables[table].appends) > len(self.tables[state.table].appends):
-            assert not state.ended, "an event after the stream was said to be deleted"
-            assert self.tables[table].appends[-1] not in state.denied, (
-                "told that it was not appended, and then it is"
-            )
-        return state._replace(table=table)
+    def content(self, table: Table) -> str:
+        content = f"{list(table.tables.items(TABLE))} {table.appends} {table.unfolds!r} {sorted(table.marks)}"
+        return content + f" {sorted(map(repr, table.states))}"
 
     # ------------------------------------------------------------------------------------------- what anybody was told
 
-    def _finish(self, state: State, who: int, answers: tuple[Answer, ...]) -> State:
-        table, state = self.tables[state.table], state._replace(actors=put(state.actors, who, None))
+    def told(self, state: State, answers: tuple[Answer, ...]) -> State:
+        table = self.tables[state.table]
         for doing, expected, told in answers:
             self.met.add(type(told).__name__)
             match told:
@@ -244,21 +124,19 @@ class Explorer(Numbering):
         batches = [self.batches[call.name] for call in calls]
         return frozenset(each for batch in batches for each in (batch.rest, batch.mark))
 
-    # ---------------------------------------------------------------------------------------- the generators, and table
+    # ------------------------------------------------------------------------------------------------------ the table
 
-    def _perform(self, before: int, who: int, number: int, expected: ExpectedVersion) -> tuple[int, int]:
-        """What a request makes of the table, and the reply to it."""
-        key = before, who, number, str(expected)
-        if key not in self.performed:
-            op, table = self.ops[number], self.tables[before]
-            after = before
-            tables = table.tables.copy() if isinstance(op, _WRITES) else table.tables
-            reply = tables.execute(op)
-            if isinstance(op, _WRITES) and not isinstance(reply, Refusal):
-                after = self._table_number(self._checked(table, tables, self.actors[who]))
-                self._check_expected(table, expected, self.actors[who])
-            self.performed[key] = after, self._number(repr(reply), self.replies, reply)
-        return self.performed[key]
+    def check_write(self, state: State, after: Table, knows: tuple[Actor, ExpectedVersion]) -> None:
+        actor, expected = knows
+        before = self.tables[state.table]
+        if len(after.appends) > len(before.appends):
+            assert not state.ended, "an event after the stream was said to be deleted"
+            assert after.appends[-1] not in state.denied, "told that it was not appended, and then it is"
+        if after.unfolds != before.unfolds:
+            own = {call.unfolds for call in actor.calls}
+            own |= {"" for each in actor.does if isinstance(each, Delete)}
+            assert _letter(after.unfolds) in own, "unfolds were lost, or came back"
+        self._check_expected(before, expected, actor)
 
     def _check_expected(self, before: Table, expected: ExpectedVersion, actor: Actor) -> None:
         """A write on a token is one on that state, or on the page that the same append has closed."""
@@ -271,7 +149,7 @@ class Explorer(Numbering):
         same = last.version == expected.version and (full or last.etag == expected.etag)
         assert closed or same, "a write on another state"
 
-    def _checked(self, before: Table, tables: MemoryTables, actor: Actor) -> Table:
+    def checked(self, before: Table, tables: MemoryTables) -> Table:
         """The table after a write, if all of it is true."""
         pages = tuple(
             sorted(
@@ -301,13 +179,8 @@ class Explorer(Numbering):
         assert follows == len(appends), f"a version of {follows} after {len(appends)} events"
         assert not (grown and before.pages and before.pages[-1].deleted), "an event after a tombstone"
         unfolds = _unfolds(pages)
-        if unfolds != before.unfolds:
-            own = {call.unfolds for call in actor.calls} | {
-                "" for each in actor.does if isinstance(each, Delete)
-            }
-            assert _letter(unfolds) in own, "unfolds were lost, or came back"
         marks = before.marks | {page.stamp[8:] for page in pages if page.stamp is not None}
-        calls = [call for each in self.actors for call in each.calls if call.key and not call.events]
+        calls = [call for each in self.everyone for call in each.calls if call.key and not call.events]
         made = [call.key for call in calls if self.batches[call.name].mark in marks]
         assert len(made) == len(set(made)), "unfolds under one key were written twice"
         # Only who loads a state, or is in conflict with one, is held to what there has been.
@@ -315,39 +188,6 @@ class Explorer(Numbering):
         return Table(
             tables=tables, appends=tuple(appends), unfolds=unfolds, marks=marks, pages=pages, states=states
         )
-
-    def _outcome(self, number: int) -> str:
-        return type(self.replies[number]).__name__
-
-    def _same(self, past: Past) -> Past:
-        if past not in self.same:
-            actor = self.actors[past.who]
-            inner = act(actor, self.batches)
-            outer = apart(inner)
-            with ruled_by(actor.rule):
-                op, answers = replay(outer, [self.replies[number] for number in past.replies])
-            key = f"{past.who} {op} {answers} {list(frames(outer))} {list(frames(inner))}"
-            first = self.firsts.setdefault(hashlib.sha256(key.encode()).digest(), past)
-            self.same[past] = first
-            expected = ANY if inner.gi_frame is None else inner.gi_frame.f_locals["expected"]
-            number = None if op is None else self._number(repr(op), self.ops, op)
-            self.standing[first] = number, answers, expected
-        return self.same[past]
-
-    def _table_number(self, table: Table) -> int:
-        content = f"{list(table.tables.items(TABLE))} {table.appends} {table.unfolds!r} {sorted(table.marks)}"
-        content += f" {sorted(map(repr, table.states))}"
-        return self._number(content, self.tables, table)
-
-
-@contextmanager
-def ruled_by(rule: Rule) -> Iterator[None]:
-    """Meanwhile pages are full when an actor's rule says so."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(writes, "is_full", lambda token, *_, **__: token.version in rule.full)
-        patch.setattr(writes, "REFER_FROM", 0 if rule.refers else ITEM_BYTES)
-        patch.setattr(writes, "fits", lambda before, _growth: before.version not in rule.tight)
-        yield
 
 
 def _check_read(read: Read, seen: Seen, table: Table) -> None:
@@ -411,12 +251,3 @@ def _unfolds(pages: tuple[Page, ...]) -> bytes:
 
 def _letter(unfolds: bytes) -> str:
     return read_unfolds(unfolds).unfolds()[0].data.data.decode() if unfolds else ""
-
-
-def _shown(op: Op) -> str:
-    if isinstance(op, Put):
-        return f"begins {op.item['i']['N']}"
-    if isinstance(op, Update):
-        changes = ", ".join(f"{change.name}={change.value.get('N', '…')}" for change in op.sets)
-        return f"writes {op.key['i']['N']}: {changes}"
-    return f"reads {getattr(op, 'sort', None) or getattr(op, 'key', None)}"

@@ -11,10 +11,9 @@ from epochal.layout import fences
 from epochal.layout.fences import Fence
 from epochal.model.dcb import Query
 from epochal.model.versions import Position
-from tests.simulation.dcb_explorer import Explorer
-from tests.simulation.dcb_states import Budget, Writer
+from tests.simulation.dcb_explorer import Explorer, Writer
 from tests.simulation.dcb_world import event, query
-from tests.simulation.exploring import each_of
+from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.test_dcb_mutants import (
     a_moved_fence_is_followed_without_looking_for_matches,
@@ -41,7 +40,7 @@ def a_reader_of_two_heads_and_two_rivals() -> Explorer:
     first = replace(both_tags(1), query=EITHER, reads=True)
     second = Writer(event=event("T", "b", id_=ids(2)), query=B, reads=True, clock=3)
     return Explorer(
-        writers=(first, second, replace(both_tags(3), clock=1)), budget=Budget(unheard=1, forgotten=1, late=1)
+        actors=(first, second, replace(both_tags(3), clock=1)), budget=Budget(unheard=1, forgotten=1, late=1)
     )
 
 
@@ -50,13 +49,13 @@ def items_that_name_two_tags() -> Explorer:
     second = Writer(
         event=event("T", "a", id_=ids(2)), query=query(("T", "b"), ("U", "a")), reads=True, clock=3
     )
-    return Explorer(writers=(first, second, replace(both_tags(3), clock=9)), budget=Budget(unheard=1, late=1))
+    return Explorer(actors=(first, second, replace(both_tags(3), clock=9)), budget=Budget(unheard=1, late=1))
 
 
 def an_answer_lost() -> Explorer:
     first = replace(both_tags(1), query=A)
     return Explorer(
-        writers=(first, Writer(event=event("T", "a", id_=ids(2)), clock=1), replace(both_tags(3), query=B)),
+        actors=(first, Writer(event=event("T", "a", id_=ids(2)), clock=1), replace(both_tags(3), query=B)),
         budget=Budget(unheard=2, forgotten=1, crashes=1),
     )
 
@@ -64,7 +63,7 @@ def an_answer_lost() -> Explorer:
 def a_transaction_that_lands_late() -> Explorer:
     first = replace(both_tags(1), query=EITHER, reads=True)
     return Explorer(
-        writers=(
+        actors=(
             first,
             Writer(event=event("U", "b", id_=ids(2)), query=B, clock=1),
             Writer(event=event("T", "a", id_=ids(3)), clock=9),
@@ -77,7 +76,7 @@ def the_same_append_made_twice() -> Explorer:
     """By a user who was not told how the first call ended."""
     first = replace(both_tags(1), query=A)
     return Explorer(
-        writers=(first, first, Writer(event=event("T", "a", id_=ids(2)), clock=1)),
+        actors=(first, first, Writer(event=event("T", "a", id_=ids(2)), clock=1)),
         budget=Budget(forgotten=1, unheard=1, crashes=1),
     )
 
@@ -85,7 +84,7 @@ def the_same_append_made_twice() -> Explorer:
 def conditions_by_type() -> Explorer:
     by_type = Writer(event=event("T", id_=ids(1)), query=query(("T", "")), reads=True)
     return Explorer(
-        writers=(
+        actors=(
             by_type,
             Writer(event=event("T", "a", id_=ids(2)), query=query(("", "")), clock=1),
             Writer(event=event("U", "a", id_=ids(3)), query=query(("T", "")), clock=9),
@@ -100,7 +99,7 @@ def a_refusal_that_meets_another_transaction() -> Explorer:
     first = replace(both_tags(1), query=EITHER, reads=True)
     second = replace(both_tags(2), query=EITHER, reads=True, clock=3)
     return Explorer(
-        writers=(first, second, Writer(event=event("T", "b", id_=ids(3)), clock=1)),
+        actors=(first, second, Writer(event=event("T", "b", id_=ids(3)), clock=1)),
         budget=Budget(partly=2, unheard=1),
     )
 
@@ -115,7 +114,7 @@ def a_condition_that_is_narrower_than_what_was_read() -> Explorer:
     )
     second = replace(both_tags(2), query=query(("T", "b")), broader=EITHER, reads=True, clock=3)
     return Explorer(
-        writers=(first, second, Writer(event=event("T", "b", id_=ids(3)), query=B, clock=1)),
+        actors=(first, second, Writer(event=event("T", "b", id_=ids(3)), query=B, clock=1)),
         budget=Budget(unheard=1, late=1),
     )
 

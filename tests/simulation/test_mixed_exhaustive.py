@@ -17,11 +17,10 @@ from epochal.layout.pages.tags import append as tagged
 from epochal.model.tagged_results import TaggedConflict
 from epochal.model.times import Ticks
 from epochal.plan.ops import Absent, Check, Steps
-from tests.simulation.exploring import each_of
+from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mixed_explorer import Mixed, MixedExplorer, act
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
-from tests.simulation.page_explorer import Budget
 from tests.simulation.several_explorer import A, Actor, Prune
 
 NEVER = Rule()
@@ -87,7 +86,7 @@ def pages_that_must_be_closed_first() -> MixedExplorer:
     return explorer(
         does(mixed("a"), mixed("a1", expects="known", fail_if=(T,)), rule=TIGHT),
         does(mixed("b", streams=(), clock=1)),
-        before=does(mixed("s")),
+        before=(does(mixed("s")),),
         budget=Budget(unheard=1, late=1),
     )
 

@@ -22,10 +22,10 @@ from epochal.layout.streams import Written
 from epochal.model.versions import Token
 from epochal.plan.ops import All, Present, Steps, Update
 from epochal.plan.ops import Delete as Removal
-from tests.simulation.exploring import each_of
+from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Actor, Call, Delete, Load, Prune, Read, Rule
-from tests.simulation.page_explorer import Budget, Explorer
+from tests.simulation.page_explorer import Explorer
 
 NEVER = Rule()
 ALWAYS = Rule(full=frozenset(range(20)))

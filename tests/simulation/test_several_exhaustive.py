@@ -15,11 +15,9 @@ from epochal.layout.pages.append import Earlier, append
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.several import SeveralKey
 from epochal.plan.ops import Steps
-from tests.simulation import several_explorer
-from tests.simulation.exploring import each_of
+from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
-from tests.simulation.page_explorer import Budget
 from tests.simulation.several_explorer import A, Actor, B, Explorer, Move, Prune
 
 NEVER = Rule()
@@ -46,7 +44,7 @@ def two_who_move_on_what_they_know() -> Explorer:
 def one_who_moves_among_those_who_append() -> Explorer:
     """An append to one stream alone is no transaction, and takes the place of the next like any other."""
     return Explorer(
-        before=moves("s", "any"),
+        before=(moves("s", "any"),),
         actors=(
             moves("a", "any", "known", rule=ODD),
             moves("b", "any", streams=(A,), rule=ALWAYS),
@@ -58,7 +56,7 @@ def one_who_moves_among_those_who_append() -> Explorer:
 
 def one_whose_streams_are_pruned() -> Explorer:
     return Explorer(
-        before=moves("s", "any", rule=ALWAYS),
+        before=(moves("s", "any", rule=ALWAYS),),
         actors=(
             moves("a", "any", rule=ALWAYS),
             moves("b", "any", streams=(A,), rule=ALWAYS),
@@ -70,7 +68,7 @@ def one_whose_streams_are_pruned() -> Explorer:
 
 def batches_that_no_page_takes() -> Explorer:
     return Explorer(
-        before=moves("s", "any"),
+        before=(moves("s", "any"),),
         actors=(moves("a", "any", "known", rule=TIGHT), moves("b", "any", clock=1)),
         budget=Budget(unheard=1, late=1),
     )
@@ -78,7 +76,7 @@ def batches_that_no_page_takes() -> Explorer:
 
 def unfolds_among_events() -> Explorer:
     return Explorer(
-        before=moves("s", "any", rule=ODD),
+        before=(moves("s", "any", rule=ODD),),
         actors=(
             moves("u", "any", "known", events=0, unfolds="u", rule=ALWAYS),
             moves("a", "any", "known", rule=ODD),
@@ -140,13 +138,13 @@ def test_an_append_is_in_all_of_its_streams_once_or_in_none(world: Callable[[], 
 
 
 def streams_are_written_one_after_the_other(patch: Patch) -> None:
-    def alone(table: str, appends: Sequence[Any]) -> Steps[Any]:
+    def alone(table: str, appends: Sequence[Any], *_: Any) -> Steps[Any]:
         results: list[Any] = []
         for each in appends:
             results.append((yield from append(table, *each)))  # noqa: PERF401  a generator cannot be listed
         return tuple(results)
 
-    patch.setattr(several_explorer, "append_all", alone)
+    patch.setattr(several, "append_all", alone)
 
 
 def a_refused_append_is_not_looked_for(patch: Patch) -> None:

@@ -13,11 +13,11 @@ from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.streams import Written
 from epochal.plan.failures import NotApplied
 from epochal.plan.ops import Done, Op, Refusal, Reply, Steps, Transact
+from tests.simulation.exploring import Diary, one_by_one
 from tests.simulation.gradual import Gradual
 from tests.simulation.mutants import Mutant, Patch, play_all
-from tests.simulation.page_actors import TABLE, Rule
-from tests.simulation.page_explorer import ruled_by
-from tests.simulation.several_explorer import A, Actor, Answer, B, Move, act, one_by_one
+from tests.simulation.page_actors import TABLE, Rule, ruled_by
+from tests.simulation.several_explorer import A, Actor, Answer, B, Move, act
 
 SEEDS = 150
 
@@ -32,13 +32,14 @@ class Process:
     """
 
     actor: Actor
+    diary: Diary = field(default_factory=Diary)
     steps: Steps[Any] = field(init=False)
     op: Op = field(init=False)
     lost: bool = False
     waits: Reply | None = None
 
     def __post_init__(self) -> None:
-        self.steps = one_by_one(act(self.actor))
+        self.steps = one_by_one(act(self.actor, self.diary))
         self.op = self.sent(None)
 
     def sent(self, reply: Reply | None) -> Any:
@@ -58,9 +59,9 @@ def play(seed: int) -> int:
         process = luck.choice(running)
         try:
             _go_on(process, tables, luck)
-        except StopIteration as end:
+        except StopIteration:
             running.remove(process)
-            (answer,) = end.value
+            (answer,) = process.diary.answers
             if _written(answer):
                 made.append(answer.move)
                 _check_shown(seed, answer, tables)

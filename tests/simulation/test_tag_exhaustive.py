@@ -25,10 +25,10 @@ from epochal.model.versions import Position
 from epochal.plan.ops import Absent, Check, Refusal, Steps
 from tests.simulation import tag_explorer
 from tests.simulation.dcb_world import query
-from tests.simulation.exploring import each_of
+from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
-from tests.simulation.tag_explorer import Budget, Explorer, Writer
+from tests.simulation.tag_explorer import Explorer, Writer
 
 NEVER = Rule()
 ALWAYS = Rule(full=frozenset(range(20)))
@@ -48,7 +48,7 @@ def writer(name: str, tags: str, *, count: int = 1, kind: str = "T", **how: Any)
 def rivals_for_two_tags() -> Explorer:
     """Last pages are read one by one, while others move both."""
     return Explorer(
-        writers=(
+        actors=(
             writer("a", "a b", query=EITHER, reads=True, rule=ODD),
             writer("b", "b", query=B, reads=True, clock=3),
             writer("c", "a b", clock=1),
@@ -63,7 +63,7 @@ def fences_that_are_not_written() -> Explorer:
     second = writer("t", "b")
     return Explorer(
         before=(first, second),
-        writers=(
+        actors=(
             writer("a", "a", query=B, reads=True),
             writer("b", "b", query=A, reads=True, rule=ALWAYS, clock=3),
             writer("c", "a b", clock=1),
@@ -74,7 +74,7 @@ def fences_that_are_not_written() -> Explorer:
 
 def fences_that_have_no_events() -> Explorer:
     return Explorer(
-        writers=(
+        actors=(
             writer("a", "a", query=B, reads=True),
             writer("b", "b", query=A, reads=True, clock=3),
             writer("c", "b", rule=ALWAYS, clock=1),
@@ -87,7 +87,7 @@ def who_goes_on_from_what_it_was_told() -> Explorer:
     """Positions of appends and of conflicts, through their text, on pages of which every other is full."""
     return Explorer(
         before=(writer("s", "a b", rule=ODD),),
-        writers=(
+        actors=(
             writer("a", "a b", count=2, query=A, reads=True, outside=True, rule=ODD),
             writer("b", "a", count=2, query=AB, reads=True, rule=ALWAYS, clock=1),
         ),
@@ -97,7 +97,7 @@ def who_goes_on_from_what_it_was_told() -> Explorer:
 
 def answers_lost_and_told_in_part() -> Explorer:
     return Explorer(
-        writers=(
+        actors=(
             writer("a", "a b", query=EITHER, reads=True),
             writer("b", "a b", query=EITHER, reads=True, clock=3),
             writer("c", "b", clock=1),
@@ -109,7 +109,7 @@ def answers_lost_and_told_in_part() -> Explorer:
 def an_answer_lost_where_a_fence_is_told_of() -> Explorer:
     return Explorer(
         before=(writer("s", "b"),),
-        writers=(
+        actors=(
             writer("a", "a", query=B, reads=True),
             writer("b", "b", query=A, clock=3),
             writer("c", "b", clock=1),
@@ -120,7 +120,7 @@ def an_answer_lost_where_a_fence_is_told_of() -> Explorer:
 
 def a_condition_narrower_than_what_was_read() -> Explorer:
     return Explorer(
-        writers=(
+        actors=(
             writer("a", "a b", query=query(("T", "a b")), broader=query(("T", "b"), ("U", "a")), reads=True),
             writer("b", "a b", query=query(("T", "b")), broader=EITHER, reads=True, clock=3),
         ),
@@ -132,7 +132,7 @@ def a_condition_narrower_than_what_was_read() -> Explorer:
 def by_type_and_by_tag() -> Explorer:
     reserved = frozenset({"$type:T"})
     return Explorer(
-        writers=(
+        actors=(
             writer("a", "a", query=query(("T", "")), reads=True, reserved=reserved),
             writer("b", "", query=query(("T", "")), reads=True, reserved=reserved, clock=1),
             writer("c", "a", kind="U", query=A, reserved=reserved),
@@ -144,7 +144,7 @@ def by_type_and_by_tag() -> Explorer:
 def pages_that_must_be_closed_first() -> Explorer:
     return Explorer(
         before=(writer("s", "a b"),),
-        writers=(
+        actors=(
             writer("a", "a b", query=A, reads=True, rule=TIGHT),
             writer("b", "a", query=A, reads=True, clock=1),
         ),
@@ -158,7 +158,7 @@ def the_same_event_appended_twice() -> Explorer:
     first = writer("a", "a", query=A)
     named = replace(first, events=(replace(first.events[0], id=own),))
     return Explorer(
-        writers=(named, replace(named, clock=9), writer("c", "a", clock=1)),
+        actors=(named, replace(named, clock=9), writer("c", "a", clock=1)),
         budget=Budget(unheard=1, crashes=1),
     )
 
@@ -166,7 +166,7 @@ def the_same_event_appended_twice() -> Explorer:
 def bodies_that_are_elsewhere() -> Explorer:
     return Explorer(
         before=(writer("s", "a b", rule=ODD),),
-        writers=(
+        actors=(
             writer("a", "a b", query=B, reads=True, rule=ODD),
             writer("b", "a b", query=B, reads=True, rule=ALWAYS, clock=3),
         ),
@@ -179,7 +179,7 @@ def transactions_that_show_in_parts() -> Explorer:
     """To readers of two tags, of which one has the bodies."""
     return Explorer(
         before=(writer("s", "a b", rule=ODD),),
-        writers=(
+        actors=(
             writer("a", "a b", query=EITHER, reads=True),
             writer("b", "b", query=query(("", "b"), ("U", "a")), reads=True, rule=ODD, clock=3),
             writer("c", "a b", rule=ALWAYS, clock=1),
@@ -376,7 +376,9 @@ def events_by_type_are_not_under_their_type(patch: Patch) -> None:
 
 def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
     stored = append._stored
-    patch.setattr(append, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0))
+    patch.setattr(
+        append, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0, *about[4:])
+    )
 
 
 def a_body_that_does_not_show_yet_is_not_asked_for_again(patch: Patch) -> None:
