@@ -91,10 +91,10 @@ def _meta(feed: MemoryFeed, stream: str) -> Any:
 def test_an_append_is_a_span_with_its_category_outcome_and_cost_and_without_the_streams_name(
     traced: Traced, feed: MemoryFeed
 ) -> None:
-    token = feed.streams.append("Cart-ada", [Event(type="Opened")], expected=NO_STREAM).token
+    token = feed.streams.append("Cart-zuse", [Event(type="Opened")], expected=NO_STREAM).token
     traced.taken()
-    feed.streams.append("Cart-ada", [Event(type="Paid")], expected=token)
-    feed.streams.try_append("Cart-ada", [Event(type="Opened")], expected=NO_STREAM)
+    feed.streams.append("Cart-zuse", [Event(type="Paid")], expected=token)
+    feed.streams.try_append("Cart-zuse", [Event(type="Opened")], expected=NO_STREAM)
     made, refused = traced.taken()
     assert (made.name, made.kind) == ("append", SpanKind.CLIENT)
     assert made.attributes == {
@@ -107,7 +107,7 @@ def test_an_append_is_a_span_with_its_category_outcome_and_cost_and_without_the_
     assert refused.attributes is not None
     assert refused.attributes["epochal.outcome"] == "conflict"
     assert refused.status.status_code is StatusCode.UNSET
-    assert "ada" not in made.to_json() + refused.to_json()
+    assert "zuse" not in made.to_json() + refused.to_json()
 
 
 def test_reads_are_spans_and_one_that_goes_on_ends_with_its_last_event(
@@ -168,14 +168,14 @@ def test_a_call_that_fails_says_of_what_kind_its_error_is_and_not_its_words(
     deciders = Deciders(streams=feed.streams, decider=DECIDER, codec=CODEC)
 
     def refused(_: int) -> list[int]:
-        raise LookupError("ada")
+        raise LookupError("zuse")
 
     with pytest.raises(LookupError):
         deciders.transact("Sum-1", refused)
     decide = traced.taken()[-1]
     assert decide.attributes["error.type"] == "LookupError"  # type: ignore[index]
     assert (decide.status.status_code, decide.events) == (StatusCode.ERROR, ())
-    assert "ada" not in decide.to_json()
+    assert "zuse" not in decide.to_json()
 
 
 def test_a_trace_goes_on_through_an_event_into_its_reaction_and_what_that_appends(
@@ -233,7 +233,7 @@ def test_a_handler_that_raises_is_a_span_that_failed_at_each_attempt(
     @reaction(name="receipts", attempts=2)
     async def receipts(_: Delivery) -> None:
         await asyncio.sleep(0)
-        raise LookupError("ada")
+        raise LookupError("zuse")
 
     feed.streams.append("Cart-1", [Event(type="Paid")])
     feed.react(receipts)
