@@ -12,7 +12,7 @@ from aws_cdk import Duration, Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from epochal.cdk.declared import Allow, Declared
+from epochal.cdk.fields import Allow, Declared
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
 from epochal.cdk.reaction import TIMEOUT, Reaction
 from epochal.cdk.stages import Stage

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.parts.heads import heads_sent
+from epochal.cdk.parts.feed import heads_sent
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.port import pages_source

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from epochal.cdk.parts.heads import heads_of
+from epochal.cdk.parts.feed import heads_of
 from epochal.layout import registry
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import page_key

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pytest
 
 from epochal import plugins
-from epochal.cdk.parts.heads import heads_of
+from epochal.cdk.parts.feed import heads_of
 from epochal.errors import CorruptData
 from epochal.feed.history import Hydrate
 from epochal.feed.results import FeedEvent

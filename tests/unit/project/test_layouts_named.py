@@ -108,7 +108,7 @@ OFFENDERS: dict[str, tuple[str, str]] = {
     "epochal/aio/place.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
     "epochal/care/quarantined.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/care/status.py": ("equinox", "the index says that it is stored as tips"),
-    "epochal/cdk/options.py": (
+    "epochal/cdk/event_store.py": (
         "equinox event_store_adapter sekiban",
         "a type checker knows every option by its name",
     ),
@@ -156,7 +156,7 @@ FACES = {
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/factory.py": "an environment names the table of streams",
-    "epochal/cdk/options.py": "a type checker knows an option by its name",
+    "epochal/cdk/event_store.py": "a type checker knows an option by its name",
     "epochal/cdk/stages.py": "says how many partitions of streams a stage begins with that is kept",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }

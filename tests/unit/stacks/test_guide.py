@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from epochal.cdk.declared import Declared
-from epochal.cdk.fields import FUNCTIONS, RULES
+from epochal.cdk.fields import FUNCTIONS, RULES, Declared
 from epochal.cdk.stages import STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS

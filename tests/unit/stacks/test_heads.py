@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.parts import heads
+from epochal.cdk.parts.feed import epochs, heads_of
 from epochal.contrib.event_store_adapter.append import AggregateBatch, Base, transaction
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, JournalSite, KeyResolver, write_copy
 from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
@@ -92,7 +92,7 @@ def tag_head(tag: str, service: str = "") -> Item:
     ids=["a new stream", "an append"],
 )
 def test_an_append_to_a_stream_gets_through(record: dict[str, Any]) -> None:
-    assert passes(record, heads.heads_of(STREAMS))
+    assert passes(record, heads_of(STREAMS))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_an_append_to_a_stream_gets_through(record: dict[str, Any]) -> None:
     ids=["a calf", "unfolds or a prune", "a tombstone", "an idempotency record", "a deletion"],
 )
 def test_no_other_change_of_a_stream_does(record: dict[str, Any]) -> None:
-    assert not passes(record, heads.heads_of(STREAMS))
+    assert not passes(record, heads_of(STREAMS))
 
 
 @pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
@@ -116,17 +116,17 @@ def test_no_other_change_of_a_stream_does(record: dict[str, Any]) -> None:
 )
 def test_an_append_to_an_aggregate_gets_through(head: Item, name: str) -> None:
     assert appended_to_aggregate(head) is not None
-    assert passes(change(head, name), heads.heads_of(AGGREGATES))
+    assert passes(change(head, name), heads_of(AGGREGATES))
 
 
 def test_so_does_a_head_that_another_library_wrote() -> None:
     assert touched(foreign_head()) == "order-1"
-    assert passes(change(foreign_head()), heads.heads_of(AGGREGATES))
+    assert passes(change(foreign_head()), heads_of(AGGREGATES))
 
 
 def test_kept_copies_of_snapshots_do_not_nor_deletions() -> None:
     copy = write_copy(KEYS, ORDER, Lock(version=2, seq_nr=2), binary(b"{}"), 0)
-    pattern = heads.heads_of(AGGREGATES)
+    pattern = heads_of(AGGREGATES)
     assert not passes(change(copy, "INSERT"), pattern)
     assert not passes(change({**copy, "ttl": number(1)}), pattern)
     assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": foreign_head()}}, pattern)
@@ -137,14 +137,14 @@ def test_kept_copies_of_snapshots_do_not_nor_deletions() -> None:
 def test_a_move_of_a_tags_head_gets_through(service: str, tag: str) -> None:
     head = tag_head(tag, service)
     assert appended_to_tag(head, service) is not None
-    assert passes(change(head), heads.heads_of(tags_of(service)))
-    assert passes(change(head, "INSERT"), heads.heads_of(tags_of(service)))
+    assert passes(change(head), heads_of(tags_of(service)))
+    assert passes(change(head, "INSERT"), heads_of(tags_of(service)))
 
 
 @pytest.mark.parametrize("tag", [EVERYTHING, type_tag("Paid")])
 def test_so_does_a_move_of_a_type_head_which_the_library_passes_over(tag: str) -> None:
     assert appended_to_tag(tag_head(tag)) is None
-    assert passes(change(tag_head(tag)), heads.heads_of(tags_of()))
+    assert passes(change(tag_head(tag)), heads_of(tags_of()))
 
 
 @pytest.mark.parametrize(
@@ -156,18 +156,18 @@ def test_a_malformed_tip_gets_through_to_be_set_aside(malformed: Item) -> None:
     tip = {"p": text("Cart-1"), **numbers(i=TIP), **malformed}
     with pytest.raises((CorruptData, KeyError)):  # what `Source.appended` is set aside for
         appended_to_stream(tip)
-    assert passes(change(tip), heads.heads_of(STREAMS))
+    assert passes(change(tip), heads_of(STREAMS))
 
 
 def test_a_malformed_head_gets_through_to_be_set_aside() -> None:
     malformed = {name: value for name, value in tag_head("order:1").items() if name in ("pk", "sk")}
-    assert passes(change(malformed), heads.heads_of(tags_of()))
+    assert passes(change(malformed), heads_of(tags_of()))
     malformed = numbers(seq_nr=0, last_seq_nr=-1)
-    assert passes(change(malformed), heads.heads_of(AGGREGATES))
+    assert passes(change(malformed), heads_of(AGGREGATES))
 
 
 def test_entries_of_tags_do_not_nor_deletions() -> None:
-    pattern = heads.heads_of(tags_of())
+    pattern = heads_of(tags_of())
     assert not passes(change(write_entry(Keys(), "order:1", 0, PAID), "INSERT"), pattern)
     assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": tag_head("order:1")}}, pattern)
 
@@ -175,7 +175,7 @@ def test_entries_of_tags_do_not_nor_deletions() -> None:
 @pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
 @pytest.mark.parametrize("stream", [epoch_stream(0, 0), epoch_stream(10_000, 3)])
 def test_an_epoch_that_moved_gets_through_to_the_notifier(stream: str, name: str) -> None:
-    assert passes(change({"p": text(stream), **numbers(i=TIP, n=1, a=1)}, name), heads.epochs())
+    assert passes(change({"p": text(stream), **numbers(i=TIP, n=1, a=1)}, name), epochs())
 
 
 @pytest.mark.parametrize(
@@ -190,15 +190,15 @@ def test_an_epoch_that_moved_gets_through_to_the_notifier(stream: str, name: str
     ids=["a calf", "the series", "a group's state", "marks", "poison"],
 )
 def test_what_else_the_index_holds_does_not(image: Item) -> None:
-    assert not passes(change(image), heads.epochs())
-    assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": image}}, heads.epochs())
+    assert not passes(change(image), epochs())
+    assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": image}}, epochs())
 
 
 @pytest.mark.parametrize(("mine", "other"), [("", "shop"), ("shop", ""), ("shop", "shop-2"), ("b", "a-b")])
 def test_heads_of_other_tenants_do_not(mine: str, other: str) -> None:
     head = tag_head("order:1", other)
     assert appended_to_tag(head, mine) is None
-    assert not passes(change(head), heads.heads_of(tags_of(mine)))
+    assert not passes(change(head), heads_of(tags_of(mine)))
 
 
 IMAGES: list[Item] = [
@@ -220,7 +220,7 @@ IMAGES: list[Item] = [
 @pytest.mark.parametrize("source", [STREAMS, AGGREGATES, tags_of(), tags_of("shop")])
 def test_a_filter_says_what_the_layouts_condition_says(source: Source) -> None:
     condition = source.where if source.moved is None else All((source.where, source.moved))
-    found = [passes(change(image), heads.heads_of(source)) for image in IMAGES]
+    found = [passes(change(image), heads_of(source)) for image in IMAGES]
     assert found == [holds(condition, image) for image in IMAGES]
     assert any(found)
     assert not all(found)
@@ -228,7 +228,7 @@ def test_a_filter_says_what_the_layouts_condition_says(source: Source) -> None:
 
 def test_what_a_filter_cannot_say_is_no_filter() -> None:
     with pytest.raises(ValueError, match="no filter"):
-        heads.heads_of(replace(STREAMS, where=Present("i")))
+        heads_of(replace(STREAMS, where=Present("i")))
 
 
 def passes(record: dict[str, Any], pattern: str) -> bool:

@@ -11,11 +11,10 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore
-from epochal.cdk.parts import heads
-from epochal.cdk.sources import Sources
+from epochal.cdk.parts.feed import heads_of, heads_sent
+from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import STAGES, BadSetting
 from epochal.cdk.stages import changed as with_changed
-from epochal.cdk.targets import TARGET
 from epochal.plugins import layouts
 from epochal.settings import Settings
 from tests.support.account import TABLE, Account
@@ -127,7 +126,7 @@ def test_the_filters_let_through_what_those_of_the_tables_do(sending: Deployment
         {
             "data": {
                 "tableName": [f"epochal-prod-{each.port.heads.kind}"],
-                **json.loads(heads.heads_of(each.port.source(Settings()))),
+                **json.loads(heads_of(each.port.source(Settings()))),
             }
         }
         for each in layouts()
@@ -139,7 +138,7 @@ def test_a_change_gets_through_as_dynamodb_sends_it() -> None:
     store = Layouts()
     store.append("Order-1", "a")
     (image,) = store.tables.changes("tips")
-    pattern = heads.heads_sent(store.sources[0], "tips")
+    pattern = heads_sent(store.sources[0], "tips")
     assert passes({"data": sent_change(image, 1)}, pattern)
     assert not passes({"data": sent_change(image, 1, table="streams")}, pattern)
     assert not passes({"data": sent_change(image, 1, "REMOVE")}, pattern)

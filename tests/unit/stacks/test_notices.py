@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.parts.heads import epochs
+from epochal.cdk.parts.feed import epochs
 from epochal.settings import variable
 from tests.unit.stacks.templates import Synthesise, stream_told
 

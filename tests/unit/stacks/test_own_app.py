@@ -28,11 +28,10 @@ from aws_cdk.assertions import Template
 
 from epochal import Event, FeedEvent
 from epochal.cdk import EventStore, Publish, Reaction, Webhook
+from epochal.cdk.event_store import StoreOptions
 from epochal.cdk.fields import RULES
-from epochal.cdk.options import StoreOptions
-from epochal.cdk.sources import Sources
+from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
-from epochal.cdk.targets import TARGET
 from epochal.settings import FOUND_BY, Settings, variable
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.stacks.templates import ROOT
@@ -211,7 +210,7 @@ def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> Non
 
 def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
     assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN, (
-        "cdk/options.py has a line for each"
+        "cdk/event_store.py has a line for each"
     )
     with pytest.raises(BadSetting, match=r"EventStore\.log_days must be one of"):
         EventStore(shop, "Events", log_days=2)

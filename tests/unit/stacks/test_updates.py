@@ -18,8 +18,7 @@ from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Reaction
 from epochal.cdk.fields import EXISTING, RULES
-from epochal.cdk.sources import Sources
-from epochal.cdk.targets import TARGET
+from epochal.cdk.sources import TARGET, Sources
 from stacks.deployment import ACCOUNT, REGION
 from tests.support.account import BUCKET, PLACE, TABLE, Account
 from tests.unit.stacks.golden import STAGES, kept, today

@@ -11,7 +11,6 @@ with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
     from epochal.cdk.event_store import EventStore
 from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
-from epochal.cdk.store import Store
-from epochal.cdk.subject_keys import SubjectKeys
+from epochal.cdk.store import Store, SubjectKeys
 
 __all__ = ["EventStore", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]

@@ -1,25 +1,202 @@
-"""What each setting of a stage may hold: the rules by field.
+"""Rules that settings obey: each takes what is in `cdk.json` and returns the value, or raises.
 
-A name or a number that the library checks as well is checked here by the library's own rule or limit, so that
-what is deployed also runs.
+The error says what would be right and what was found; who asked adds where (`stages.py`).
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from epochal.cdk.declared import reactions
-from epochal.cdk.rules import Rule, a_flag, a_list, a_map, a_number, a_text, one_of, or_null, wrong
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.http.operations import OPERATIONS
 from epochal.layout.registry import layout_names
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, partitions_setting
+
+Rule = Callable[[Any], Any]
+
+
+def wrong(expected: str, found: object) -> ValueError:
+    """The error for `found` where `expected` should be."""
+    return ValueError(f"must be {expected}, not {found!r}")
+
+
+def a_flag(value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise wrong("true or false", value)
+    return value
+
+
+def a_number(least: int, most: int) -> Rule:
+    """A whole number from `least` to `most`."""
+
+    def rule(value: object) -> int:
+        # JSON's true is an int to Python.
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise wrong(f"a whole number from {least:,} to {most:,}", value)
+        return value
+
+    return rule
+
+
+def or_null(rule: Rule) -> Rule:
+    """What obeys `rule`, or null."""
+    return lambda value: None if value is None else rule(value)
+
+
+def one_of(*choices: str | int) -> Rule:
+    """One of `choices`."""
+
+    def rule(value: object) -> object:
+        # To Python, JSON's true and 1.0 are 1.
+        if type(value) not in (str, int) or value not in choices:
+            raise wrong("one of " + ", ".join(map(str, choices)), value)
+        return value
+
+    return rule
+
+
+def a_text(pattern: str, meaning: str) -> Rule:
+    """Text that matches `pattern` as a whole; `meaning` says so in words."""
+
+    def rule(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise wrong(meaning, value)
+        return value
+
+    return rule
+
+
+def a_list(each: Rule, *, least: int = 0) -> Rule:
+    """A list of at least so many elements, all of which obey `each`."""
+
+    def rule(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) < least:
+            raise wrong(f"a list of {least} or more" if least else "a list", value)
+        return tuple(each(element) for element in value)
+
+    return rule
+
+
+def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
+    """An object whose every value obeys `each`, and whose keys are among `keys` where these are given."""
+
+    def rule(value: object) -> MappingProxyType[str, Any]:
+        if not isinstance(value, dict):
+            raise wrong("an object", value)
+        if keys is not None and (strangers := sorted(set(value) - set(keys))):
+            raise wrong(f"an object with keys among {', '.join(keys)}", strangers[0])
+        return MappingProxyType({key: each(element) for key, element in value.items()})
+
+    return rule
+
+
+# Reactions as a stage declares them in `cdk.json`, for those who need no stack of their own.
+#
+# "reactions": {"board": {"entry": "reactions/board", "allow": [
+#     {"actions": ["dynamodb:PutItem"], "resources": ["arn:${AWS::Partition}:dynamodb:…:table/board"]}]}}
+
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_REACTION: Final = r"[A-Za-z0-9][A-Za-z0-9-]{0,63}"
+_MODEL: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allow:
+    """What a handler may do beside reading events: actions on resources."""
+
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A reaction; what is left out is the construct's own (`reaction.py`).
+
+    Attributes:
+        entry: folder of its code, from where `cdk.json` is.
+        handler: `module.function` in it.
+        memory_mb, timeout_seconds: of the function.
+        reserved_concurrency: invocations at once, and kept for it.
+        environment: of the handler.
+        allow: what the handler needs.
+        read_models: names of those that it makes, in the stage's table.
+    """
+
+    entry: str
+    handler: str = "handler.handler"
+    memory_mb: int | None = None
+    timeout_seconds: int | None = None
+    reserved_concurrency: int | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    allow: tuple[Allow, ...] = ()
+    read_models: tuple[str, ...] = ()
+
+
+def _an_environment(value: object) -> Mapping[str, str]:
+    variables: Mapping[str, str] = a_map(a_text(r"[^\0]*", "text"))(value)
+    for name in variables:
+        if name.startswith(("EPOCHAL_", "AWS_", "POWERTOOLS_")):
+            raise wrong("variables of one's own", name)
+    return variables
+
+
+def _an_allow(value: object) -> Allow:
+    text = a_text(r"\S+", "text without spaces")
+    action = a_text(r"[a-z0-9-]+:[A-Za-z0-9*]+", "an action such as dynamodb:PutItem")
+    rules = {"actions": a_list(action, least=1), "resources": a_list(text, least=1)}
+    fields = _members(rules, value)
+    if fields.keys() != rules.keys():
+        raise wrong("an object with actions and resources", value)
+    return Allow(**fields)
+
+
+_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "entry": a_text(r"\S(.*\S)?", "a folder"),
+        "handler": a_text(r"\w+\.\w+", "module.function"),
+        "memory_mb": a_number(128, 10_240),
+        "timeout_seconds": a_number(10, 900),
+        "reserved_concurrency": a_number(1, 100_000),
+        "environment": _an_environment,
+        "allow": a_list(_an_allow),
+        "read_models": a_list(a_text(_MODEL, "the name of a read model")),
+    }
+)
+
+
+def _a_reaction(value: object) -> Declared:
+    fields = _members(_RULES, value)
+    if "entry" not in fields:
+        raise wrong("an object with an entry", value)
+    return Declared(**fields)
+
+
+def reactions(value: object) -> Mapping[str, Declared]:
+    """Reactions by name."""
+    found: Mapping[str, Declared] = a_map(_a_reaction)(value)
+    for name in found:
+        a_text(_REACTION, "reactions named with letters, digits and hyphens")(name)
+    return found
+
+
+def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
+    a_map(lambda each: each, keys=rules)(value)
+    assert isinstance(value, dict)  # noqa: S101  # the rule above says so
+    return {name: rules[name](each) for name, each in value.items()}
+
+
+# What each setting of a stage may hold: the rules by field.
+#
+# A name or a number that the library checks as well is checked here by the library's own rule or limit, so that what
+# is deployed also runs.
 
 FUNCTIONS: Final = (*sorted({each.function for each in OPERATIONS}), "indexer", "notifier", "auditor")
 ROUTE_KEYS: Final = tuple(each.key for each in OPERATIONS)

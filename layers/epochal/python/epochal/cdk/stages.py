@@ -17,8 +17,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from epochal.cdk.declared import Declared
-from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES
+from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES, Declared
 from epochal.errors import InvalidInput
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plugins import Layout, layouts, parts

@@ -7,18 +7,23 @@ same whenever they are told: no stack exports anything, so none holds up a chang
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from aws_cdk import ArnFormat, Stack, Token
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import Code, Layers, settings_of
+from epochal.cdk.parts.grants import on_key, on_table
+from epochal.cdk.parts.storage import keyed_table
 from epochal.cdk.parts.stores import Stores, topic_of
+from epochal.cdk.sources import known_python
 from epochal.cdk.stages import BadSetting, Stage
-from epochal.cdk.targets import known_python
+from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 
 MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
 """The library and what it needs for a Python and a processor; for the store's own where none is said."""
@@ -157,3 +162,41 @@ def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
 
 def _differ(one: str, other: str) -> bool:
     return one != other and not Token.is_unresolved(one) and not Token.is_unresolved(other)
+
+
+# Keys of subjects, and the log of who was forgotten: two tables for applications that seal what is personal.
+#
+# The first must not come back: whatever the stage says of its other tables, no moment of this one can be restored.
+# The second has no keys in it, and may. Neither is the deployment's own, whose functions pass sealed bodies through.
+
+
+class SubjectKeys(Construct):
+    """Both tables, kept and protected as the other tables of a store are."""
+
+    def __init__(self, scope: Construct, id_: str, *, store: Store) -> None:
+        """Add them to a stack.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            store: whose subjects they are of; they are called after it.
+        """
+        super().__init__(scope, id_)
+        stage = store.stage
+        self._key: Final = kms.Key.from_key_arn(self, "Key", stage.kms_key) if stage.kms_key else None
+        for_ever = replace(stage, recovery_days=0)
+        self.keys: Final = keyed_table(self, "Keys", spec=SUBJECT_KEYS, stage=for_ever, key=self._key)
+        self.log: Final = keyed_table(self, "ForgetLog", spec=FORGET_LOG, stage=stage, key=self._key)
+
+    def grant_sealing(self, grantee: iam.IGrantable) -> None:
+        """Allow to seal and to unseal, but for what is forgotten."""
+        self._grant(grantee, on_table(self.log, "GetItem"))
+
+    def grant_forgetting(self, grantee: iam.IGrantable) -> None:
+        """Allow to forget, and to forget again after a restore."""
+        self._grant(grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
+
+    def _grant(self, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:
+        keys = on_table(self.keys, "GetItem", "PutItem")
+        for statement in (keys, log, *on_key(self._key, write=True)):
+            grantee.grant_principal.add_to_principal_policy(statement)

@@ -5,7 +5,7 @@ One function, because its code is one; an event source mapping for each layout, 
 own to wait for and to give up on. A mapping decides what a failure costs. The rules of all of them,
 with the numbers below:
 
-    only heads wake the function        what else changes is filtered out before it is paid for (`heads.py`)
+    only heads wake the function        what else changes is filtered out before it is paid for (below)
     a batch may fail in part            what the function reports is retried, what came before it stands
     a batch that raises is halved       until what makes it raise stands alone, and its neighbours have passed
     nothing blocks a shard for a day    retries end; what they end with goes to a bucket, whole
@@ -14,30 +14,38 @@ with the numbers below:
 A stage may have its tables send their changes to one Kinesis stream (`feed_kinesis_shards`). Then one mapping takes the
 place of those of the tables' streams, under the same rules.
 
-Beside it stand the notifier, which tells reactions what the indexer has got to (`notices.py`), and the auditor, which
-looks after what nobody told the indexer (`audit.py`).
+Beside it stand the notifier, which tells reactions what the indexer has got to (below), and the auditor, which
+looks after what nobody told the indexer.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from aws_cdk import ArnFormat, Duration, Stack
+from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kinesis as kinesis
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.cdk.parts import grants
-from epochal.cdk.parts.audit import AuditResources
+from epochal.cdk.parts import (
+    grants,
+)
+from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.functions import Function, Shared, settings_of
-from epochal.cdk.parts.heads import heads_of, heads_sent
-from epochal.cdk.parts.notices import Notices
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures
-from epochal.cdk.parts.stores import changes_of, output
+from epochal.cdk.parts.stores import Stores, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
+from epochal.index.stored import EPOCHS, WHERE
+from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
+from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present
 from epochal.plan.tables import TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings
@@ -167,3 +175,202 @@ def _id(heads: TableSpec) -> str:
     refuses as long as the first one is there.
     """
     return "Heads" if heads is layouts()[0].port.heads else f"{heads.kind.capitalize()}Heads"
+
+
+# The notifier: changes of the index in, one notice for each partition that has moved out (FORMATS §5).
+#
+# A notice is a wake-up and carries no data, so what becomes of one may be decided lightly:
+#
+#     a batch is published at once           waiting would add to the time from append to reaction
+#     it is tried again for most of an hour  later notices, and reactions' schedules, make up for what is given up
+#     what is given up goes to the bucket    as the indexer's, with its cause
+#     a new mapping tells all that is there  the topic drops what it has had lately, and a reaction that has got
+#                                            further does nothing
+#
+# The topic is FIFO, so that notices of a partition come one after the other, and are deduplicated by what they say.
+
+BATCH_SIZE: Final = 100
+"""Changes of Tips, which are whole epochs' ends: a record may have tens of kilobytes, a batch at most 6 MB."""
+
+NOTIFIER_TIMEOUT: Final = Duration.seconds(30)
+
+
+class Notices(Construct):
+    """The topic, the function `notifier`, and its mapping to the stream of the index."""
+
+    def __init__(
+        self, scope: Construct, id_: str, shared: Shared, *, failures: Failures, stream: str
+    ) -> None:
+        super().__init__(scope, id_)
+        stage, stores = shared.stage, shared.stores
+        self.topic: Final = self._topic(stage, stores)
+        self._stream: Final = stream
+        self.notifier: Final = Function(
+            self,
+            "Notifier",
+            name="notifier",
+            description="tells reactions which partitions of the index have moved",
+            shared=shared,
+            timeout=NOTIFIER_TIMEOUT,
+            environment=Settings(topic=self.topic.topic_arn).environment("notifier"),
+            allowed=[
+                *grants.on_streams([self._stream]),
+                grants.on_topic(self.topic, *grants.batched("Publish", named=stage.batches_named)),
+                *failures.reporting(),
+                *grants.on_key(stores.key, write=True),
+            ],
+        ).function
+        self.mapping: Final = self._mapping(failures)
+
+    def _topic(self, stage: Stage, stores: Stores) -> sns.Topic:
+        return sns.Topic(
+            self,
+            "Topic",
+            topic_name=topic_of(stage),
+            fifo=True,
+            # A notice says where a partition is: that it has been there already is what makes it a duplicate.
+            content_based_deduplication=False,
+            # Limits and deduplication by partition, or all partitions would share 300 notices a second.
+            fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
+            master_key=stores.key,
+            enforce_ssl=stage.tls_only,
+        )
+
+    def _mapping(self, failures: Failures) -> lambda_.CfnEventSourceMapping:
+        mapping = lambda_.CfnEventSourceMapping
+        return mapping(
+            self,
+            "Index",
+            function_name=self.notifier.function_name,
+            event_source_arn=self._stream,
+            # Not LATEST: what changes while a mapping is being made would never be told of.
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            maximum_batching_window_in_seconds=0,
+            filter_criteria=mapping.FilterCriteriaProperty(
+                filters=[mapping.FilterProperty(pattern=epochs())]
+            ),
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
+            destination_config=failures.destination(),
+            metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
+        )
+
+
+# The auditor: on a schedule it compares a bit of every table of heads with the index, and mends the index.
+#
+# Each invocation scans on from where the last one stopped, at a price that does not grow with the store (decision
+# 100). What it finds missing is indexed by then: the alarm asks why nobody had told. It also asks whether the
+# mappings are enabled that bring streams to the indexer and the notifier: one that is not has no metrics to alarm on.
+
+SCHEDULE: Final = Duration.hours(1)
+"""Streams keep records for a day: what the indexer has given up on is found while it can be looked into."""
+
+AUDITOR_TIMEOUT: Final = Duration.minutes(10)
+"""A hundred pages take a minute; streams of which much is missing take longer to read."""
+
+
+class AuditResources(Construct):
+    """The function `auditor`, its schedule, and its alarms."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        shared: Shared,
+        mappings: Sequence[lambda_.CfnEventSourceMapping],
+    ) -> None:
+        super().__init__(scope, id_)
+        stage, stores = shared.stage, shared.stores
+        self.function: Final = Function(
+            self,
+            "Auditor",
+            name="auditor",
+            description="heads of tables against the index, a bit at a time",
+            shared=shared,
+            timeout=AUDITOR_TIMEOUT,
+            environment=replace(
+                settings_of(stage, stores), mappings=tuple(each.attr_id for each in mappings)
+            ).environment("auditor"),
+            allowed=[
+                *grants.auditor(stage, stores),
+                grants.on_mappings(mappings, named=stage.batches_named),
+            ],
+        ).function
+        rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
+        # A tick that failed is made up for by the next one.
+        rule.add_target(LambdaFunction(self.function, retry_attempts=0))
+        self._watch(Alarms(self, stage), stage)
+
+    def _watch(self, alarms: Alarms, stage: Stage) -> None:
+        watch_function(alarms, "auditor", stage.named("auditor"))
+        for name, measure, description in (
+            ("index-gaps-found", "missing", "Events were missing from the index, and are indexed now."),
+            ("index-audit-troubles", "troubles", "The auditor met what it could neither read nor mend."),
+            (
+                "mappings-disabled",
+                "disabled",
+                "A stream does not reach its function: the mapping is disabled.",
+            ),
+        ):
+            counted = metric("Epochal", f"Audit.{measure}", {"service": stage.named("auditor")})
+            alarms.when(name, description, counted, minutes=ONCE)
+
+
+# Filters of event source mappings: which changes of a table are of heads, and so matter to the indexer or, in the
+# index, to the notifier.
+#
+# Lambda compares them before it wakes the function; what they drop costs nothing and is never seen again. So they
+# look only at what makes an item a head that an append wrote, and drop nothing that the library would index: a head
+# that is malformed elsewhere gets through, and is set aside with its cause. They are made of the conditions that the
+# layouts state (`layout.port.Source`), and mean the same.
+#
+# Numbers are text here, as they are in records. Only operators that Lambda documents for filters are used.
+
+
+def heads_of(source: Source) -> str:
+    """A head of the source's feed was written, and maybe by an append."""
+    return json.dumps(_written(_moved(source)))
+
+
+def heads_sent(source: Source, table: str) -> str:
+    """The same of what `table` sent to Kinesis, where it is JSON under `data`."""
+    return json.dumps({"data": {"tableName": [table], **_written(_moved(source))}})
+
+
+def epochs() -> str:
+    """The Tip of an epoch was written: a partition of the feed has moved.
+
+    Marks, states of consumer groups and the series are in the same table, and move no partition.
+    """
+    return json.dumps(_written(All((BeginsWith("p", EPOCHS), WHERE))))
+
+
+def _moved(source: Source) -> Condition:
+    return source.where if source.moved is None else All((source.where, source.moved))
+
+
+def _written(condition: Condition) -> dict[str, Any]:
+    return {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": _image(condition)}}
+
+
+def _image(condition: Condition) -> dict[str, Any]:
+    """The part of a pattern that a new image meets where the condition holds."""
+    match condition:
+        case Compare(name, "=", value):
+            return {name: {kind: [content] for kind, content in value.items()}}
+        case Present(name, kind) if kind:
+            return {name: {kind: [{"exists": True}]}}
+        case BeginsWith(name, prefix):
+            return {name: {"S": [{"prefix": prefix}]}}
+        case Not(Compare(name, "=", value)):
+            return {
+                name: {
+                    kind: [{"anything-but": [content]}, {"exists": False}] for kind, content in value.items()
+                }
+            }
+        case All(conditions):
+            return {name: value for each in conditions for name, value in _image(each).items()}
+        case _:
+            raise ValueError(f"no filter has a form for {condition}")
