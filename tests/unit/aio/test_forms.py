@@ -48,12 +48,22 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
-OF_LAYOUTS: Final = {"append_on", "append_all_on", "batch", "decided_all", "decision_key", "head", "reader"}
+OF_LAYOUTS: Final = {
+    "append_on",
+    "append_all_on",
+    "batch",
+    "batches",
+    "decided_all",
+    "decision_key",
+    "head",
+    "reader",
+}
 PAGES: Final = {
     "beginning",
     "believed",
     "sealed",
     "checked",
+    "condition",
     "counts",
     "heads_watched",
     "page",

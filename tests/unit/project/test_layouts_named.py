@@ -150,6 +150,8 @@ STORE = "a store is its layout's face: users ask it in the layout's own terms"
 FACES = {
     "epochal/plugins.py": "the list of what ships",
     "epochal/store/streams.py": STORE,
+    "epochal/store/concerning.py": STORE,
+    "epochal/store/encoding.py": "an event with tags has a label of theirs",
     "epochal/store/tagged.py": STORE,
     "epochal/store/tagged_listings.py": STORE,
     "epochal/store/tagged_importing.py": STORE,

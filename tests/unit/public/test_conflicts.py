@@ -172,7 +172,7 @@ def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None
     ],
 )
 def test_what_a_call_answers_by_its_type_is_success_alone(call: Callable[..., object], answers: type) -> None:
-    assert get_type_hints(call)["return"] is answers
+    assert get_type_hints(call, localns={"Query": Query})["return"] is answers
 
 
 def test_one_except_catches_every_conflict() -> None:

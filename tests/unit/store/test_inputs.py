@@ -51,7 +51,7 @@ BAD: dict[str, tuple[Act, str, str]] = {
     "an id, which goes with tags": (
         appending(Event(type="E", id="0189f0a5-0000-7000-8000-000000000001")),
         "events[0].id",
-        "keeps no tags",
+        "idempotency key",
     ),
     "no time": (appending(E, E, Event(type="E", timestamp="noon")), "events[2].timestamp", "ISO 8601"),
     "a time after time": (

@@ -42,6 +42,11 @@ class AsyncStreams:
     delete = writes(Streams.delete)
     try_delete = writes(Streams.try_delete)
 
+    @property
+    def tagged(self) -> AsyncTaggedEvents:
+        """`Streams.tagged`, awaited."""
+        return AsyncTaggedEvents(self.store.tagged)
+
 
 @dataclass(frozen=True, slots=True)
 class AsyncTaggedEvents:

@@ -9,7 +9,8 @@ from epochal.codec.bodies import EMPTY, Encoded
 
 
 class EncodedEvent(NamedTuple):
-    """An event with its bodies encoded. The first of an append carries its id; one with tags says so in its `label`.
+    """An event with its bodies encoded. The first of an append carries its id. One with tags says so in its `label`; as
+    it is read, it has the append's `stamp` beside that.
 
     A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
     """
@@ -22,6 +23,7 @@ class EncodedEvent(NamedTuple):
     causation_id: str | None = None
     append_id: bytes | None = None
     label: bytes = b""
+    stamp: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -348,6 +348,21 @@ class SeveralStreams(Protocol):
 
 
 @runtime_checkable
+class TaggedStreams(Protocol):
+    """What a layout of streams can besides, where tags are in the same table."""
+
+    def append_tagged(
+        self,
+        site: Any,
+        appends: Sequence[tuple[Batch, ExpectedVersion]],
+        tagged: Any,
+        condition: Any,
+        key: str | None,
+    ) -> Steps[Any]:
+        """See `layout.pages.mixed`."""
+
+
+@runtime_checkable
 class JoinedWriters(Protocol):
     """What a layout of streams can besides, where one write may be several appends."""
 

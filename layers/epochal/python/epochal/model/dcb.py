@@ -240,6 +240,8 @@ class RecordedTaggedEvent:
     causation_id: str | None = None
     correlation_id: str | None = None
     executed_user: str | None = None
+    stream: str = ""
+    index: int = 0
     trail: Trail | None = field(default=None, compare=False, repr=False)
 
     def json(self) -> Any:

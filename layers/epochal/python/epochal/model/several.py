@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from epochal.model.events import Event, Unfold
+from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Undetermined
-from epochal.model.versions import ANY, ExpectedVersion
+from epochal.model.versions import ANY, ExpectedVersion, Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,14 @@ class StreamAppend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllAppended:
-    """Committed, once, in every stream. By name what each of them got; the `capacity` is of all of it."""
+    """Committed, once, in every stream. By name what each of them got; the `capacity` is of all of it.
+
+    `position` and `versions` are of the tags of all events, as `Appended` has them.
+    """
 
     streams: Mapping[str, Appended]
+    position: Position = field(default_factory=Position)
+    versions: Mapping[str, int] = field(default_factory=dict)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
@@ -32,10 +37,14 @@ class AllAppended:
 class Conflicts:
     """Not committed, in no stream: those named are elsewhere than expected. Where each is, it says with a token.
 
-    A stream that is not named may be elsewhere, too: what is found first ends the append.
+    A stream that is not named may be elsewhere, too: what is found first ends the append. Where no stream is named,
+    `events` match the condition and are new; `position` has seen them, and where there are `more`, no others.
     """
 
     streams: Mapping[str, Conflict]
+    events: tuple[Recorded, ...] = ()
+    position: Position = field(default_factory=Position)
+    more: bool = False
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 

@@ -6,14 +6,39 @@ this.
 
 from __future__ import annotations
 
-from epochal.errors import EpochalError, OutcomeUndetermined, StreamDeleted, WrongExpectedVersion
+from typing import TYPE_CHECKING, Final
+
+from epochal.errors import (
+    ConflictError,
+    EpochalError,
+    OutcomeUndetermined,
+    StreamDeleted,
+    WrongExpectedVersion,
+)
 from epochal.model.outcomes import Conflict, Undetermined
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
+
+if TYPE_CHECKING:
+    from epochal.model.several import Conflicts
+    from epochal.model.tagged_results import TaggedConflict
+
+NAMED: Final = 3
+"""Events that the error of a refused append names; it carries all."""
+
+
+def in_the_way(outcome: Conflicts | Conflict | TaggedConflict) -> ConflictError:
+    """The error of an append that events forbid which match its condition."""
+    named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
+    rest = " and others" if len(outcome.events) > NAMED else ""
+    said = f"not appended: the condition forbids {named}{rest}, appended since the position given"
+    return ConflictError(said, outcome)
 
 
 def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
     """The error of an append to a stream that was not made."""
     match outcome:
+        case Conflict() if outcome.events:
+            return in_the_way(outcome)
         case Conflict():
             return conflict(stream, outcome, expected)
         case Undetermined(first=first):

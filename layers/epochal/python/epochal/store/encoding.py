@@ -186,17 +186,20 @@ def with_metadata(events: Sequence[E]) -> Sequence[E]:
     return events if adding is None else [adding(event) for event in events]
 
 
-def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int) -> tuple[EncodedEvent, ...]:
+def store_events(
+    events: Sequence[Event], now: str, codec: BodyCodec, room: int, place: int | None = None
+) -> tuple[EncodedEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
     Events get the metadata of the block around the call (`store.context`).
 
     Args:
         room: bytes that the events may take.
+        place: of the first of them in their append; None where they must have no tags.
     """
     events = with_metadata(events)
     for position, event in enumerate(events):
-        _check(event, f"events[{position}]")
+        _check(event, f"events[{position}]", tags=place is not None)
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
     bodies = codec.pack([body for event in events for body in (event.data, event.meta)], budget, "events")
     return tuple(
@@ -207,6 +210,7 @@ def store_events(events: Sequence[Event], now: str, codec: BodyCodec, room: int)
             timestamp=time_or_now(event.timestamp, now, f"events[{position}].timestamp"),
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
+            label=b"" if place is None or not event.tags else _label(event, place + position),
         )
         for position, event in enumerate(events)
     )
@@ -250,6 +254,7 @@ def recorded_events(
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
             append_id=event.append_id,
+            **(_of_tags(event) if event.label else {}),
         )
         for (index, event), data, meta in zip(listed, bodies, bodies, strict=True)
     ]
@@ -284,6 +289,8 @@ def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None) -
     for event in events:
         _feed(digest, event.type, event.data, event.meta, event.timestamp)
         _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)
+        if event.tags:
+            _feed(digest, "tags", "\0".join(sorted(set(event.tags))).encode(), b"", None)
     if unfolds is not None:
         digest.update(b"unfolds")  # replacing them by none differs from keeping them
     for unfold in unfolds or ():
@@ -301,16 +308,42 @@ def _bytes(body: Body) -> bytes:
     return body.sha256.encode() if isinstance(body, Claim) else body
 
 
-def _check(event: Event, field: str) -> None:
+def _label(event: Event, place: int) -> bytes:
+    from epochal.layout.pages.tags.entries import Label  # noqa: PLC0415  most streams have no tags
+
+    return Label(number=place, others=tuple(sorted(set(event.tags)))).encoded().data
+
+
+def _of_tags(event: EncodedEvent) -> dict[str, Any]:
+    """What a recorded event has for its tags."""
+    from epochal.layout.pages.tags.entries import told_by  # noqa: PLC0415  likewise
+
+    tags, event_id, place = told_by(event)
+    return {"tags": tags, "id": event_id, "place": place}
+
+
+def _check(event: Event, field: str, *, tags: bool) -> None:
     must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
         if value is not None:
             must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
-    for name, given in (("tags", bool(event.tags)), ("id", event.id is not None)):
-        if given:
-            raise InvalidInput(f"{field}.{name}", "must not be given: this store keeps no tags")
+    if event.tags and not tags:
+        raise InvalidInput(f"{field}.tags", "must not be given: this store keeps no tags")
+    if event.tags:
+        _check_tags(event, field)
+    if event.id is not None:
+        raise InvalidInput(f"{field}.id", "must not be given in a stream: give the append an idempotency key")
+
+
+def _check_tags(event: Event, field: str) -> None:
+    from epochal.model.dcb import check_tag, check_type  # noqa: PLC0415  most streams have no tags
+    from epochal.model.names import no_step  # noqa: PLC0415  likewise
+
+    check_type(event.type, f"{field}.type")
+    for tag in event.tags:
+        no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
 
 
 def _fields_size(event: Event) -> int:
     texts = (event.type, event.correlation_id or "", event.causation_id or "")
-    return _FIELDS + sum(len(text.encode()) for text in texts)
+    return _FIELDS + sum(len(text.encode()) for text in (*texts, *event.tags))

@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 from epochal.errors import ConflictError, EpochalError, InvalidInput, TooLarge
 from epochal.layout.streams import AnyStreamLayout, Result, SeveralStreams
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_list
 from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
 from epochal.model.versions import check_expected
 from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store.conflicts import in_the_way
 from epochal.store.conflicts import not_made as one_not_made
 from epochal.store.encoding import check_key, contents_digest
 
@@ -40,6 +42,14 @@ def check(appends: Sequence[StreamAppend], key: str | None) -> None:
         if name in seen:
             raise InvalidInput("appends", f"must name a stream once: {each.stream}")
         seen.add(name)
+
+
+def have_tags(appends: Sequence[StreamAppend]) -> bool:
+    """Whether an event of theirs has tags. Raises `InvalidInput` where their events are none."""
+    for place, each in enumerate(appends):
+        with placed(place):
+            must_be_list(Event, each.events, "events")
+    return any(event.tags for each in appends for event in each.events)
 
 
 @contextmanager
@@ -94,6 +104,8 @@ def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> AllOutcome:
 
 def not_made(appends: Sequence[StreamAppend], outcome: Conflicts | AllUndetermined) -> EpochalError:
     """The error of an append that was not made. It speaks of the first stream; a conflict carries all of them."""
+    if isinstance(outcome, Conflicts) and outcome.events:
+        return in_the_way(outcome)
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
     stream, first = next(iter(each_of.items()))
     error = one_not_made(stream, first, next(each.expected for each in appends if each.stream == stream))

@@ -35,7 +35,7 @@ from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
-from epochal.model.versions import ANY, ExpectedVersion, Token, check_expected
+from epochal.model.versions import ANY, ExpectedVersion, Position, Token, check_expected
 from epochal.plan.tables import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.driver import Driver, Meter
@@ -53,7 +53,10 @@ from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, StreamS
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
     from epochal.layout.tips.calving import Calving
+    from epochal.model.dcb import Query
     from epochal.model.several import AllAppended, AllOutcome, StreamAppend
+    from epochal.model.tagged_results import Takes
+    from epochal.store.tagged import TaggedEvents
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
@@ -61,7 +64,13 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
 
     layout, archive = Pages(dictionaries=True), settings.streams_archive_table
+    heads = frozenset[str]()
+    if settings.tagged_types or settings.tagged_everything:
+        from epochal.store.tagged import heads_in  # noqa: PLC0415  most have none
+
+        heads = heads_in(settings)
     return Streams(
+        type_heads=heads,
         driver=driver,
         table=settings.table("streams"),
         codec=codec,
@@ -98,6 +107,7 @@ class Streams:
         tombstones: whether deleted streams may keep one. Equinox appends past it, and nobody would be told: where its
             applications use the table too, streams are deleted with `leave_open`.
         archive: streams of the same names and layout to read from where this table's events have been pruned.
+        type_heads: the store's own tags that events with tags have besides (`TagStreams`).
         now: nanoseconds since 1970.
         fresh: random bytes, for etags and append ids.
 
@@ -111,6 +121,7 @@ class Streams:
     codec: BodyCodec = field(default_factory=BodyCodec)
     tombstones: bool = True
     archive: Streams | None = None
+    type_heads: frozenset[str] = frozenset()
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
@@ -127,26 +138,41 @@ class Streams:
         *,
         unfolds: Sequence[Unfold] | None = None,
         expected: ExpectedVersion = ANY,
+        fail_if: Query | None = None,
+        after: Position | None = None,
         idempotency_key: str | None = None,
     ) -> Appended:
         """Append events, replace unfolds, or both, in one atomic write.
 
+        Events may carry tags: then queries of `tagged` find them, with their stream and index.
+
         Args:
-            events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first.
+            events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Their tags
+                and those of the condition, the stream and the key are at most 100.
             unfolds: None keeps those stored, an empty sequence removes them.
             expected: what the stream must be; a token makes this one request.
+            fail_if: a query of tags: nothing is appended where an event that matches is beyond
+            after: the position of a read; None means from the beginning.
             idempotency_key: one append within its stream: for 24 hours, repeats of the call with the same key, events
                 and unfolds are answered like the first, whatever they expect, from any caller.
 
         Raises:
-            InvalidInput: nothing to write, a malformed name or field, a key used for other contents.
-            TooLarge: the events do not fit an item.
-            ConflictError: the stream is not what was expected; carries a `Conflict`. `StreamDeleted` is one.
+            InvalidInput: nothing to write, a malformed name or field, a key used for other contents; tags or a query,
+                where the layout has no tags.
+            TooLarge: the events do not fit an item, or have too many tags.
+            ConflictError: the stream is not what was expected, or events match; carries a `Conflict`. `StreamDeleted`
+                is one.
             OutcomeUndetermined: a response was lost, and the events that would tell have been pruned since.
             Unavailable: see `maybe_applied`.
         """
         outcome = self.try_append(
-            stream, events, unfolds=unfolds, expected=expected, idempotency_key=idempotency_key
+            stream,
+            events,
+            unfolds=unfolds,
+            expected=expected,
+            fail_if=fail_if,
+            after=after,
+            idempotency_key=idempotency_key,
         )
         if isinstance(outcome, Appended):
             return outcome
@@ -161,11 +187,26 @@ class Streams:
         *,
         unfolds: Sequence[Unfold] | None = None,
         expected: ExpectedVersion = ANY,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        takes: Takes | None = None,
         idempotency_key: str | None = None,
     ) -> Outcome:
-        """`append` for those who go on from a conflict: it is answered, not raised."""
+        """`append` for those who go on from a conflict: it is answered, not raised.
+
+        Args:
+            takes: how many of the events that match a conflict brings; None is all.
+        """
         check_expected(expected)
-        refused, expected = _refused(expected)
+        must_be_list(Event, events, "events")
+        if fail_if is not None or after is not None or any(event.tags for event in events):
+            from epochal.model.several import StreamAppend  # noqa: PLC0415  most appends concern no tags
+            from epochal.store import concerning  # noqa: PLC0415  likewise
+
+            one = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
+            forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes)
+            return concerning.try_append(self, one, forbidden, idempotency_key)
+        refused, expected = refusals_of(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is None:
@@ -179,22 +220,30 @@ class Streams:
         return outcome_of(result, meter.capacity, since=since, refused=refused)
 
     def append_all(
-        self, appends: Sequence[StreamAppend], *, idempotency_key: str | None = None
+        self,
+        appends: Sequence[StreamAppend],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
     ) -> AllAppended:
         """Append to several streams, all or nothing; to one alone, as `append` does.
 
         Args:
             appends: at most 100, each of another stream, with an expectation of its own; 4 MB in all.
+            fail_if: as for `append`, of all of them, and
+            after: likewise.
             idempotency_key: one append to these streams together, as `append` has it for one; at most 99 then.
 
         Raises:
             InvalidInput: as for `append`; a stream is named twice; the layout can append to one stream at a time only.
             TooLarge: the events of a stream do not fit an item, or all of them a transaction.
-            ConflictError: a stream is not what was expected; its `outcome`, `Conflicts`, names all that were found.
+            ConflictError: a stream is not what was expected; its `outcome`, `Conflicts`, names all that were found. Or
+                events match, which it carries.
             OutcomeUndetermined: a response was lost, and what would tell is gone from every stream.
             Unavailable: see `maybe_applied`.
         """
-        outcome = self.try_append_all(appends, idempotency_key=idempotency_key)
+        outcome = self.try_append_all(appends, fail_if=fail_if, after=after, idempotency_key=idempotency_key)
         from epochal.model.several import AllAppended  # noqa: PLC0415  most append to one stream
 
         if isinstance(outcome, AllAppended):
@@ -204,13 +253,24 @@ class Streams:
         raise several.not_made(appends, outcome)
 
     def try_append_all(
-        self, appends: Sequence[StreamAppend], *, idempotency_key: str | None = None
+        self,
+        appends: Sequence[StreamAppend],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        takes: Takes | None = None,
+        idempotency_key: str | None = None,
     ) -> AllOutcome:
         """`append_all` for those who go on from conflicts: they are answered, not raised."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
         several.check(appends, idempotency_key)
         layout = several.layout_of(self.layout)
+        if fail_if is not None or after is not None or several.have_tags(appends):
+            from epochal.store import concerning  # noqa: PLC0415  most appends concern no tags
+
+            forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes)
+            return concerning.try_append_all(self, appends, forbidden, idempotency_key)
         if len(appends) == 1:
             (only,) = appends
             with several.placed(0):
@@ -222,8 +282,8 @@ class Streams:
                     idempotency_key=idempotency_key,
                 )
             return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
-        counts, expected = zip(*(_refused(each.expected) for each in appends), strict=True)
-        batches = list(zip(self._batches(appends, idempotency_key), expected, strict=True))
+        counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
+        batches = list(zip(self.batches(appends, idempotency_key), expected, strict=True))
         if idempotency_key is None:
             steps = layout.append_all(self.table, batches)
         else:
@@ -469,9 +529,33 @@ class Streams:
             append_id=decision_id(_whose(stream, key), 0),
         )
 
-    def batch(self, stream: str, events: Sequence[Event]) -> Batch:
-        """An append of events in the layout's terms, for stores built on this one. Raises what `append` does of it."""
-        return self._batch(stream, events, None, from_unix_nanoseconds(self.now()), None)
+    @property
+    def tagged(self) -> TaggedEvents:
+        """The tags of this table, and all events that carry some: those of streams, and those that have tags alone.
+
+        Raises:
+            InvalidInput: the layout has no tags.
+        """
+        from epochal.store.tagged import beside  # noqa: PLC0415  most streams have no tags
+
+        return beside(self)
+
+    def batch(
+        self,
+        stream: str,
+        events: Sequence[Event],
+        unfolds: Sequence[Unfold] | None = None,
+        key: str | None = None,
+        *,
+        tagged: bool = False,
+    ) -> Batch:
+        """An append in the layout's terms, for stores built on this one. Raises what `append` does of it.
+
+        Args:
+            tagged: its events may have tags.
+        """
+        now = from_unix_nanoseconds(self.now())
+        return self._batch(stream, events, unfolds, now, key, place=0 if tagged else None)
 
     def append_all_on(
         self,
@@ -491,7 +575,7 @@ class Streams:
             return (self.append_on(known[0], only.stream, only.events, only.unfolds),)
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
-        batches = list(zip(self._batches(appends), known, strict=True))
+        batches = list(zip(self.batches(appends), known, strict=True))
         steps = several.layout_of(self.layout).append_all_on(self.table, batches, list(reads.items()), key)
         results: Results[Head] | DecidedBefore = self.driver.run(steps)
         return results
@@ -503,16 +587,22 @@ class Streams:
         now = from_unix_nanoseconds(self.now())
         return self.driver.run(several.layout_of(self.layout).decided_all(self.table, streams, key, now))
 
-    def _batches(self, appends: Sequence[StreamAppend], key: str | None = None) -> list[Batch]:
-        """Those of one append."""
+    def batches(
+        self, appends: Sequence[StreamAppend], key: str | None = None, *, tagged: bool = False
+    ) -> list[Batch]:
+        """Those of one append; `tagged` where its events may have tags."""
         from epochal.store.several import derived, placed  # noqa: PLC0415  most append to one stream
 
         ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
         identity = self.fresh(16) if key is None else derived(appends, key)
         batches: list[Batch] = []
+        first = 0
         for place, each in enumerate(appends):
             with placed(place):
-                batch = self._batch(each.stream, each.events, each.unfolds, ticks, None)
+                batch = self._batch(
+                    each.stream, each.events, each.unfolds, ticks, None, place=first if tagged else None
+                )
+            first += len(batch.events)
             batches.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
         return batches
 
@@ -523,6 +613,8 @@ class Streams:
         unfolds: Sequence[Unfold] | None,
         ticks: Ticks,
         key: str | None,
+        *,
+        place: int | None = None,
     ) -> Batch:
         no_step(stream_name(stream), "stream")
         must_be_list(Event, events, "events")
@@ -538,7 +630,7 @@ class Streams:
         room = self.layout.room(stored_unfolds or ())
         return Batch(
             stream=stream,
-            events=store_events(events, now, codec, room),
+            events=store_events(events, now, codec, room, place),
             unfolds=stored_unfolds,
             now=ticks,
             etag=self._etag(),
@@ -632,7 +724,7 @@ class _Refused:
     since: float
 
 
-def _refused(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
+def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
     """How often an append has been refused up to what it expects now, and that without the number."""
     if not isinstance(expected, Token) or not expected.refused:
         return 0, expected

@@ -13,6 +13,7 @@ from epochal.layout.pages.streams import COMPRESS_FROM
 from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
+from epochal.layout.streams import TaggedStreams
 from epochal.model.dcb import (
     RecordedTaggedEvent,
     TaggedBody,
@@ -36,6 +37,7 @@ from epochal.store.seals import Seals
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
+    from epochal.store.streams import Streams
     from epochal.store.tagged_importing import TaggedImporter
     from epochal.store.tagged_listings import TaggedListings
 
@@ -47,10 +49,12 @@ class TaggedEvents(TaggedStore):
     Attributes, besides those of any store of them:
         site: the table, and of which types there are streams.
         codec: where large bodies are.
+        archive: a table of what was pruned of the named streams beside them; empty where there is none.
     """
 
     site: TagStreams
     codec: BodyCodec = field(default_factory=BodyCodec)
+    archive: str = ""
 
     def __post_init__(self) -> None:
         if self.driver.place is not None:
@@ -80,6 +84,23 @@ class TaggedEvents(TaggedStore):
         """A tag's events by their index in it, from `first` to `end - 1`, as far as there are any."""
         found = self.driver.run(events_between(self.site, tag, first, end))
         return replace(self, fetch=fetch).whole(found)
+
+    @property
+    def streams(self) -> Streams:
+        """The named streams of this table. Their events may carry tags, and are then among these."""
+        from epochal.layout.pages.streams import Pages  # noqa: PLC0415  who needs no streams does without
+        from epochal.store.streams import Streams  # noqa: PLC0415  likewise
+
+        named = Streams(
+            driver=self.driver,
+            table=self.site.table,
+            layout=Pages(dictionaries=True),
+            codec=replace(self.codec, compress_from=0),
+            type_heads=self.site.type_heads,
+            now=self.now,
+            fresh=self.fresh,
+        )
+        return replace(named, archive=replace(named, table=self.archive)) if self.archive else named
 
     def count(self, tag: str) -> int:
         """How many events a tag has."""
@@ -168,11 +189,31 @@ class TaggedEvents(TaggedStore):
 
 def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:
     """The tagged events of a deployment, in its table of streams."""
-    codec = replace(codec, compress_from=COMPRESS_FROM)
-    types = [check_type(kind, "types") for kind in settings.tagged_types]
-    heads = reserved_tags(types, everything=settings.tagged_everything)
     return TaggedEvents(
-        driver=driver, site=TagStreams(table=settings.table("streams"), type_heads=heads), codec=codec
+        driver=driver,
+        site=TagStreams(table=settings.table("streams"), type_heads=heads_in(settings)),
+        codec=replace(codec, compress_from=COMPRESS_FROM),
+        archive=settings.streams_archive_table,
+    )
+
+
+def heads_in(settings: Settings) -> frozenset[str]:
+    """The reserved tags that a deployment has streams of."""
+    types = [check_type(kind, "types") for kind in settings.tagged_types]
+    return reserved_tags(types, everything=settings.tagged_everything)
+
+
+def beside(streams: Streams) -> TaggedEvents:
+    """The tagged events of the table of named streams. Raises `InvalidInput` where their layout has no tags."""
+    if not isinstance(streams.layout, TaggedStreams):
+        raise InvalidInput("tagged", f"needs streams that are stored as pages, not as {streams.layout.name}")
+    return TaggedEvents(
+        driver=streams.driver,
+        site=TagStreams(table=streams.table, type_heads=streams.type_heads),
+        codec=replace(streams.codec, compress_from=COMPRESS_FROM),
+        archive="" if streams.archive is None else streams.archive.table,
+        now=streams.now,
+        fresh=streams.fresh,
     )
 
 

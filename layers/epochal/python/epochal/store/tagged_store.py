@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec import json
-from epochal.errors import ConflictError, InvalidInput
+from epochal.errors import InvalidInput
 from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.model.dcb import (
@@ -44,6 +44,7 @@ from epochal.model.tagged_results import (
 )
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
+from epochal.store.conflicts import in_the_way
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import check_key, with_metadata
 
@@ -56,9 +57,6 @@ MAX_FIELD_BYTES: Final = 1024
 
 MAX_EVENTS: Final = 1_000
 """Events of an append over HTTP."""
-
-NAMED: Final = 3
-"""Events that the error of a refused append names; it carries all."""
 
 
 _USED: Final = "was used before for other contents"
@@ -123,7 +121,7 @@ class TaggedStore(ABC):
         """
         outcome = self.try_append(events, fail_if=fail_if, after=after, idempotency_key=idempotency_key)
         if isinstance(outcome, TaggedConflict):
-            raise ConflictError(_in_the_way(outcome), outcome)
+            raise in_the_way(outcome)
         return outcome
 
     def try_append(
@@ -141,12 +139,7 @@ class TaggedStore(ABC):
             takes: whether a conflict brings one more of the events in the way: the first always; None brings all.
         """
         must_be_list(TaggedEvent, events, "events")
-        if fail_if is None and after is not None:
-            raise InvalidInput("after", "needs a query to go with")
-        condition = None
-        if fail_if is not None:
-            fenced = self._fence(fail_if, "fail_if", after)
-            condition = Condition(fence=fenced, after=after, takes=takes)
+        condition = self.condition(fail_if, after, takes)
         checked = self._checked_all(events)
         if idempotency_key is not None:
             checked = with_keyed_ids(events, checked, idempotency_key)
@@ -163,6 +156,16 @@ class TaggedStore(ABC):
                 outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
             outcome = replace(outcome, events=store.whole(outcome.events))
         return replace(outcome, capacity=meter.capacity)
+
+    def condition(
+        self, fail_if: Query | None, after: Position | None, takes: Takes | None = None
+    ) -> Condition | None:
+        """The condition of an append, in the layout's terms. Raises `InvalidInput` as `append` does of it."""
+        if fail_if is None:
+            if after is not None:
+                raise InvalidInput("after", "needs a query to go with")
+            return None
+        return Condition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
 
     def appended(self, idempotency_key: str) -> tuple[RecordedTaggedEvent, ...]:
         """The events that were appended under a key; none where it is free. One request where it is, or two."""
@@ -396,12 +399,6 @@ def _placed(
         placed.append(replace(event, trail=Trail.in_tags(own, event.sortable_id)))
         counts |= {tag: count - 1 for tag, count in own.items()}
     return tuple(reversed(placed))
-
-
-def _in_the_way(rejected: TaggedConflict) -> str:
-    named = ", ".join(f"{event.type} {event.id}" for event in rejected.events[:NAMED])
-    rest = " and others" if len(rejected.events) > NAMED else ""
-    return f"not appended: the condition forbids {named}{rest}, appended since the position given"
 
 
 def _check_json(body: str, field: str) -> None:

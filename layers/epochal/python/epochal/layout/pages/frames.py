@@ -289,7 +289,7 @@ def read_events(content: bytes, count: int, stamp: bytes, moment: Ticks) -> tupl
     events: list[EncodedEvent] = []
     for number in range(count):
         event, at = _read_event(content, at, times, None if number else stamp)
-        events.append(event)
+        events.append(event._replace(stamp=stamp) if event.label else event)
     _check_end(content, at)
     return tuple(events)
 

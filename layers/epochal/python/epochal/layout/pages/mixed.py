@@ -14,7 +14,7 @@ All pages get one stamp. Where an append's events have tags it is never undeterm
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from epochal.errors import InvalidInput, TooLarge
@@ -137,14 +137,25 @@ class Mixed:
                 )
             case Made(writes=writes):
                 written = {each: _written(writes, each) for each in self.streams.batches}
-                stamp = next(iter(writes.values())).stamp
-                return MixedResult(streams=written, tags=self.tags.made(self._of_tags(writes), stamp))
+                return MixedResult(streams=written, tags=self._made(writes))
             case DecidedBefore():
                 return MixedResult(streams=came.streams)
             case TaggedAppended() | TaggedConflict():
                 return MixedResult(streams={}, tags=came)
             case _:
                 return MixedResult(streams=came)
+
+    def _made(self, writes: Writes) -> TaggedAppended:
+        """What is told of tags, with the events that have some, where they are."""
+        stamp = next(iter(writes.values())).stamp
+        made = self.tags.made(self._of_tags(writes), stamp)
+        placed = zip(made.events, self.tags.batch.homes, strict=True)
+        events = [
+            replace(event, stream=stream, index=writes[stream].first + at)
+            for event, (stream, at) in placed
+            if event.tags
+        ]
+        return replace(made, events=tuple(events))
 
     def _of_tags(self, writes: Writes) -> Writes:
         return {stream: each for stream, each in writes.items() if stream not in self.streams.batches}

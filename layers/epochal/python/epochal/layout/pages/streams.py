@@ -29,7 +29,11 @@ from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import ITEM_BYTES, Steps
 
 if TYPE_CHECKING:
+    from epochal.layout.fences import Condition
     from epochal.layout.pages.dictionaries import InUse
+    from epochal.layout.pages.mixed import MixedResult
+    from epochal.layout.pages.tags.append import TaggedBatch
+    from epochal.layout.pages.tags.entries import TagStreams
 
 T = TypeVar("T")
 
@@ -126,6 +130,26 @@ class Pages:
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
         return several.SeveralKey.of(streams, key, now).before(table)
+
+    def append_tagged(
+        self,
+        site: TagStreams,
+        appends: Sequence[tuple[Batch, ExpectedVersion]],
+        tagged: TaggedBatch,
+        condition: Condition | None,
+        key: str | None,
+    ) -> Steps[MixedResult]:
+        """See `mixed`."""
+        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
+        from epochal.layout.pages import mixed  # noqa: PLC0415  likewise
+
+        record, names = None, [batch.stream for batch, _ in appends]
+        if key is not None:
+            seconds = unix_seconds(tagged.now)
+            alone = len(names) == 1
+            record = KeyRecord.of(names[0], key, seconds) if alone else KeyRecord.of_all(names, key, seconds)
+        batches = yield from self._all_packed(site.table, appends)
+        return (yield from mixed.append(site, batches, tagged, condition, record))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

@@ -165,6 +165,12 @@ def placed(event: RecordedTaggedEvent, entry: EventOfTag) -> RecordedTaggedEvent
     return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.sortable_id))
 
 
+def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, SortableId]:
+    """Of an event with tags in its home: these, its id, and its place among events."""
+    label = read_label(Encoded(DIRECT, event.label))
+    return label.others, event_id(event.stamp, label), sortable_id_of(event.stamp, label.number)
+
+
 def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:
     """The entries that hold the bodies, by the ids of their events."""
     keys = {_name(key): key for key, _, _ in places}
@@ -208,7 +214,7 @@ def _name(key: Key) -> str:
 
 
 def _recorded(entry: EventOfTag, holder: EventOfTag) -> RecordedTaggedEvent:
-    label = holder.label
+    label, home = holder.label, entry.label.home or ("", 0)
     return RecordedTaggedEvent(
         id=entry.id,
         sortable_id=entry.sortable_id,
@@ -220,6 +226,8 @@ def _recorded(entry: EventOfTag, holder: EventOfTag) -> RecordedTaggedEvent:
         causation_id=entry.event.causation_id,
         correlation_id=entry.event.correlation_id,
         executed_user=label.user,
+        stream=home[0],
+        index=home[1],
     )
 
 

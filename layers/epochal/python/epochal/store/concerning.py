@@ -1,0 +1,194 @@
+"""Appends to named streams that concern tags: their events carry some, or a query may forbid them.
+
+What a user hands in becomes batches of streams, and what the tags of all their events get; what the layout answers
+becomes what is told of each stream, and of the tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from epochal.errors import InvalidInput
+from epochal.layout.pages.mixed import MixedResult
+from epochal.layout.pages.tags.append import TaggedBatch
+from epochal.layout.streams import Batch, TaggedStreams
+from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedEvent, bytes_of, own_tags
+from epochal.model.events import Claim, Event, Recorded
+from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome
+from epochal.model.several import AllAppended, AllOutcome, Conflicts, StreamAppend
+from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
+from epochal.model.versions import Position
+from epochal.store import several
+from epochal.store.encoding import with_metadata
+from epochal.store.streams import Streams, outcome_of, refusals_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forbidden:
+    """Events that an append must not meet: those that match, but for those that a position has seen.
+
+    Attributes:
+        takes: how many of them a conflict brings; None is all.
+    """
+
+    fail_if: Query | None = None
+    after: Position | None = None
+    takes: Takes | None = None
+
+
+def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
+    """`Streams.try_append`, of one that concerns tags."""
+    _check_layout(store, append.events)
+    refused, expected = refusals_of(append.expected)
+    append = replace(append, events=with_metadata(append.events), expected=expected)
+    batch = store.batch(append.stream, append.events, append.unfolds, key, tagged=True)
+    since = store.driver.clock()
+    results, tags, capacity = _ran(store, [append], [batch], forbidden, key)
+    if isinstance(tags, Conflict):
+        return replace(tags, capacity=capacity)
+    outcome = outcome_of(results[append.stream], capacity, since=since, refused=refused)
+    if not isinstance(outcome, Appended):
+        return outcome
+    found = tags or _replayed(store, [append], forbidden)
+    return replace(outcome, events=found.events, position=found.position, versions=found.versions)
+
+
+def try_append_all(
+    store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None
+) -> AllOutcome:
+    """`Streams.try_append_all`, of one that concerns tags."""
+    if len(appends) == 1:
+        (only,) = appends
+        with several.placed(0):
+            alone = try_append(store, only, forbidden, key)
+        if isinstance(alone, Conflict) and alone.events:
+            return _conflicts(alone, alone.capacity)
+        found = several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
+        return _with_tags(found, alone) if isinstance(alone, Appended) else found
+    counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
+    appends = [
+        replace(each, events=with_metadata(each.events), expected=wanted)
+        for each, wanted in zip(appends, expected, strict=True)
+    ]
+    batches = store.batches(appends, key, tagged=True)
+    shown = partial(outcome_of, since=store.driver.clock(), refused=max(counts))
+    results, tags, capacity = _ran(store, appends, batches, forbidden, key)
+    if isinstance(tags, Conflict):
+        return _conflicts(tags, capacity)
+    found = several.outcome(appends, [results.get(each.stream) for each in appends], shown, capacity)
+    return _with_tags(found, tags or _replayed(store, appends, forbidden))
+
+
+def _check_layout(store: Streams, events: Sequence[Event]) -> None:
+    if not isinstance(store.layout, TaggedStreams):
+        place = next((place for place, event in enumerate(events) if event.tags), None)
+        field = "fail_if" if place is None else f"events[{place}].tags"
+        raise InvalidInput(field, "must not be given: this store keeps no tags")
+
+
+def _ran(
+    store: Streams,
+    appends: Sequence[StreamAppend],
+    batches: Sequence[Batch],
+    forbidden: Forbidden,
+    key: str | None,
+) -> tuple[Mapping[str, Any], Appended | Conflict | None, Capacity]:
+    layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
+    tagged = store.tagged
+    condition = tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes)
+    steps = layout.append_tagged(
+        tagged.site,
+        [(batch, each.expected) for batch, each in zip(batches, appends, strict=True)],
+        _tagged(appends, batches),
+        condition,
+        key,
+    )
+    driver, meter = store.driver.metered()
+    with meter:
+        result: MixedResult = driver.run(steps)
+        told = None
+        if result.tags is not None:
+            whole = replace(tagged, driver=driver).whole(result.tags.events)
+            told = _native(replace(result.tags, events=whole))
+    return result.streams, told, meter.capacity
+
+
+def _native(tags: TaggedAppended | TaggedConflict) -> Appended | Conflict:
+    events = tuple(map(_recorded, tags.events))
+    if isinstance(tags, TaggedAppended):
+        return Appended(events=events, position=tags.position, versions=tags.versions)
+    return Conflict(events=events, position=tags.position, more=tags.more)
+
+
+def _recorded(event: RecordedTaggedEvent) -> Recorded:
+    return Recorded(
+        stream=event.stream,
+        index=event.index,
+        type=event.type,
+        data=bytes_of(event.data),
+        meta=bytes_of(event.meta),
+        timestamp=event.timestamp,
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+        tags=event.tags,
+        id=event.id,
+        place=event.sortable_id,
+        trail=event.trail,
+    )
+
+
+def _of_tags(event: Event) -> TaggedEvent:
+    """As the streams of tags take it, beside its bodies as they are stored."""
+    return TaggedEvent(
+        type=event.type,
+        data=b"" if isinstance(event.data, Claim) else event.data,
+        meta=b"" if isinstance(event.meta, Claim) else event.meta,
+        tags=event.tags,
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+    )
+
+
+def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> TaggedBatch:
+    """The events of all streams, with their homes."""
+    first = batches[0]
+    stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
+    return TaggedBatch(
+        events=tuple(_of_tags(event) for each in appends for event in each.events),
+        bodies=tuple((event.data, event.meta) for _, _, event in stored),
+        now=first.now,
+        append_id=first.append_id,
+        etag=first.etag,
+        homes=tuple((stream, at) for stream, at, _ in stored),
+    )
+
+
+def _replayed(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
+    """What is told of tags where an earlier call had made the append."""
+    events: list[Event] = [event for each in appends for event in each.events if event.tags]
+    versions = store.tagged.counts(own_tags(map(_of_tags, events))) if events else {}
+    return Appended(position=forbidden.after or Position(), versions=versions)
+
+
+def _with_tags(found: AllOutcome, tags: Appended) -> AllOutcome:
+    """The outcome with what is told of tags, and each stream's with its own events."""
+    if not isinstance(found, AllAppended):
+        return found
+    streams = {
+        name: replace(each, events=tuple(event for event in tags.events if event.stream == name))
+        for name, each in found.streams.items()
+    }
+    return replace(found, streams=streams, position=tags.position, versions=tags.versions)
+
+
+def _conflicts(forbidden: Conflict, capacity: Capacity) -> Conflicts:
+    return Conflicts(
+        streams={},
+        events=forbidden.events,
+        position=forbidden.position,
+        more=forbidden.more,
+        capacity=capacity,
+    )

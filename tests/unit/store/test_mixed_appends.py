@@ -1,0 +1,234 @@
+"""Appends to named streams that concern tags: what is there afterwards, and what is told of it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend
+from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
+from epochal.testing.stores import memory_deployment, memory_streams, memory_tables, memory_tips
+
+COURSE, TERM = "course:dcb", "term:1"
+
+
+def enrolled(student: str, *tags: str, data: bytes | None = None) -> Event:
+    return Event(type="Enrolled", data=data or student.encode(), meta=b"m", tags=tags or (COURSE,))
+
+
+def of(*tags: str) -> Query:
+    return Query(items=(QueryItem(tags=frozenset(tags)),))
+
+
+def test_a_query_brings_events_of_streams_that_carry_the_tag_in_one_order_with_their_stream_and_index() -> (
+    None
+):
+    streams = memory_streams()
+    streams.append("Student-1", [Event(type="Registered"), enrolled("1")])
+    streams.append("Student-2", [enrolled("2", COURSE, TERM)])
+    streams.append("Student-1", [enrolled("1 again", TERM)])
+
+    found = streams.tagged.read(of(COURSE)).events
+    assert [(each.stream, each.index, each.data, each.tags) for each in found] == [
+        ("Student-1", 1, b"1", (COURSE,)),
+        ("Student-2", 0, b"2", (COURSE, TERM)),
+    ]
+    term = streams.tagged.read(of(TERM)).events
+    assert [(each.stream, each.index) for each in term] == [("Student-2", 0), ("Student-1", 2)]
+    assert [each.key for each in (*found, term[1])] == sorted(each.key for each in (*found, term[1]))
+
+
+def test_a_stream_brings_its_events_with_their_tags_and_the_ids_that_queries_show() -> None:
+    streams = memory_streams()
+    told = streams.append("Student-1", [Event(type="Registered"), enrolled("1", TERM, COURSE, TERM)])
+
+    registered, event = streams.read("Student-1")
+    (found,) = streams.tagged.read(of(COURSE)).events
+    assert (registered.tags, registered.id) == ((), None)
+    assert (event.tags, event.id, event.key) == ((COURSE, TERM), found.id, found.key)
+    assert (event.data, event.meta, event.timestamp) == (found.data, found.meta, found.timestamp)
+    assert (told.first, told.version, told.versions) == (0, 2, {COURSE: 1, TERM: 1})
+    assert [(each.stream, each.index, each.id) for each in told.events] == [("Student-1", 1, found.id)]
+    state = streams.load("Student-1")
+    assert state is not None
+    assert [each.tags for each in state.events] == [(), (COURSE, TERM)]
+
+
+def test_an_append_is_refused_where_the_stream_is_not_as_expected_or_an_event_matches() -> None:
+    streams = memory_streams()
+    seen = streams.tagged.read(of(COURSE))
+    streams.append("Student-1", [enrolled("1")], expected=NO_STREAM, fail_if=of(COURSE), after=seen.position)
+
+    with pytest.raises(WrongExpectedVersion):
+        streams.append("Student-1", [enrolled("1")], expected=NO_STREAM)
+    with pytest.raises(ConflictError, match="Enrolled") as refused:
+        streams.append("Student-2", [enrolled("2")], fail_if=of(COURSE), after=seen.position)
+    outcome = refused.value.outcome
+    assert [(each.stream, each.index) for each in outcome.events] == [("Student-1", 0)]
+    told = streams.append("Student-2", [enrolled("2")], fail_if=of(COURSE), after=outcome.position)
+    streams.append("Student-3", [enrolled("3")], fail_if=of(COURSE), after=told.position)
+    assert streams.tagged.count(COURSE) == 3
+    assert list(streams.read("Student-9")) == []
+
+
+def test_events_without_tags_can_rest_on_a_query() -> None:
+    streams = memory_streams()
+    streams.append("Student-1", [enrolled("1")])
+
+    with pytest.raises(ConflictError):
+        streams.append("Bill-1", [Event(type="Billed")], fail_if=of(COURSE))
+    after = streams.tagged.read(of(COURSE)).position
+    assert streams.append("Bill-1", [Event(type="Billed")], fail_if=of(COURSE), after=after).version == 1
+    assert streams.tagged.count(COURSE) == 1
+
+
+def test_one_append_to_several_streams_is_one_append_of_each_tag() -> None:
+    streams = memory_streams()
+    told = streams.append_all(
+        [
+            StreamAppend(stream="Student-1", events=[Event(type="Moved"), enrolled("1")], expected=NO_STREAM),
+            StreamAppend(stream="Student-2", events=[enrolled("2")]),
+        ],
+        fail_if=of(COURSE),
+    )
+    assert {name: (each.first, each.version) for name, each in told.streams.items()} == {
+        "Student-1": (0, 2),
+        "Student-2": (0, 1),
+    }
+    assert [[each.index for each in one.events] for one in told.streams.values()] == [[1], [0]]
+    assert told.versions == {COURSE: 2}
+    found = streams.tagged.read(of(COURSE)).events
+    assert [(each.stream, each.index) for each in found] == [("Student-1", 1), ("Student-2", 0)]
+    assert [each.id for each in found] == [
+        each.id for name in ("Student-1", "Student-2") for each in streams.read(name) if each.tags
+    ]
+    again = [StreamAppend(stream=name, events=[enrolled(name)]) for name in ("Student-1", "Student-3")]
+    with pytest.raises(ConflictError) as refused:
+        streams.append_all(again, fail_if=of(COURSE))
+    assert [each.stream for each in refused.value.outcome.events] == ["Student-1", "Student-2"]
+    streams.append_all(again, fail_if=of(COURSE), after=told.position)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_repeat_under_a_key_is_told_what_the_first_call_was_whatever_it_expects(several: bool) -> None:
+    streams = memory_streams()
+
+    def call(*tags: str, **how: object) -> object:
+        first = StreamAppend(stream="Student-1", events=[enrolled("1", *tags)], expected=NO_STREAM)
+        if several:
+            both = [first, StreamAppend(stream="Student-2", events=[enrolled("2")])]
+            told = streams.append_all(both, idempotency_key="k", **how)  # type: ignore[arg-type]
+            return {name: (each.first, each.version, each.token.etag) for name, each in told.streams.items()}
+        one = streams.append(
+            "Student-1",
+            first.events,
+            expected=NO_STREAM,
+            idempotency_key="k",
+            **how,  # type: ignore[arg-type]
+        )
+        return one.first, one.version, one.token.etag
+
+    first = call()
+    assert call() == call(fail_if=of(COURSE)) == first
+    streams.prune("Student-1", 1)
+    assert call() == first
+    with pytest.raises(InvalidInput, match="other contents"):
+        call(TERM)
+    assert streams.tagged.count(COURSE) == 1 + several
+
+
+def test_a_key_is_one_for_a_stream_with_a_condition_and_without() -> None:
+    streams, events = memory_streams(), [Event(type="Billed")]
+    first = streams.append("Bill-1", events, fail_if=of(COURSE), idempotency_key="k")
+    assert streams.append("Bill-1", events, idempotency_key="k").replayed
+    assert streams.append("Bill-2", events, idempotency_key="l").version == 1
+    streams.append("Bill-2", events)
+    assert streams.append("Bill-2", events, fail_if=of(COURSE), idempotency_key="l").replayed
+    assert first.version == 1
+    assert [len(list(streams.read(name))) for name in ("Bill-1", "Bill-2")] == [1, 2]
+    with pytest.raises(InvalidInput, match="other contents"):
+        streams.append("Bill-1", [Event(type="Paid")], fail_if=of(COURSE), idempotency_key="k")
+
+
+@pytest.mark.parametrize("size", [10, 5_000])
+def test_a_tag_keeps_its_events_when_their_stream_is_pruned_or_deleted(size: int) -> None:
+    streams = memory_streams()
+    data = bytes(range(1, 251)) * (size // 10)
+    streams.append("Student-1", [enrolled("1", COURSE, TERM, data=data[:size])])
+    streams.append("Student-2", [enrolled("2", COURSE, data=data[:size])])
+    before = [streams.tagged.read(of(tag)).events for tag in (COURSE, TERM)]
+
+    streams.prune("Student-1", 1)
+    streams.delete("Student-2")
+    assert list(streams.read("Student-1")) == list(streams.read("Student-2")) == []
+    assert [streams.tagged.read(of(tag)).events for tag in (COURSE, TERM)] == before
+    assert before[0][0].data == data[:size]
+    with pytest.raises(ConflictError):
+        streams.append("Student-3", [enrolled("3")], fail_if=of(COURSE))
+
+
+def test_tags_of_events_with_a_home_and_without_are_in_one_order_and_store() -> None:
+    store = memory_deployment(memory_tables(), tagged_types=("Enrolled",))
+    streams, tagged = store.streams, store.tagged
+    streams.append("Student-1", [enrolled("1"), Event(type="Enrolled")])
+
+    assert [each.stream for each in tagged.read(of(COURSE)).events] == ["Student-1"]
+    by_type = Query(items=(QueryItem(types=frozenset({"Enrolled"})),))
+    assert [each.index for each in tagged.read(by_type).events] == [0]
+    with pytest.raises(ConflictError):
+        tagged.streams.append("Student-2", [enrolled("2")], fail_if=by_type)
+    assert tagged.streams.tagged.type_heads == streams.type_heads == tagged.type_heads
+
+
+def test_what_cannot_be_is_refused_by_name_and_nothing_is_written() -> None:
+    streams = memory_streams()
+    for wrong, field in [
+        ({"events": [enrolled("1", "$all")]}, "events[0].tags"),
+        ({"events": [Event(type="E"), Event(type="a\nb", tags=("t",))]}, "events[1].type"),
+        ({"events": [enrolled("1")], "after": streams.tagged.read(of(COURSE)).position}, "after"),
+        (
+            {"events": [Event(type="E", id="0189f0a5-0000-7000-8000-000000000001", tags=("t",))]},
+            "events[0].id",
+        ),
+        ({"events": [enrolled("1")], "fail_if": "all"}, "fail_if"),
+        ({"events": [enrolled("1", *(f"t:{n}" for n in range(100)))]}, "events"),
+    ]:
+        with pytest.raises(InvalidInput) as refused:
+            streams.append("Student-1", **wrong)  # type: ignore[arg-type]
+        assert refused.value.field == field
+        with pytest.raises(InvalidInput):
+            streams.append_all(
+                [StreamAppend(stream="Student-1", events=wrong["events"])],
+                **{name: value for name, value in wrong.items() if name != "events"},
+            )  # type: ignore[arg-type]
+    assert streams.load("Student-1") is None
+    ninety = [enrolled("1", *(f"t:{n}" for n in range(98)))]
+    assert streams.append("Student-1", ninety, fail_if=of("u")).version == 1
+    with pytest.raises(TooLarge, match="101 items, at most 100"):
+        streams.append("Student-1", ninety, fail_if=of("u"), idempotency_key="k")
+
+
+def test_streams_of_a_layout_without_tags_refuse_them() -> None:
+    tips = memory_tips()
+    for wrong, field in [
+        ({"events": [enrolled("1")]}, "events[0].tags"),
+        ({"events": [Event(type="E")], "fail_if": of("t")}, "fail_if"),
+    ]:
+        with pytest.raises(InvalidInput) as refused:
+            tips.append("Student-1", **wrong)  # type: ignore[arg-type]
+        assert refused.value.field == field
+    with pytest.raises(InvalidInput, match="pages"):
+        _ = tips.tagged
+
+
+def units(data: bytes, *tags: str) -> float:
+    event = Event(type="Enrolled", data=data, tags=tags)
+    return memory_streams().append("Student-1", [event], expected=NO_STREAM).capacity.write
+
+
+def test_an_append_to_a_stream_and_tags_costs_a_transaction_of_them() -> None:
+    small, large = b"x" * 300, random.Random(5).randbytes(2_000)
+    assert [units(small), units(small, COURSE), units(small, COURSE, TERM)] == [1, 4, 6]
+    # Large bodies are in the stream, and under the first of the tags; others say where that is.
+    assert [units(large), units(large, COURSE), units(large, COURSE, TERM)] == [3, 12, 14]
