@@ -5,11 +5,10 @@
     streams, tagged, feed, projections, health      what performs the operations, and declares what they take and answer
     stream_shapes, tagged_shapes, projection_shapes         their values as JSON: read, shown and described
     shapes              the words of these declarations
-    fields, preconditions       parsing: every refusal names the field and the rule
-    bodies              stored bodies in an answer, and how much fits one
+    fields              parsing, preconditions too: every refusal names the field and the rule
+    bodies              answers: stored bodies in one, how much fits it, and what it cost
     problems            every error as an RFC 9457 document
-    performers          how operations run on a deployment, each measured
-    gateway             API Gateway, logs and metrics around them; the only module that knows AWS Lambda
+    gateway             what runs them on a deployment, logs and metrics; the only module that knows AWS Lambda
     openapi             the document; nothing on the way of a request imports it
 
 Parsing and showing are pure. Nothing is imported here, so that stacks can read `operations` without the rest.

@@ -17,8 +17,9 @@ from __future__ import annotations
 import json as plain_json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar
 
 from simplejson import RawJSON
 
@@ -27,9 +28,14 @@ from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
 from epochal.http.fields import Node, nests_too_deep, required
+from epochal.http.operation import Request, Response
 from epochal.model.events import Body, Claim
 from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES
+from epochal.store.driver import Driver, Meter
+
+if TYPE_CHECKING:
+    from epochal.store.streams import Streams
 
 Link = Callable[[Claim, int], str]
 """Signs a URL that a body can be fetched from for so many seconds."""
@@ -156,3 +162,60 @@ def sent_size(text: str) -> int:
 
 def _size_of(view: Any) -> int:
     return sent_size(text_of(view))
+
+
+# How operations run on a store: each request is measured, and bounded by its time.
+
+
+class MeteredStore(Protocol):
+    """A dataclass whose requests all go through its driver, as every store is."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def driver(self) -> Driver:
+        """What runs its requests."""
+
+
+S = TypeVar("S", bound=MeteredStore)
+
+
+def measured(store: S, request: Request) -> tuple[S, Meter]:
+    """The store for one request."""
+    driver, meter = driver_for(request, store.driver)
+    return replace(store, driver=driver), meter
+
+
+def streams_for(streams: Streams, request: Request) -> tuple[Streams, Meter]:
+    """`measured`, of streams, whose archive is asked within the same request."""
+    driver, meter = driver_for(request, streams.driver)
+    return streams.on(driver), meter
+
+
+def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
+    """The driver for one request: bounded by its time, its cost counted apart from others'."""
+    meter = Meter()
+    return replace(driver, meter=meter).within(request.seconds), meter
+
+
+def answer(
+    meter: Meter,
+    view: Any,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    figures: Mapping[str, float] | None = None,
+) -> Response:
+    """A JSON value as an answer; what it cost joins its figures."""
+    figures = {**(figures or {}), **consumed(meter.units)}
+    return Response(status=status, body=text_of(view), headers=headers or {}, figures=figures)
+
+
+def appends(events: Sequence[object], *, replayed: bool) -> dict[str, float]:
+    """Figures of an append of these events; none where an earlier request has made it."""
+    return {} if replayed else {"Appends": 1.0, "Events": float(len(events))}
+
+
+def consumed(units: Units) -> dict[str, float]:
+    """What a request cost, as figures for its metrics."""
+    return {"ReadUnits": units.read, "WriteUnits": units.write}

@@ -15,10 +15,9 @@ from epochal.feed.history import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.http import problems
-from epochal.http.bodies import LARGEST, Link, sent_size, text_of
+from epochal.http.bodies import LARGEST, Link, answer, driver_for, sent_size, text_of
 from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
-from epochal.http.performers import answer, driver_for
 from epochal.http.problems import Problem, fault_of
 from epochal.http.shapes import (
     LIMIT,

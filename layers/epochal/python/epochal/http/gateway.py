@@ -19,7 +19,8 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import parse_qsl, unquote
 
@@ -29,8 +30,7 @@ from epochal.http import problems
 from epochal.http.fields import UnknownName, utf8
 from epochal.http.operation import Function, Operation, Request, Response
 from epochal.http.operations import OPERATIONS, operations_of
-from epochal.http.performers import Performers
-from epochal.http.problems import Problem, problem_of, problem_response
+from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
 from epochal.metrics import metrics_of
 from epochal.settings import REQUEST_SECONDS, service_name
 
@@ -134,6 +134,29 @@ class _Gateway:
         self._log.write("debug", "answered", identity, operation=operation, status=response.status)
 
 
+class Performers:
+    """The functions that perform operations on one deployment, each imported and opened when first asked for."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._opened: dict[tuple[str, str], Any] = {}
+
+    def of(self, operation: Operation) -> Callable[[Request], Response]:
+        """What answers the operation's requests."""
+        if operation.table and not self._deployment.settings.table(operation.table):
+            return partial(_left_out, operation.table)
+        module, opened = import_module(operation.module), (operation.module, operation.store)
+        if opened not in self._opened:
+            which = (operation.store,) if operation.store else ()
+            self._opened[opened] = module.opened(self._deployment, *which)
+        return partial(getattr(module, operation.perform), self._opened[opened])
+
+
+def _left_out(kind: str, _: Request) -> Response:
+    detail = f"this deployment has no table of {kind}: its stage leaves that layout out"
+    raise Problem(ROUTE_NOT_FOUND, detail)
+
+
 _PATHS: Final = frozenset(each.path for each in OPERATIONS)
 """A path of its own comes before one that it fits as a parameter: `/events/query` is no event's id."""
 
@@ -141,10 +164,10 @@ _PATHS: Final = frozenset(each.path for each in OPERATIONS)
 def _no_operation(method: str, path: str) -> Problem:
     found = [each for each in OPERATIONS if each.parameters(path) is not None]
     if not found:
-        return Problem(problems.ROUTE_NOT_FOUND)
+        return Problem(ROUTE_NOT_FOUND)
     allowed = [each.method for each in found if each.path == path] or [each.method for each in found]
     if method in allowed:
-        return Problem(problems.ROUTE_NOT_FOUND, "another function serves this operation")
+        return Problem(ROUTE_NOT_FOUND, "another function serves this operation")
     return Problem(problems.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.deployment import Deployment
+from epochal.http.bodies import answer, measured
 from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
-from epochal.http.performers import answer, measured
 from epochal.http.shapes import Shown, operation
 from epochal.store.projections import ProjectionStates
 

@@ -10,11 +10,9 @@ from typing import Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems, projection_shapes
-from epochal.http.bodies import capacity
-from epochal.http.fields import Node, QueryString, document, json_body, required
+from epochal.http.bodies import answer, capacity, consumed, measured
+from epochal.http.fields import Node, QueryString, document, is_named, json_body, required
 from epochal.http.operation import Request, Response
-from epochal.http.performers import answer, consumed, measured
-from epochal.http.preconditions import is_named
 from epochal.http.problems import Problem, problem_of
 from epochal.http.projection_shapes import (
     DELETED,

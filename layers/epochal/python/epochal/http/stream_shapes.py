@@ -17,19 +17,20 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.codec.bodies import PREFIX
 from epochal.errors import InvalidInput
 from epochal.http import bodies, problems
-from epochal.http.bodies import CODINGS, MAX_CLAIM_BYTES, AnswerSize, Link
+from epochal.http.bodies import CODINGS, MAX_CLAIM_BYTES, AnswerSize, Link, consumed
 from epochal.http.fields import (
+    EXPECTATIONS,
     MAX_ID_BYTES,
     MAX_TYPE_BYTES,
     Node,
+    etag,
+    expectation_of,
     json_body,
     moment,
     only_one,
     optional_id,
     required,
 )
-from epochal.http.performers import consumed
-from epochal.http.preconditions import EXPECTATIONS, etag, expectation_of
 from epochal.http.problems import Problem, fault_of
 from epochal.http.shapes import (
     CAPACITY,

@@ -15,11 +15,27 @@ from typing import Any, Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems, stream_shapes
-from epochal.http.bodies import LINK_SECONDS, Link, capacity, claim_of, text_of
-from epochal.http.fields import QueryString, document, required
+from epochal.http.bodies import (
+    LINK_SECONDS,
+    Link,
+    answer,
+    appends,
+    capacity,
+    claim_of,
+    consumed,
+    streams_for,
+    text_of,
+)
+from epochal.http.fields import (
+    QueryString,
+    document,
+    etag,
+    idempotency_key,
+    precondition,
+    required,
+    unchanged,
+)
 from epochal.http.operation import Request, Response
-from epochal.http.performers import answer, appends, consumed, streams_for
-from epochal.http.preconditions import etag, idempotency_key, precondition, unchanged
 from epochal.http.problems import Problem
 from epochal.http.shapes import (
     IDEMPOTENCY_KEY,

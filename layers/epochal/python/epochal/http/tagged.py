@@ -14,11 +14,17 @@ from typing import Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems, tagged_shapes
-from epochal.http.bodies import Link
-from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Node, QueryString, document, required
+from epochal.http.bodies import Link, answer, appends, consumed, measured
+from epochal.http.fields import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Node,
+    QueryString,
+    document,
+    idempotency_key,
+    required,
+)
 from epochal.http.operation import Request, Response
-from epochal.http.performers import answer, appends, consumed, measured
-from epochal.http.preconditions import idempotency_key
 from epochal.http.problems import Problem
 from epochal.http.shapes import IDEMPOTENCY_KEY, MEGABYTES, operation, path, query, text, whole
 from epochal.http.tagged_shapes import (

@@ -22,10 +22,18 @@ from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.fields import MAX_LIMIT, QueryString, document, json_body, required
+from epochal.http.bodies import answer, appends, consumed, measured
+from epochal.http.fields import (
+    MAX_LIMIT,
+    QueryString,
+    document,
+    idempotency_key,
+    is_named,
+    json_body,
+    precondition,
+    required,
+)
 from epochal.http.operation import Request, Response
-from epochal.http.performers import answer, appends, consumed, measured
-from epochal.http.preconditions import idempotency_key, is_named, precondition
 from epochal.http.problems import Kind, Problem
 from epochal.http.shapes import (
     IDEMPOTENCY_KEY,

@@ -27,9 +27,8 @@ from epochal.contrib.event_store_adapter.model import (
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregatePage
 from epochal.errors import InvalidInput
 from epochal.http.bodies import AnswerSize, capacity
-from epochal.http.fields import MAX_TYPE_BYTES, Node, json_body, moment, required
+from epochal.http.fields import EXPECTATIONS, MAX_TYPE_BYTES, Node, json_body, moment, required
 from epochal.http.operation import Request
-from epochal.http.preconditions import EXPECTATIONS
 from epochal.http.shapes import (
     CAPACITY,
     Component,
