@@ -15,6 +15,7 @@ from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.layout.registry import source_of
+from epochal.model.dcb import TaggedEvent
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_streams
@@ -190,3 +191,19 @@ def test_aggregates_are_copied_by_their_ids(feed: MemoryFeed) -> None:
 
 def replace_source(copier: FeedCopier, source: AggregateSource) -> FeedCopier:
     return replace(copier, copier=replace(copier.copier, source=source))
+
+
+def test_events_of_tags_are_copied_with_their_homes_and_those_without_are_named() -> None:
+    feed, target = MemoryFeed(), memory_streams()
+    feed.streams.append("Student-1", [Event(type="Enrolled", tags=("course:1",))])
+    feed.index()
+    copier = FeedCopier(
+        copier=StreamCopier(source=StreamSource(feed.streams), target=target), feed=feed.reader, name="copy"
+    )
+    assert [(each.stream, each.ending) for each in copier.planned()] == [("Student-1", "copied")]
+    assert [(each.stream, each.ending) for each in copier.copy()] == [("Student-1", "copied")]
+    assert target.tagged.count("course:1") == 1
+
+    feed.tagged.append([TaggedEvent(type="Opened", tags=("course:1",))])
+    feed.index()
+    assert [(each.stream, each.ending) for each in copier.copy()] == [("$tag-course:1", "refused")]

@@ -519,3 +519,25 @@ def test_an_aggregate_becomes_a_stream_and_its_snapshot_an_unfold() -> None:
     assert (
         StreamCopier(source=AggregateSource(store), target=memory_streams()).copy("Cart-1").ending == "copied"
     )
+
+
+def test_events_keep_their_tags_where_the_target_keeps_tags_and_are_refused_where_not() -> None:
+    source, target = memory_streams(), memory_streams()
+    many = [Event(type="E", tags=("t", *(f"t:{n * 10 + each}" for each in range(10)))) for n in range(30)]
+    for event in many:
+        source.append("Student-1", [event])
+    copier = StreamCopier(source=StreamSource(source), target=target)
+
+    assert copier.copy("Student-1").ending == "copied"
+    assert [each.tags for each in target.read("Student-1")] == [tuple(sorted(each.tags)) for each in many]
+    assert target.tagged.counts(["t", "t:7"]) == {"t": 30, "t:7": 1}
+    assert copier.copy("Student-1").ending == "unchanged"
+    refused = StreamCopier(source=StreamSource(source), target=memory_tips()).copy("Student-1")
+    assert (refused.ending, "keeps no tags" in refused.why) == ("refused", True)
+
+
+def test_a_copy_that_lacks_a_tag_differs() -> None:
+    source, target = memory_streams(), memory_streams()
+    for store, tags in ((source, ("t", "u")), (target, ("t",))):
+        store.append("Student-1", [Event(type="E", timestamp="2026-01-01T00:00:00Z", tags=tags)])
+    assert StreamCopier(source=StreamSource(source), target=target).copy("Student-1").ending == "differs"

@@ -119,3 +119,25 @@ def test_an_item_of_an_events_id_is_of_a_table_of_streams_and_events_of_tags_tra
     source = pages_source("streams")
     heads = [item for item in feed.tables.items("streams") if "r" in item]
     assert [name for name, _ in in_category(source, heads)] == ["Cart"]
+
+
+def test_an_event_of_a_stream_comes_through_it_and_its_tags_and_once_through_the_stream() -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Student-1", [Event(type="a"), Event(type="b", tags=("x:1", "Student-1"))])
+
+    assert sorted((item.stream, item.type) for item in items(feed)) == [
+        ("$tag-Student-1", "b"),
+        ("$tag-x:1", "b"),
+        ("Student-1", "a"),
+        ("Student-1", "b"),
+    ]
+    plain, tagged = sorted(items(feed, once=True), key=lambda item: item.type)
+    assert [(item.stream, item.index) for item in (plain, tagged)] == [("Student-1", 0), ("Student-1", 1)]
+    (through_tag,) = items(feed, categories={"$tag-x"})
+    assert plain.event is not None
+    assert tagged.event is not None
+    assert through_tag.event is not None
+    assert (plain.event.tags, plain.event.id, plain.event.home) == ((), None, "")
+    assert tagged.event.tags == through_tag.event.tags == ("Student-1", "x:1")
+    assert tagged.event.id == through_tag.event.id
+    assert tagged.event.home == through_tag.event.home == "Student-1"

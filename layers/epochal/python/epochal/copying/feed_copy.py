@@ -114,7 +114,9 @@ class FeedCopier:
         return (each.partition for each in self.feed.partitions() if source_of(each.partition) == layout)
 
     def _page(self, partition: int, start: Checkpoint) -> SpanPage:
-        return self.feed.spans(partition, start=start, limit=PAGE, categories=self.categories)
+        page = self.feed.spans(partition, start=start, limit=PAGE, categories=self.categories)
+        elsewhere = self.copier.source.elsewhere
+        return replace(page, spans=tuple(span for span in page.spans if not elsewhere(span)))
 
     def _lacking(self, spans: Iterable[Span]) -> Mapping[str, int]:
         """Streams of a page that this run has neither copied so far nor failed to copy, in their order."""

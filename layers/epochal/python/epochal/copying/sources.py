@@ -11,6 +11,8 @@ from epochal.codec.bodies import DIRECT, encode_claim
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import Head
 from epochal.model.events import Body, Claim, RecordedUnfold, content_of
+from epochal.model.names import TAG_STREAMS
+from epochal.model.spans import Span
 from epochal.model.times import Ticks, from_unix_nanoseconds, parse_time
 from epochal.store.encoding import BodyCodec, recorded_unfolds
 from epochal.store.streams import Streams
@@ -54,6 +56,9 @@ class CopySource(Protocol):
     def events(self, stream: str, first: int, end: int) -> Iterator[CopiedEvent]:
         """Events `first` to `end - 1`, bodies in the bucket as claims. Raises where one is gone or cannot be read."""
 
+    def elsewhere(self, span: Span) -> bool:
+        """Whether all events of a span are in other streams, and copied with these."""
+
     def content(self, claim: Claim) -> bytes:
         """What the bucket holds of a body."""
 
@@ -91,6 +96,14 @@ class StreamSource:
             at = event.index + 1
         if at < end:
             raise EventsPruned(stream, at, end)
+
+    def elsewhere(self, span: Span) -> bool:
+        """Events of a tag are where each has a home."""
+        if not span.stream.startswith(TAG_STREAMS):
+            return False
+        tag = span.stream.removeprefix(TAG_STREAMS)
+        found = self.store.tagged.between(tag, span.index, span.next, fetch=False)
+        return all(event.stream for event in found)
 
     def content(self, claim: Claim) -> bytes:
         """An object of its bucket."""
@@ -152,6 +165,10 @@ class CopiedEvent(Protocol):
         """As stored."""
 
     @property
+    def tags(self) -> tuple[str, ...]:
+        """In order."""
+
+    @property
     def correlation_id(self) -> str | None:
         """The conversation."""
 
@@ -194,7 +211,7 @@ class Digest:
 
     def add(self, event: CopiedEvent) -> bytes:
         """Take in the next event; what it adds, by which two events can be compared."""
-        texts = (event.type, event.correlation_id, event.causation_id)
+        texts = (event.type, event.correlation_id, event.causation_id, *event.tags)
         parts = [
             f"{event.index} {time_of(event.timestamp)}".encode(),
             self.said(event.data),

@@ -7,8 +7,8 @@
     the original was deleted    a tombstone takes the name, unless the copy has events: nothing is ever removed
 
 How far it has got, the copy's own version says: whoever goes on, also beside another who copies, appends on exactly
-that. A copy has the indices, types, bodies, times, correlation and causation of the original, and its unfolds at the
-version that they were made from.
+that. A copy has the indices, types, bodies, times, tags, correlation and causation of the original, and its unfolds at
+the version that they were made from. Where the target keeps no tags, streams with tags are refused.
 """
 
 from __future__ import annotations
@@ -220,6 +220,7 @@ class _Copying:
             timestamp=format_ticks(time_of(event.timestamp)),
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
+            tags=event.tags,
         )
 
     def _unfold(self, unfold: RecordedUnfold) -> model.Unfold:
@@ -291,6 +292,9 @@ def _refused(stream: str, why: str) -> StreamCopy:
 # and the original had it in its items. Unfolds are of one version of the stream, so an append ends there.
 
 EVENTS: Final = 500
+TAGS: Final = 90
+"""Of their tags, each is an item of a transaction of 100."""
+
 BYTES: Final = 128 * 1024
 """Of bodies as they are, uncompressed: an item has 400 KB."""
 
@@ -301,12 +305,13 @@ _FIELDS: Final = 200
 def batches(events: Iterable[CopiedEvent], cut: int | None = None) -> Iterator[tuple[CopiedEvent, ...]]:
     """Events in their order, together as they are appended; none goes beyond event `cut - 1` that begins before it."""
     batch: list[CopiedEvent] = []
-    room = BYTES
+    room, tags = BYTES, set[str]()
     for event in events:
         room -= _size(event)
-        if batch and (room < 0 or len(batch) == EVENTS or event.index == cut):
+        tags.update(event.tags)
+        if batch and (room < 0 or len(batch) == EVENTS or len(tags) > TAGS or event.index == cut):
             yield tuple(batch)
-            batch, room = [], BYTES - _size(event)
+            batch, room, tags = [], BYTES - _size(event), set(event.tags)
         batch.append(event)
     if batch:
         yield tuple(batch)

@@ -179,8 +179,8 @@ class PageOptions(TypedDict, total=False):
         categories: only streams of these, types of aggregates or groups of tags; None for all.
         predicate: only spans that satisfy it.
         data: read the events too.
-        once: a tagged event only through the first of its tags, and not through each; the limit counts the others too.
-            Needs the data of all events, since only they know their tags.
+        once: an event with tags only through the stream that it was appended to, or else the first of its tags, and not
+            through each; the limit counts the others too. It needs the data of all events, since only they know.
         strict: an event that cannot be read is raised, instead of being shown with its `fault`.
     """
 

@@ -33,6 +33,7 @@ class FeedEvent:
         timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
         tags: all tags of a tagged event, in their order.
         id: of a tagged event: the same in the streams of all its tags.
+        home: of an event with tags that was appended to a named stream: this.
         user: who caused a tagged event.
         gone: why there is no event any more; its place in the feed stays.
         fault: why the event cannot be read; what is known of it is given.
@@ -48,6 +49,7 @@ class FeedEvent:
     causation_id: str | None = None
     tags: tuple[str, ...] = ()
     id: str | None = None
+    home: str = ""
     user: str | None = None
     gone: Gone | None = None
     fault: Fault | None = None
@@ -75,9 +77,11 @@ class FeedEvent:
 
     @property
     def first(self) -> bool:
-        """Whether this stream is the one through which the event comes once: a tagged event's first tag. Also true
-        of one whose tags are gone, or cannot be read, with it: its `id` tells repetitions.
+        """Whether this stream is the one through which the event comes once: its home, or a tagged event's first tag.
+        Also true of one whose tags are gone, or cannot be read, with it: its `id` tells repetitions.
         """
+        if self.home:
+            return self.stream == self.home
         return not self.tags or self.tags[0] == self.stream.removeprefix(TAG_STREAMS)
 
 

@@ -15,6 +15,7 @@ from epochal.copying.sources import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Claim, RecordedUnfold
+from epochal.model.spans import Span
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.proving.proof import CATEGORY, ProofRun
 from epochal.proving.writers import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
@@ -59,6 +60,10 @@ class AggregateSource:
             if event.fault is not None:
                 raise event.fault
             yield event
+
+    def elsewhere(self, span: Span) -> bool:  # noqa: ARG002  as other sources have it
+        """Each is its own."""
+        return False
 
     def content(self, claim: Claim) -> bytes:
         """There are no claims."""

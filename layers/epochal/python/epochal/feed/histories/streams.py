@@ -69,6 +69,9 @@ def _shown(event: Recorded) -> FeedEvent:
         timestamp=event.timestamp,
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
+        tags=event.tags,
+        id=event.id,
+        home=event.stream if event.tags else "",
     )
 
 

@@ -19,5 +19,6 @@ def of_tag(stream: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
         causation_id=event.causation_id,
         tags=event.tags,
         id=event.id,
+        home=event.stream,
         user=event.executed_user,
     )
