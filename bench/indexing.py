@@ -19,11 +19,10 @@ from bench.report import Report
 from epochal.contrib.event_store_adapter.items import HEAD, JournalSite, KeyResolver
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.port import journal_source
+from epochal.contrib.sekiban.items import Keys, TagSite
+from epochal.contrib.sekiban.port import dcb_source
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.site import TagSite
 from epochal.layout.registry import base_of
 from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update

@@ -18,14 +18,14 @@ from botocore.config import Config
 from bench.local import dynamodb
 from bench.report import Report
 from bench.tagging import SPECS, event, opened
+from epochal.contrib.sekiban.items import EVENTS, TAGS
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.local.endpoint import Endpoint
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedAppended
 from epochal.plan.ops import Op, Put, Reply, Transact
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

@@ -14,14 +14,12 @@ from typing import Any
 
 from bench.index_capacity import index_units
 from bench.report import Report
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.effects import after, units
 from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite
 from epochal.plan.values import Item, Key
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

@@ -5,7 +5,7 @@ import pytest
 from bench import tag_races
 from bench.index_capacity import index_units
 from bench.tagging import SPECS, asking, event, opened, price, requests, units_by_tags, units_of_ten
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.plan.ops import Check, Transact
 from epochal.plan.values import item_size, write_units
 from epochal.testing.memory import MemoryTables

@@ -7,18 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
 from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tag_listings import TagListings
 from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.memory import MemoryTables

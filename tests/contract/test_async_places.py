@@ -14,16 +14,13 @@ from epochal import (
     Query,
     QueryItem,
     TaggedEvent,
-    open_dcb_events,
     open_feed,
-    open_projection_states,
     open_read_models,
     open_streams,
     reaction,
 )
 from epochal.aio.bridge import in_threads
 from epochal.aio.place import AsyncPlace
-from epochal.aio.projections import AsyncProjectionStates
 from epochal.aio.stores import (
     AsyncFeed,
     AsyncJoinedAppends,
@@ -35,11 +32,13 @@ from epochal.aio.stores import (
 from epochal.contrib.event_store_adapter import AsyncAggregates, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended
+from epochal.contrib.sekiban import open_dcb_events, open_projection_states
+from epochal.contrib.sekiban.aio import AsyncProjectionStates
+from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
 from epochal.dynamo import kms
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.layout.tables import PROJECTION_STATES, READ_MODELS
+from epochal.layout.tables import READ_MODELS
 from epochal.model.tagged_results import TaggedAppended
 from epochal.reactions.group import Member
 from epochal.reactions.reactor import Reactor

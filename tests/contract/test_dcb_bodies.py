@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from epochal.contrib.sekiban import memory_dcb_events
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import TaggedBody, TaggedEvent
 from epochal.plan.ops import Get
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import imported
-from epochal.store.tag_listings import TagListings
-from epochal.testing.stores import memory_dcb_events
 from tests.contract.tagged import of_tag
 from tests.contract.test_tagged_bodies import BODIES
 

@@ -16,6 +16,8 @@ from epochal.care.verify import Verifier
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
+from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.records import read_records
 from epochal.dynamo.stores import Place, open_streams
@@ -23,8 +25,6 @@ from epochal.feed.reader import reader_of
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report, sources_of
-from epochal.layout.dcb.site import tag_site_of
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.registry import partitions_of
@@ -39,7 +39,6 @@ from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

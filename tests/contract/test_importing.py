@@ -8,13 +8,14 @@ from random import Random
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_dcb_events
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban import open_dcb_events
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.items import EVENTS, TAGS
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import DcbEvents
+from epochal.dynamo.stores import Place
 from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import Imported, ImportedEvent
-from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables
 
 

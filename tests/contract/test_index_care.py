@@ -15,6 +15,8 @@ from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
 from epochal.index.epochs import EpochLimits
@@ -22,8 +24,6 @@ from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
 from epochal.index.series import register
 from epochal.index.stored import marks_name
 from epochal.indexer.indexer import sources_of
-from epochal.layout.dcb.site import tag_site_of
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.items import calf_key
@@ -33,7 +33,6 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan
 from epochal.settings import Settings
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.support.tables import Tables

@@ -15,24 +15,23 @@ from epochal import (
     Query,
     QueryItem,
     TaggedEvent,
-    open_dcb_events,
     open_feed,
-    open_projection_states,
     open_streams,
     open_tagged_events,
     open_tips,
 )
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
+from epochal.contrib.sekiban import open_dcb_events, open_projection_states
+from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
+from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable, WrongTable
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.tables import INDEX, PROJECTION_STATES
+from epochal.layout.tables import INDEX
 from epochal.layout.tips.tables import TIPS
 from epochal.store.driver import PERSISTENT
-from epochal.store.tag_listings import TagListings
 from tests.support.tables import Tables
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.sekiban.items import PROJECTION_STATES
+from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates
 from epochal.testing.memory import MemoryTables
 
 VERSIONS = ["-", "v1", "v1!", "v10", "v2", "~", "ä"]

@@ -10,21 +10,21 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from epochal.store.bodies import Objects
 from moto import mock_aws
 
+from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
+from epochal.contrib.sekiban.options import INLINE_BYTES
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.states import StoredState
 from epochal.dynamo import bucket as s3_objects
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData, MissingBody
-from epochal.layout.dcb.items import Keys
-from epochal.layout.tables import PROJECTION_STATES
-from epochal.model.projections import StoredState
 from epochal.plan.ops import Execute, Get, Op, Put, Reply
 from epochal.plan.values import text
-from epochal.settings import INLINE_BYTES
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import Objects, ProjectionStates
 from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables

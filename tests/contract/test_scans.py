@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.plan.ops import Absent, Delete, Execute, Items, Put, Query, Scan, equals
 from epochal.plan.values import Item, Key, item_size, number, read_units, text
 from epochal.testing.memory import MemoryTables

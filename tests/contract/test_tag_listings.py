@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_dcb_events
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban import open_dcb_events
+from epochal.contrib.sekiban.items import EVENTS, TAGS
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.dynamo.stores import Place
 from epochal.local.endpoint import Endpoint
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TagCount
-from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from tests.support.tables import Tables
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import TooLarge
 from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.tag_listings import TagListings
 from tests.contract.tagged import OpensDcb, asks, event
 
 

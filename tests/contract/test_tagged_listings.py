@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import Query
 from epochal.model.tagged_results import TaggedAppended
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.tag_listings import TagListings
 from tests.contract.tagged import OpensDcb, asks, event
 
 

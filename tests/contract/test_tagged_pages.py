@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from epochal.contrib.sekiban import paging
 from epochal.errors import InvalidInput
 from epochal.layout import reads
-from epochal.layout.dcb import paging
 from epochal.layout.pages.tags import reading as pages_paging
 from epochal.model.dcb import Query, RecordedTaggedEvent
 from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest

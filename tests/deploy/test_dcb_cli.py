@@ -32,9 +32,9 @@ def run(deployment: LocalDeployment, request: pytest.FixtureRequest) -> Run:
             told.bucket,
         ]
         where += ["--events-table", told.table("events"), "--tags-table", told.table("tags")]
-        where += ["--write-shards", str(told.write_shards), "--service", told.service]
-        where += ["--projection-states-table", told.projection_states_table]
-        where += ["--states-prefix", told.states_prefix]
+        where += ["--write-shards", str(told.value("write_shards")), "--service", told.value("service")]
+        where += ["--projection-states-table", told.table("projection-states")]
+        where += ["--states-prefix", told.value("states_prefix")]
 
     def command(*arguments: str) -> list[Any]:
         named = [*where, "--endpoint", deployment.endpoint.url]

@@ -9,12 +9,13 @@ from itertools import count
 
 import pytest
 
-from epochal.dynamo.bucket import S3Objects
+from epochal.contrib.sekiban.http.shapes import MOST_SHOWN
+from epochal.contrib.sekiban.projections import ProjectionStates, states_of
+from epochal.deployment import Deployment
+from epochal.dynamo.deployed import S3Bucket
 from epochal.dynamo.interpreter import interpreter
-from epochal.http.projection_shapes import MOST_SHOWN
 from epochal.local.deploy import LocalDeployment
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates, states_of
 from tests.deploy.test_http_api import Caller, send
 
 _numbers = count()
@@ -36,8 +37,8 @@ def name() -> str:
 def states(deployment: LocalDeployment) -> ProjectionStates:
     """The same states, past the API."""
     driver = Driver(execute=interpreter(deployment.endpoint.client("dynamodb")), meter=Meter())
-    objects = S3Objects(deployment.endpoint.client("s3"), deployment.settings.bucket)
-    return states_of(deployment.settings, driver, objects)
+    bucket = S3Bucket(s3=deployment.endpoint.client("s3"), name=deployment.settings.bucket)
+    return states_of(Deployment(settings=deployment.settings, driver=driver, bucket=bucket))
 
 
 def test_a_state_goes_up_comes_back_is_listed_and_deleted(call: Caller, name: str) -> None:

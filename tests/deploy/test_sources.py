@@ -12,17 +12,17 @@ from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, site_of, write_event
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban.items import tag_site_of
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
 from epochal.index.stored import poison_stream
-from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.registry import base_of
 from epochal.local.deploy import LocalDeployment
 from epochal.model.dcb import TaggedEvent
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
 from epochal.plan.values import number, text
 from epochal.plugins import layouts
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 
 SECONDS = 120.0

@@ -7,8 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
+from epochal.contrib.sekiban.http.operations import BEHIND
+from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
 from epochal.errors import EpochalError
 from epochal.http.problems import KINDS
+
+PROBLEMS = (*KINDS, NOT_FOUND, STATE_NOT_FOUND, BEHIND)
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md").read_text("utf-8")
 
@@ -41,6 +45,6 @@ def test_the_tree_shows_who_is_below_whom_and_what_else_one_is() -> None:
 
 def test_every_problem_has_a_heading_that_begins_with_its_status() -> None:
     told = headings("Over HTTP")
-    assert told.keys() == {kind.name for kind in (*KINDS, NOT_FOUND)}
-    for kind in (*KINDS, NOT_FOUND):
+    assert told.keys() == {kind.name for kind in PROBLEMS}
+    for kind in PROBLEMS:
         assert told[kind.name].startswith(f"Status {kind.status}. ")

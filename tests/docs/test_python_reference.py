@@ -12,7 +12,7 @@ import griffe
 import pytest
 
 import epochal
-from epochal.contrib import event_store_adapter
+from epochal.contrib import event_store_adapter, sekiban
 
 pytestmark = pytest.mark.slow  # all of the library is parsed
 
@@ -26,7 +26,7 @@ LISTED = Counter(
 INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
 """What stores are made of, and no program names: a store's attributes and openers lead there."""
 
-PLUGINS = (event_store_adapter,)
+PLUGINS = (event_store_adapter, sekiban)
 """Packages of plug-ins, which have names of their own."""
 
 PLUGIN_INNER = ("append", "items", "port", "reading")
@@ -50,6 +50,7 @@ INNER = {
         "feed.history.Hydrate",
         "feed.history.PageBounds",
         "store.encoding.Bodies",
+        "store.encoding.Objects",
         "testing.memory.MemoryTables",
         "store.encoding.BodyCodec",
         "store.driver.Driver",

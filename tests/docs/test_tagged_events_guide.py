@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from epochal import open_dcb_events
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.projections import ProjectionStates
-from epochal.store.tag_listings import TagListings
+from epochal.contrib.sekiban import open_dcb_events
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.store import DcbEvents
 
 GUIDES = Path(__file__).resolve().parents[2] / "docs" / "guide"
 GUIDE = GUIDES / "dcb-tables.md"

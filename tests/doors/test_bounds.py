@@ -19,10 +19,10 @@ from typing import Any, Final
 import pytest
 
 from epochal.codec import json
+from epochal.contrib.sekiban.items import PROJECTION_STATES
 from epochal.http import fields
 from epochal.http.bodies import sent_size
 from epochal.http.operations import OPERATIONS
-from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Put
 from tests.support.api import Answer, Api
 

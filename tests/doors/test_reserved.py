@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from epochal.layout.dcb.tables import TAGS
+from epochal.contrib.sekiban.items import TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import INDEX
 from tests.support.api import Api

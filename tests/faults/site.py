@@ -12,13 +12,13 @@ from typing import Any
 from epochal.contrib.event_store_adapter.items import site_of
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban.items import tag_site_of
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
-from epochal.layout.dcb.site import tag_site_of
 from epochal.layout.pages.streams import Pages
 from epochal.layout.tips.streams import Tips
 from epochal.settings import Settings
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.streams import Streams
 
 STREAMS = tuple(f"Flight-{number}" for number in range(4))

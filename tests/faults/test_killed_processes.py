@@ -22,9 +22,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
-from epochal.layout.dcb.items import Keys, read_head
-from epochal.layout.dcb.items import is_head as is_tag_head
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, read_head
+from epochal.contrib.sekiban.items import is_head as is_tag_head
 from epochal.layout.pages.items import STREAMS as PAGES
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.sekiban.items import TAGS
 from epochal.dynamo.tables import create_table
-from epochal.layout.dcb.tables import TAGS
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from tests.contract import __main__ as contract

@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from epochal.contrib.sekiban import append, reading
+from epochal.contrib.sekiban.items import Keys, TagSite
+from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.layout import fences
-from epochal.layout.dcb import append, reading
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.layout.fences import Condition, fence
 from epochal.model.dcb import Query, TaggedEvent, sortable_id
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

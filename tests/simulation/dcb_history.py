@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from epochal.layout.dcb.items import read_event
-from epochal.layout.dcb.writes import tags_of
+from epochal.contrib.sekiban.items import read_event
+from epochal.contrib.sekiban.writes import tags_of
 from epochal.layout.fences import fence_after
 from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

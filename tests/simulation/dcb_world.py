@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from epochal.layout.dcb.items import Keys, TagHead, is_head, read_event, read_head
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagHead, TagSite, is_head, read_event, read_head
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Transact
 from epochal.plan.ops import Query as Pages
 from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
-from epochal.store.dcb_events import DcbEvents
 from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on
 

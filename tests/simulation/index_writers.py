@@ -19,7 +19,8 @@ import pytest
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
-from epochal.layout.dcb.port import dcb_source
+from epochal.contrib.sekiban.port import dcb_source
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.layout.pages import writes
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
@@ -28,7 +29,6 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import Token
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

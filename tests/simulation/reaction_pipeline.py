@@ -22,17 +22,17 @@ from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban.history import TagHistory
+from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.wakeups import Queue
-from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of
-from epochal.layout.dcb.site import tag_site_of
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
 from epochal.layout.tips.streams import Tips
@@ -45,7 +45,6 @@ from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from tests.simulation.fifo import Context, FifoQueue, FifoTopic, notifier

@@ -23,12 +23,13 @@ from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban.history import TagHistory
+from epochal.contrib.sekiban.port import dcb_source
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
-from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer
-from epochal.layout.dcb.port import dcb_source
 from epochal.layout.port import Source
 from epochal.layout.registry import layout_names, source_of
 from epochal.layout.tables import store_tables
@@ -36,7 +37,6 @@ from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.faults import Faults

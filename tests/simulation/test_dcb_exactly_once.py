@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import Position
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Execute, Op, Refusal, Reply, Transact
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
 from tests.simulation.dcb_world import World, event, query
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import uuid
 
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
 from epochal.model.dcb import Query, TaggedEvent
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Execute
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import ImportedEvent
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import Attempt, History, Known, check_tables

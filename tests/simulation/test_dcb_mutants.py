@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.dcb import append, entries, reading, reads, writes
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.writes import Planned, TaggedBatch, plan
+from epochal.contrib.sekiban import append, entries, reading, reads, writes
+from epochal.contrib.sekiban import listings as tag_listings
+from epochal.contrib.sekiban import store as dcb_events
+from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan
 from epochal.layout.fences import Condition, Fence, fence
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, Trail
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import Absent, Check, Put, Steps, Transact
-from epochal.store import dcb_events, tag_listings, tagged_store
+from epochal.store import tagged_store
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch
 

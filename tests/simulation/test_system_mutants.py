@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Auditor
+from epochal.contrib.sekiban import heads
+from epochal.contrib.sekiban import history as tagged_events
 from epochal.dynamo import notices
 from epochal.dynamo.notices import Notice
-from epochal.feed.histories import dcb as tagged_events
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
 from epochal.indexer import notifier
 from epochal.indexer.indexer import Indexer, Record, Report
-from epochal.layout.dcb import heads
 from epochal.layout.registry import source_of
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.plan.values import Item

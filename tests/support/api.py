@@ -15,6 +15,8 @@ from typing import Any
 
 from epochal.codec import json
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
+from epochal.contrib.sekiban.projections import ProjectionStates, states_of
+from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
@@ -23,9 +25,7 @@ from epochal.layout.tables import store_tables
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 from epochal.testing.bucket import MemoryBodies, MemoryBucket, MemoryObjects
 from epochal.testing.memory import MemoryTables
@@ -152,11 +152,11 @@ class Api:
 
     @property
     def tagged(self) -> DcbEvents:
-        return self.deployment.dcb
+        return dcb_of(self.deployment.settings, self.deployment.driver)
 
     @property
     def states(self) -> ProjectionStates:
-        return self.deployment.states
+        return states_of(self.deployment)
 
     @property
     def stored(self) -> list[Item]:

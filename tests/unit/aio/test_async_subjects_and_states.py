@@ -14,15 +14,16 @@ import pytest
 from epochal import ConflictError, Decider, Deciders, json_codec
 from epochal.aio.bridge import cancelled_write, in_threads, wait
 from epochal.aio.deciders import AsyncDeciders
-from epochal.aio.projections import AsyncProjectionStates
 from epochal.aio.stores import AsyncStreams, AsyncSubjects
+from epochal.contrib.sekiban import memory_projection_states
+from epochal.contrib.sekiban.aio import AsyncProjectionStates
+from epochal.contrib.sekiban.projections import CachedObjects
 from epochal.errors import InvalidInput, MissingBody
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver
-from epochal.store.object_cache import CachedObjects
 from epochal.store.subjects import Shredded, sealed_codec
 from epochal.testing.bucket import MemoryObjects
-from epochal.testing.stores import memory_projection_states, memory_streams
+from epochal.testing.stores import memory_streams
 from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.subjects.test_resurrection import World
 

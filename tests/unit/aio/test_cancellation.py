@@ -35,7 +35,6 @@ from epochal import (
 from epochal.aio.bridge import WriteCancelled, cancelled_write, wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.place import AsyncPlace
-from epochal.aio.projections import AsyncProjectionStates
 from epochal.aio.stores import (
     AsyncJoinedAppends,
     AsyncReadModels,
@@ -46,6 +45,8 @@ from epochal.aio.stores import (
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
+from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.errors import Misconfigured
 from epochal.model.events import Claim
 from epochal.plan.failures import Lost
@@ -58,13 +59,7 @@ from epochal.store.joined import JoinedAppends
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.bucket import MemoryBodies
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import (
-    memory_dcb_events,
-    memory_projection_states,
-    memory_streams,
-    memory_tagged_events,
-    memory_tips,
-)
+from epochal.testing.stores import memory_streams, memory_tagged_events, memory_tips
 from epochal.testing.subjects import memory_subjects
 
 WRITES = (Put, Update, Delete, Transact)

@@ -16,7 +16,6 @@ from epochal import Decider, Deciders, Decisions, Event, TaggedEvent, projection
 from epochal.aio.bridge import each, run, wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.place import AsyncPlace
-from epochal.aio.projections import AsyncProjectionStates
 from epochal.aio.stores import (
     AsyncFeed,
     AsyncJoinedAppends,
@@ -30,6 +29,10 @@ from epochal.contrib import event_store_adapter
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban import open_dcb_events, open_projection_states
+from epochal.contrib.sekiban.aio import AsyncProjectionStates
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo import kms
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
@@ -39,9 +42,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store import joint_decisions
 from epochal.store.codecs import EventCodec
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.joined import JoinedAppends
-from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 from epochal.store.subjects import Subjects
 from epochal.store.tagged import TaggedEvents
@@ -81,7 +82,7 @@ FORMS: Final[list[tuple[type, type, set[str]]]] = [
     (FeedReader, AsyncFeed, {"page_within", "categories"} | WITHOUT),
     (ReadModels, AsyncReadModels, set()),
     (ReadModel, AsyncReadModel, set()),
-    (ProjectionStates, AsyncProjectionStates, set()),
+    (ProjectionStates, AsyncProjectionStates, {"projectors_in"}),
     (Subjects, AsyncSubjects, set()),
     (JoinedAppends, AsyncJoinedAppends, set()),
     (Deciders, AsyncDeciders, {"check_key", "earlier", "planned"}),
@@ -127,9 +128,9 @@ def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_the
     streams = AsyncStreams(epochal.open_streams("s", bucket="b", place=place))
     tips = AsyncStreams(epochal.open_tips("t", equinox=True, place=place))
     tagged = AsyncTaggedEvents(epochal.open_tagged_events("s", types=["Paid"], place=place))
-    dcb = AsyncTaggedEvents(epochal.open_dcb_events("e", "t", service="x", place=place))
+    dcb = AsyncTaggedEvents(open_dcb_events("e", "t", service="x", place=place))
     states = AsyncProjectionStates(
-        epochal.open_projection_states("p", bucket="b", cache_bytes=1_000_000, place=place)
+        open_projection_states("p", bucket="b", cache_bytes=1_000_000, place=place)
     )
     feed = AsyncFeed(epochal.open_feed("i", tips.store, dcb.store, place=place))
     subjects = AsyncSubjects(kms.open_subjects("keys", kms_key="alias/x", log="log", place=place))

@@ -12,8 +12,8 @@ from epochal.care.rebuild import Rebuilder
 from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.port import journal_source
+from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
-from epochal.layout.dcb.port import dcb_source
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.layout.tips.port import tips_source

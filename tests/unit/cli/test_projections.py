@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli.errors import ProjectionMissing
 from epochal.cli.main import epochal
+from epochal.contrib.sekiban.commands import ProjectionMissing
 from epochal.errors import ConflictError, InvalidInput, MissingBody
 from tests.support.terminal import Terminal
 
@@ -143,6 +143,9 @@ def test_a_state_of_events_needs_the_last_of_them(terminal: Terminal) -> None:
 
 
 def test_without_its_table_it_says_which_option_is_missing(terminal: Terminal) -> None:
-    bare = replace(terminal.store, states=replace(terminal.store.states, table=""))
+    settings = terminal.store.deployment.settings
+    without = {kind: table for kind, table in settings.tables.items() if kind != "projection-states"}
+    deployment = replace(terminal.store.deployment, settings=replace(settings, tables=without))
+    bare = replace(terminal.store, deployment=deployment)
     result = CliRunner().invoke(epochal, ("projections", "list", "Totals"), obj=lambda: bare)
     assert "--projection-states-table: is needed" in str(result.exception)

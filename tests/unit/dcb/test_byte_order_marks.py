@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
 from epochal.model.dcb import TaggedEvent
-from epochal.testing.stores import memory_dcb_events
 
 
 def test_text_behind_a_byte_order_mark_is_refused_and_bytes_are_what_they_are() -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput
 from epochal.plan.ops import BatchGet, Delete, Get, Op, Query, Reply
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.tag_listings import TagListings
 from epochal.testing.memory import MemoryTables
 from tests.unit.dcb.world import World, event, query
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epochal.contrib.sekiban.items import Keys
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.dcb.items import Keys
 from epochal.model.dcb import Query, QueryItem
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.sekiban.entries import LOOKS
+from epochal.contrib.sekiban.items import EVENTS, TAGS
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.layout.dcb.entries import LOOKS
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
-from epochal.store.dcb_events import DcbEvents
 from tests.simulation.gradual import Gradual
 from tests.unit.dcb.world import World, event, query
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.sekiban.heads import appended
+from epochal.contrib.sekiban.items import HEAD, Keys
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.dcb.heads import appended
-from epochal.layout.dcb.items import HEAD, Keys
 from epochal.model.spans import Span
 from epochal.plan.values import Item, number, sequence, text
 from tests.unit.dcb.world import World, event

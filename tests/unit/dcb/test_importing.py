@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.dcb import SortableId, TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import Imported, ImportedEvent, imported
-from epochal.store.tag_listings import TagListings
 from epochal.testing.faults import Fault, Faults
 from tests.unit.dcb.world import NOW, World, event, query
 

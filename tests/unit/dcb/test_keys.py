@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -18,7 +19,7 @@ from epochal.plan.values import text
 from epochal.store.decisions import Decided, Decisions, Projection, projection
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.stores import memory_dcb_events, memory_tables, memory_tagged_events
+from epochal.testing.stores import memory_tables, memory_tagged_events
 from tests.unit.dcb.world import event, query
 
 ADDED = query(("Added", "a:1"))

@@ -7,19 +7,18 @@ from itertools import islice
 
 import pytest
 
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.items import Keys, TagSite
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.store import dcb_of
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.site import TagSite
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.model.tagged_results import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings
-from epochal.store.dcb_events import dcb_of
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import ImportedEvent
 from epochal.store.listings import GroupCount
-from epochal.store.tag_listings import TagListings
 from tests.unit.dcb.world import NOW, World, event
 
 

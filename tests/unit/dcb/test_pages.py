@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.sekiban import listings as tag_listings
+from epochal.contrib.sekiban.items import Keys
+from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.items import Keys
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
-from epochal.store import tag_listings, tag_pages, tag_scans
-from epochal.store.tag_listings import TagListings
+from epochal.store import tag_pages, tag_scans
 from epochal.store.tag_pages import DatedPage, TagPage, TagPages
 from tests.unit.dcb.world import NOW, World, event, query
 

@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import pytest
 
+from epochal.contrib.sekiban import memory_dcb_events, paging
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import reads
-from epochal.layout.dcb import paging
 from epochal.model.dcb import Query, RecordedTaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest, TaggedAppended, TaggedConflict, TaggedPage, Takes, parse_rest
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.stores import memory_dcb_events, memory_tagged_events
+from epochal.testing.stores import memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 
 EITHER = query(("", "a"), ("", "b"))

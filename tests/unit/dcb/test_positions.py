@@ -8,16 +8,17 @@ from uuid import UUID
 
 import pytest
 
+from epochal.contrib.sekiban import memory_dcb_events
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Query, RecordedTaggedEvent, SortableId
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Query as Pages
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import ImportedEvent
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.stores import memory_dcb_events, memory_tagged_events
+from epochal.testing.stores import memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 
 BOTH = query(("T", "a:1"), ("", "b:1"))

@@ -11,13 +11,12 @@ from typing import IO
 
 import pytest
 
+from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
+from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
-from epochal.layout.dcb.items import Keys
-from epochal.layout.tables import PROJECTION_STATES
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates
 from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
 

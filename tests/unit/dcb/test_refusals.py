@@ -9,8 +9,9 @@ from uuid import UUID
 import pytest
 
 from epochal import TaggedEvent
+from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.testing.stores import memory_dcb_events, memory_tagged_events
+from epochal.testing.stores import memory_tagged_events
 
 CLAIM = TaggedEvent(type="NameClaimed", data="{}", tags=("name:ann",))
 ONCE = replace(CLAIM, id=str(UUID(int=7)))

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from epochal import Decisions, Event, TaggedEvent, json_codec, projection, upcast
+from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput, UnknownType
 from epochal.store.codecs import EventCodec
 from epochal.store.decisions import Projection
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.stores import memory_dcb_events, memory_tagged_events
+from epochal.testing.stores import memory_tagged_events
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.tables import EVENTS, TAGS
+from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Op, Reply
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 

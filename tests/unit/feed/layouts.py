@@ -11,15 +11,15 @@ from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
-from epochal.feed.histories.dcb import TagHistory
+from epochal.contrib.sekiban.history import TagHistory
+from epochal.contrib.sekiban.items import Keys, TagSite
+from epochal.contrib.sekiban.port import dcb_source
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.dcb.items import Keys
-from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.site import TagSite
 from epochal.layout.port import Source
 from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
@@ -27,7 +27,6 @@ from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals
 from epochal.plan.values import Item, binary, number, text
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -10,6 +10,8 @@ import pytest
 from openapi_spec_validator import validate
 
 from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
+from epochal.contrib.sekiban.http.operations import BEHIND
+from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
 from epochal.http.openapi import described_by, document, text
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
@@ -42,7 +44,7 @@ def test_every_route_is_an_operation_and_nothing_else_is() -> None:
 
 def test_every_problem_is_documented_somewhere() -> None:
     documented = set(_types(document()["components"]["responses"]))
-    assert documented == {kind.type for kind in (*KINDS, NOT_FOUND)}
+    assert documented == {kind.type for kind in (*KINDS, NOT_FOUND, STATE_NOT_FOUND, BEHIND)}
 
 
 @pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)

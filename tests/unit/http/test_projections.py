@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from epochal.http.projection_shapes import MOST_SHOWN
-from epochal.http.projections import MAX_STATE_BYTES
-from epochal.layout.tables import PROJECTION_STATES
+from epochal.contrib.sekiban.http.operations import MAX_STATE_BYTES
+from epochal.contrib.sekiban.http.shapes import MOST_SHOWN
+from epochal.contrib.sekiban.items import PROJECTION_STATES
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number, text
 from tests.support.api import Answer, Api

@@ -82,7 +82,8 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
     modules = ("", ".operation", ".operations")
-    plugins = ("contrib", "contrib.event_store_adapter", "contrib.event_store_adapter.http")
+    own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
+    plugins = ("contrib", *own)
     listing = ("plugins", "declaration", "errors")
     assert {*found.stdout.split()} == {
         "epochal",

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.sekiban.items import write_entry
+from epochal.contrib.sekiban.seeking import NEAR, entries
 from epochal.errors import CorruptData
-from epochal.layout.dcb.items import write_entry
-from epochal.layout.dcb.seeking import NEAR, entries
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.plan.ops import Delete, Op, Put, Reply
 from epochal.store.driver import Driver, Meter

@@ -38,8 +38,8 @@ NOT_ON_THE_WAY = (
     "click",
     "epochal.cli",
     "epochal.http.openapi",
-    "epochal.http.projection_shapes",
-    "epochal.http.projections",
+    "epochal.contrib.sekiban.http.shapes",
+    "epochal.contrib.sekiban.http.operations",
     "epochal.http.tagged",
     "epochal.http.tagged_shapes",
     "epochal.local",
@@ -160,7 +160,9 @@ class Context:
         return 28000
 print(json.dumps(handler.handler(json.loads({json.dumps(gateway_event(method, path))!r}), Context())))
 """
-    answer = in_a_fresh_process(function, code, **{variable("tags_table"): "tags"})
+    answer = in_a_fresh_process(
+        function, code, **{variable(name): "t" for name in ("tags_table", "projection_states_table")}
+    )
     assert answer["statusCode"] == 400
     assert answer["headers"]["Content-Type"] == "application/problem+json"
     assert json.loads(answer["body"])["type"] == "urn:epochal:problem:invalid-input"
@@ -229,7 +231,7 @@ print(json.dumps([site.journal, site.snapshot, site.keys.shards]))
 def test_tagged_events_and_states_have_what_their_deployment_says(function: str) -> None:
     code = """
 import handler, json
-from epochal.http import projections
+from epochal.contrib.sekiban.http import operations as projections
 from epochal.http import tagged
 tagged, states = tagged.opened(handler.deployment, "dcb").store, projections.opened(handler.deployment).states
 site, keys = tagged.site, tagged.site.keys

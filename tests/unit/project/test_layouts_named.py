@@ -59,18 +59,7 @@ PLUGINS = {
     "sekiban": Plugin(
         home=(
             "contrib/sekiban/",
-            "layout/dcb/",
-            "feed/histories/dcb.py",
-            "model/projections.py",
-            "store/dcb_events.py",
-            "store/dcb_importing.py",
-            "store/projections.py",
-            "aio/projections.py",
-            "cli/dcb.py",
-            "cli/projections.py",
             "console/projections.py",
-            "http/projections.py",
-            "http/projection_shapes.py",
         ),
         words=r"sekiban|dcb|projections?[ _-]?(?:states?|missing|not found|behind)",
         exact=frozenset(
@@ -100,49 +89,38 @@ PAGES = Plugin(
 )
 """The layout that is Epochal's own."""
 
-NATIVE = re.compile(r"epochal\.model\.dcb(?:\.|$)|contrib\.eventsourcing|PRAGMA journal_mode")
+NATIVE = re.compile(r"(?:epochal\.)?model\.dcb(?:\.|$)|contrib\.eventsourcing|PRAGMA journal_mode")
 """What spells a plug-in's word and is not its: events with tags are Epochal's own, too."""
 
 OFFENDERS: dict[str, tuple[str, str]] = {
-    "epochal/__init__.py": ("equinox sekiban", "public names of all layouts are imported from here"),
-    "epochal/aio/place.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
+    "epochal/__init__.py": ("equinox", "public names of all layouts are imported from here"),
     "epochal/care/quarantined.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/care/status.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/cdk/event_store.py": (
         "equinox event_store_adapter sekiban",
         "a type checker knows every option by its name",
     ),
-    "epochal/cdk/parts/grants.py": ("sekiban", "grants what the states of projections need"),
-    "epochal/cdk/parts/stores.py": ("sekiban", "knows the prefix of large states in the bucket"),
     "epochal/cdk/stages.py": ("equinox", "checks options of layouts against one another"),
     "epochal/cli/copying.py": ("equinox", "copies from every layout"),
-    "epochal/cli/errors.py": ("sekiban", "all errors of commands are in one file"),
-    "epochal/cli/main.py": ("equinox sekiban", "lists every command"),
-    "epochal/cli/target.py": ("sekiban", "opens every store for commands"),
+    "epochal/cli/main.py": ("equinox", "lists every command"),
     "epochal/console/server.py": ("sekiban", "lists every page"),
     "epochal/console/streams.py": ("equinox sekiban", "shows streams of both layouts"),
-    "epochal/deployment.py": ("equinox sekiban", "opens every store of a deployment"),
-    "epochal/dynamo/deployed.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
-    "epochal/dynamo/stores.py": ("equinox sekiban", "opens every store"),
+    "epochal/deployment.py": ("equinox", "opens every store of a deployment"),
+    "epochal/dynamo/stores.py": ("equinox", "opens every store"),
     "epochal/http/feed.py": ("event_store_adapter", "an aggregate has its category by its type"),
-    "epochal/http/health.py": ("sekiban", "looks at every table"),
-    "epochal/http/openapi.py": ("event_store_adapter sekiban", "lists every resource"),
-    "epochal/http/operations.py": ("equinox sekiban", "lists every resource"),
-    "epochal/http/problems.py": ("sekiban", "all problems are in one table"),
+    "epochal/http/openapi.py": ("event_store_adapter", "lists every resource"),
+    "epochal/http/operations.py": ("equinox", "lists every resource"),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/tagged_shapes.py": ("sekiban", "serves both layouts by one list"),
     "epochal/index/epochs.py": ("equinox", "the index is stored as tips"),
     "epochal/index/stored.py": ("equinox", "the index is stored as tips"),
-    "epochal/layout/tables.py": ("equinox sekiban", "tables that no layout owns are declared here"),
+    "epochal/layout/tables.py": ("equinox", "tables that no layout owns are declared here"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
-    "epochal/proving/writers.py": ("equinox sekiban", "proves every layout that a stage has"),
-    "epochal/settings.py": ("equinox sekiban", "declares every setting"),
-    "epochal/store/object_cache.py": ("sekiban", "large states and large bodies lie in one kind of bucket"),
+    "epochal/proving/writers.py": ("equinox", "proves every layout that a stage has"),
+    "epochal/settings.py": ("equinox", "declares every setting"),
     "epochal/store/streams.py": ("equinox", "opens both layouts of streams"),
-    "epochal/store/checking.py": ("sekiban", "tells every table by its keys"),
-    "epochal/store/tag_listings.py": ("sekiban", "lists tags of the other layout of tagged events"),
-    "epochal/testing/feeds.py": ("equinox sekiban", "opens every store in memory"),
-    "epochal/testing/stores.py": ("equinox sekiban", "opens every store in memory"),
+    "epochal/testing/feeds.py": ("equinox", "opens every store in memory"),
+    "epochal/testing/stores.py": ("equinox", "opens every store in memory"),
 }
 """Files that name a plug-in today, with the plug-ins, and why."""
 
@@ -262,7 +240,7 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
     [
         ("equinox", "import epochal.layout.tips.items"),
         ("event_store_adapter", "from epochal.contrib import event_store_adapter"),
-        ("sekiban", "from epochal.layout.dcb.tables import TAGS"),
+        ("sekiban", "from epochal.contrib.sekiban.items import TAGS"),
         ("equinox", "def f():\n    from epochal.feed.histories.tips import open_history"),
         ("equinox", "import_module('epochal.layout.tips.port')"),
         ("event_store_adapter", "settings.table('snapshot')"),
@@ -274,8 +252,8 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
         ("event_store_adapter", "AGGREGATE_NOT_FOUND = 1"),
         ("event_store_adapter", "place.aggregates.append"),
         ("event_store_adapter", "option('--type', help='The type of an aggregate.')"),
-        ("sekiban", "from epochal.store.projections import Stored"),
-        ("sekiban", "from epochal.store import dcb_events"),
+        ("sekiban", "from epochal.contrib.sekiban.projections import Stored"),
+        ("sekiban", "from epochal.contrib import sekiban"),
         ("sekiban", "raise ProjectionMissing(name)"),
         ("sekiban", "path = '/dcb/events'"),
         ("sekiban", "settings.projection_states_table"),

@@ -35,7 +35,9 @@ def test_what_a_function_is_told_it_reads_back() -> None:
 
 
 def test_what_a_stack_tells_is_read_back() -> None:
-    assert Settings.from_outputs(TOLD.outputs()) == replace(TOLD, consistent_reads=True, retries=None)
+    told = Settings.from_outputs(TOLD.outputs())
+    assert told.having(consistent_reads=False) == replace(TOLD, retries=None)
+    assert told.value("consistent_reads")
 
 
 def test_nothing_is_told_of_what_is_not_said() -> None:
@@ -121,7 +123,7 @@ def test_write_shards_out_of_bounds_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["True", "1", "", "yes"])
 def test_a_flag_is_true_or_false_and_nothing_else(text: str) -> None:
-    assert Settings.from_environment({variable("type_heads"): "true"}).type_heads
-    assert not Settings.from_environment({variable("type_heads"): "false"}).type_heads
+    assert Settings.from_environment({variable("type_heads"): "true"}).value("type_heads")
+    assert not Settings.from_environment({variable("type_heads"): "false"}).value("type_heads")
     with pytest.raises(InvalidInput, match="must be true or false"):
         Settings.from_environment({variable("type_heads"): text})

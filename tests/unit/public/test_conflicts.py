@@ -11,21 +11,22 @@ import pytest
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.states import StoredState
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, EpochalError, OutcomeUndetermined, StreamDeleted
 from epochal.errors import WrongExpectedVersion as Wrong
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
-from epochal.model.projections import StoredState
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token
 from epochal.plan.failures import Lost
 from epochal.plan.ops import Op, Put, Reply, Update
-from epochal.store.dcb_events import DcbEvents
-from epochal.store.projections import ProjectionStates
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tables, memory_tips
+from epochal.testing.stores import memory_tables, memory_tips
 
 S = "Cart-1"
 E = Event(type="Added")

@@ -16,6 +16,8 @@ from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import json_state
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import number_in
+from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
+from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
@@ -29,10 +31,9 @@ from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.codecs import Stored, json_codec
 from epochal.store.driver import Driver, Meter
-from epochal.store.tag_listings import TagListings
 from epochal.store.tag_scans import read_place
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tips
+from epochal.testing.stores import memory_tips
 
 HALF = "\ud800"
 TEXTS = {

@@ -14,8 +14,8 @@ PUBLIC = {
     "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM",
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "TaggedEvent", "Undetermined", "Unfold", "json_codec", "lambda_handler",
-    "metadata", "open_feed", "open_projection_states", "open_read_models", "open_streams",
-    "open_dcb_events", "open_tagged_events", "open_tips", "projection", "reaction", "upcast",
+    "metadata", "open_feed", "open_read_models", "open_streams",
+    "open_tagged_events", "open_tips", "projection", "reaction", "upcast",
 }  # fmt: skip
 
 

@@ -21,19 +21,19 @@ from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.deciders import by_size, every
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, Lock, aggregate_id
 from epochal.contrib.event_store_adapter.store import page as aggregate_page
+from epochal.contrib.sekiban import memory_projection_states
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion, Token
-from epochal.store.dcb_importing import DcbImporter
 from epochal.store.importing import ImportedEvent
-from epochal.store.projections import ProjectionStates
-from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_projection_states
 from tests.support.examples import examples
 
 E: Final = Event(type="E")

@@ -14,14 +14,13 @@ from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, Journa
 from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
 from epochal.contrib.event_store_adapter.port import appended as appended_to_aggregate
 from epochal.contrib.event_store_adapter.port import journal_source, touched
+from epochal.contrib.sekiban.heads import appended as appended_to_tag
+from epochal.contrib.sekiban.items import Keys, TagSite, write_entry, write_head
+from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
 from epochal.index.stored import SERIES, epoch_stream, marks_name, poison_stream
-from epochal.layout.dcb.heads import appended as appended_to_tag
-from epochal.layout.dcb.items import Keys, write_entry, write_head
-from epochal.layout.dcb.port import dcb_source
-from epochal.layout.dcb.site import TagSite
 from epochal.layout.port import Source
 from epochal.layout.tips.heads import appended as appended_to_stream
 from epochal.layout.tips.items import TIP

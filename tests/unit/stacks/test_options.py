@@ -14,19 +14,22 @@ from epochal.contrib.event_store_adapter import open_aggregates
 from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.items import KeyResolver
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban import open_dcb_events, open_projection_states
+from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo import stores
 from epochal.feed.reader import FeedReader
-from epochal.layout.dcb.site import TagSite
 from epochal.layout.tips.streams import Tips
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Patience
 from epochal.store.encoding import BodyCodec
-from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 
 FACTORIES: Final[dict[str, Callable[..., Any]]] = {
     **{name: each for name, each in vars(stores).items() if name.startswith("open_")},
     "open_aggregates": open_aggregates,
+    "open_dcb_events": open_dcb_events,
+    "open_projection_states": open_projection_states,
 }
 STORES: Final = (Streams, AggregateStore, DcbEvents, ProjectionStates, FeedReader)
 GIVEN: Final = (BodyCodec, Retention, Patience, KeyResolver, TagSite, Tips)

@@ -131,7 +131,7 @@ def test_the_guides_reactions_are_in_a_stack_of_their_own_beside_no_retained_tab
 def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:
     EventStore(shop, "Events")
     assert {each["Properties"]["TableName"] for each in of_type(shop, TABLE).values()} == {
-        f"shop-events-{kind}" for kind in ("streams", "index", "projection-states")
+        f"shop-events-{kind}" for kind in ("streams", "index")
     }
 
 
@@ -139,7 +139,7 @@ def test_a_store_is_called_after_its_stack_and_itself(shop: Stack) -> None:
     ("layouts", "heads"),
     [
         (["pages", "tips"], {"streams", "tips"}),
-        (None, {"streams", "tips", "journal", "snapshot", "events", "tags"}),
+        (None, {"streams", "tips", "journal", "snapshot", "events", "tags", "projection-states"}),
     ],
     ids=["those named", "all"],
 )
@@ -148,7 +148,7 @@ def test_a_store_has_the_tables_of_other_layouts_where_they_are_asked_for(
 ) -> None:
     EventStore(shop, "Events", layouts=layouts, api=None, watch=False)
     found = {each["Properties"]["TableName"] for each in of_type(shop, TABLE).values()}
-    assert found == {f"shop-events-{kind}" for kind in (*heads, "index", "projection-states")}
+    assert found == {f"shop-events-{kind}" for kind in (*heads, "index")}
 
 
 def test_a_long_name_is_cut_and_stays_its_own() -> None:

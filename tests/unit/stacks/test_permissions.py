@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.dcb.items import Keys
+from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
+from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.layout.pages.items import DICTIONARIES
-from epochal.layout.tables import ARCHIVES, PROJECTION_STATES, READ_MODELS, store_tables
+from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates
 from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
 from tests.support.permissions import Allowed, on

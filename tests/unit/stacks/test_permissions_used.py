@@ -19,21 +19,24 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.contrib.event_store_adapter.port import heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, page
+from epochal.contrib.sekiban.history import TagHistory
+from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS, tag_site_of
+from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.options import INLINE_BYTES
+from epochal.contrib.sekiban.port import heal_dcb
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.feed.histories.dcb import TagHistory
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
-from epochal.layout.dcb.port import heal_dcb
-from epochal.layout.dcb.site import tag_site_of
-from epochal.layout.dcb.tables import EVENTS, TAGS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
-from epochal.layout.tables import ARCHIVE, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE, store_tables
+from epochal.layout.tables import ARCHIVE, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
@@ -48,13 +51,10 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents, ReadModels
-from epochal.settings import INLINE_BYTES, Settings
-from epochal.store.dcb_events import DcbEvents
+from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
-from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams, streams_of, tips_of
-from epochal.store.tag_listings import TagListings
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tagged_of
 from epochal.testing.bucket import MemoryObjects

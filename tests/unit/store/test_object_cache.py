@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from epochal.contrib.sekiban.items import PROJECTION_STATES
+from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates
 from epochal.errors import InvalidInput, MissingBody
-from epochal.layout.tables import PROJECTION_STATES
 from epochal.store.driver import Driver, Meter
-from epochal.store.object_cache import CachedObjects
-from epochal.store.projections import ProjectionStates
 from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
 

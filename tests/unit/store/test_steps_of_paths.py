@@ -12,18 +12,13 @@ from epochal import Event, StreamAppend, TaggedEvent
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter import store as aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
+from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import InvalidInput
-from epochal.store import projections, streams, tagged_store
+from epochal.store import streams, tagged_store
 from epochal.store.joined import JoinedAppends
-from epochal.testing.stores import (
-    memory_dcb_events,
-    memory_projection_states,
-    memory_streams,
-    memory_tagged_events,
-    memory_tips,
-)
+from epochal.testing.stores import memory_streams, memory_tagged_events, memory_tips
 
 STEPS = (".", "..")
 OPENED = Event(type="Opened")

@@ -12,6 +12,9 @@ import pytest
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
+from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.layout.tips.streams import Tips
@@ -23,13 +26,11 @@ from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.checking import checked, distinct, kind_of
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_dcb_events, memory_projection_states, memory_tips
+from epochal.testing.stores import memory_tips
 
 ORDER = aggregate_id("order", "1")
 KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS)}

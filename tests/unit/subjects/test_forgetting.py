@@ -15,6 +15,7 @@ from moto import mock_aws
 from epochal import Decider, Deciders, Event, TaggedEvent, Unfold
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
+from epochal.contrib.sekiban import memory_dcb_events
 from epochal.dynamo.kms import KmsWrapping
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
 from epochal.layout.subjects import SUBJECT_KEYS
@@ -28,7 +29,7 @@ from epochal.store.loading import Cache
 from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_dcb_events, memory_tips
+from epochal.testing.stores import memory_tips
 from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.feed.feeds import Clock
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epochal.codec.upcasts import upcast as upcast
-    from epochal.dynamo.stores import open_dcb_events as open_dcb_events
     from epochal.dynamo.stores import open_feed as open_feed
-    from epochal.dynamo.stores import open_projection_states as open_projection_states
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
@@ -50,9 +48,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "codec.upcasts": ("upcast",),
     "dynamo.stores": (
-        "open_dcb_events",
         "open_feed",
-        "open_projection_states",
         "open_read_models",
         "open_streams",
         "open_tagged_events",

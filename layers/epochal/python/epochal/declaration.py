@@ -64,6 +64,7 @@ class Setting:
         functions: those that get it in their environment; the others do not.
         output: of the store's stack; empty for none.
         option: whether the command line has an option of this name.
+        chosen: of what a plug-in declares: by a stage; else its deployment alone knows it.
         table: the kind of the table that it names; empty where it names none.
     """
 
@@ -74,6 +75,7 @@ class Setting:
     functions: tuple[str, ...]
     output: str
     option: bool
+    chosen: bool = True
 
     @property
     def variable(self) -> str:
@@ -127,9 +129,17 @@ def setting(
     *,
     output: bool | str = False,
     option: bool = False,
+    chosen: bool = True,
 ) -> Any:
     """Declare a setting, as the default of a field of a dataclass. An output has the field's name, or the one given."""
-    told = {"kind": kind, "help": help, "functions": functions, "output": output, "option": option}
+    told = {
+        "kind": kind,
+        "help": help,
+        "functions": functions,
+        "output": output,
+        "option": option,
+        "chosen": chosen,
+    }
     return field(default=default, metadata=told)
 
 

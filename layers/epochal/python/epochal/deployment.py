@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from epochal.layout.port import Source
     from epochal.model.events import Claim
     from epochal.reactions.read_models import ReadModels
-    from epochal.store.dcb_events import DcbEvents
-    from epochal.store.encoding import Bodies, BodyCodec
-    from epochal.store.projections import Objects, ProjectionStates
+    from epochal.store.encoding import Bodies, BodyCodec, Objects
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
 
@@ -51,8 +49,8 @@ class Bucket(Protocol):
         """Bodies of events; None where there is no bucket, so that large ones are refused."""
 
     @property
-    def objects(self) -> Objects:
-        """States of projections."""
+    def objects(self) -> Objects | None:
+        """What plug-ins keep there; None where there is no bucket."""
 
     @property
     def links(self) -> Links:
@@ -85,8 +83,6 @@ class Deployment:
         tips: streams that are stored as tips.
         streams: streams that are stored as pages.
         tagged: tagged events, in the table of streams.
-        dcb: tagged events in Sekiban's tables.
-        states: states of projections.
         read_models: those of reactions.
         sources: what the feed is indexed from.
         feed: with the events of every layout.
@@ -102,10 +98,6 @@ class Deployment:
     tips: ClassVar[Opener[Streams]] = Opener("store.streams:tips_of", *_STREAMS)
     streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
     tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)
-    dcb: ClassVar[Opener[DcbEvents]] = Opener("store.dcb_events:dcb_of", *_TABLES)
-    states: ClassVar[Opener[ProjectionStates]] = Opener(
-        "store.projections:states_of", *_TABLES, "bucket.objects"
-    )
     read_models: ClassVar[Opener[ReadModels]] = Opener("reactions.read_models:models_of", *_TABLES)
     sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("indexer.indexer:sources_of", "settings")
     feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
@@ -113,7 +105,7 @@ class Deployment:
     auditor: ClassVar[Opener[Auditor]] = Opener("care.auditor:auditor_of", *_TABLES)
 
     def __getattr__(self, name: str) -> Any:
-        """A store of a plug-in's, by its name there: `aggregates`."""
+        """A store of a plug-in's, by its name there: `aggregates`, `dcb`."""
         for layout in layouts():
             if (opener := layout.opener(name)) is not None:
                 return opener(self)

@@ -119,7 +119,7 @@ LAYOUTS: tuple[Layout, ...] = (
         base=2 * BASE_DISTANCE,
         table="tags_table",
         partitions="dcb_partitions",
-        of=Plugin(port="epochal.layout.dcb.port:PORT", history="epochal.feed.histories.dcb"),
+        of="epochal.contrib.sekiban:PLUGIN",
     ),
     Layout(
         name=NATIVE,

@@ -69,13 +69,6 @@ requests a second, this bounds how many of an account's can be taken that way.""
 MAX_WAIT_SECONDS = 20
 """The longest long poll: with the read that follows it stays well below API Gateway's 30."""
 
-INLINE_BYTES = 300_000
-"""A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds
-409,600 bytes."""
-
-PROJECTIONS = "projections"
-"""Prefix of projection states in the bucket."""
-
 KEY_WINDOW_SECONDS = 24 * 3600
 """How long an idempotency key is remembered."""
 
@@ -123,23 +116,6 @@ class Options:
     tagged_everything: bool = of_tables(
         False, Flag(), "All tagged events are in one stream, too", ("append", "replay")
     )
-    # A read of all events asks every shard. May be raised later, never lowered.
-    write_shards: int = of_tables(
-        1, Number(most=1_000), "Shards of the index of all tagged events", ("append", "replay")
-    )
-    type_heads: bool = of_tables(
-        False,
-        Flag(),
-        "Tagged events are written with heads of types, for conditions by type alone",
-        ("append", "replay"),
-    )
-    # As Sekiban has it; `#` and `|` would end it early within keys.
-    service: str = of_tables(
-        "",
-        Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),
-        "Tenant of tagged events and states",
-        EVENTS,
-    )
     # A claim copies the upload within its request (REQUEST_SECONDS); S3 copies some 100 MB a second.
     max_upload_bytes: int = setting(
         UPLOAD_BYTES, Number(most=1024 * 1024 * 1024), "Size of a body that is uploaded", ("append",)
@@ -149,18 +125,6 @@ class Options:
         Number(least=0, most=MAX_WAIT_SECONDS),
         "How long a reader may wait at the tail of the feed",
         ("feed",),
-    )
-    state_inline_bytes: int = setting(
-        INLINE_BYTES,
-        Number(least=0, most=INLINE_BYTES),
-        "Compressed states of projections that are larger go to the bucket",
-        ("append",),
-    )
-    consistent_reads: bool = setting(
-        True,
-        Flag(),
-        "Single tagged events and tags are read strongly consistent; else they cost half",
-        ("replay",),
     )
     carrier: str = setting(
         LIGHT,
@@ -196,10 +160,6 @@ class Settings(Options):
     index_table: str = of_tables("", Text(), "Table of the feed", _FEED)
     bucket: str = of_tables(
         "", Text(), "Bucket of large bodies and states", (*_API, "reaction"), output="BucketName"
-    )
-    projection_states_table: str = of_tables("", Text(), "States of projections", ("append", "replay"))
-    states_prefix: str = of_tables(
-        PROJECTIONS, Text(), "Where large states lie in the bucket", ("append", "replay")
     )
     archive_table: str = of_tables("", Text(), "Tips as they were before pruning", (*_API, "reaction"))
     streams_archive_table: str = of_tables(
@@ -273,8 +233,9 @@ class Settings(Options):
         return {each.output: text for each, text in self._texts() if each.output}
 
     def _texts(self) -> Iterator[tuple[Setting, str]]:
-        of_layouts = [*map(table_setting, self.tables), *map(_of_layouts, self.of_layouts)]
-        for each in (*DECLARED.values(), *of_layouts):
+        own = {each.table: each for each in _plugged() if each.table}
+        tables = (own.get(kind) or table_setting(kind) for kind in self.tables)
+        for each in (*DECLARED.values(), *tables, *map(_of_layouts, self.of_layouts)):
             if text := each.text(self.value(each.name)):
                 yield each, text
 

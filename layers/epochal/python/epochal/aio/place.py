@@ -30,8 +30,7 @@ from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
-from epochal.store.encoding import Bodies
-from epochal.store.projections import Objects
+from epochal.store.encoding import Bodies, Objects
 
 with brought_by("async", "asynchronous stores", "aiohttp"):
     import aiohttp
@@ -118,8 +117,8 @@ class _BucketInThreads:
         return None if (found := self.bucket.bodies) is None else in_threads(found)
 
     @property
-    def objects(self) -> Objects:
-        return in_threads(self.bucket.objects)
+    def objects(self) -> Objects | None:
+        return None if (found := self.bucket.objects) is None else in_threads(found)
 
     @property
     def links(self) -> Links:

@@ -261,7 +261,7 @@ EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLE
 
 OF_LAYOUTS: Final = {
     **{each.partitions: partitions_setting(each.partitions) for each in layouts()},
-    **{name: each for layout in layouts() for name, each in own_settings(layout).items()},
+    **{name: each for layout in layouts() for name, each in own_settings(layout).items() if each.chosen},
 }
 """Settings that say how many partitions a layout's part of the feed has, and those that plug-ins declare."""
 

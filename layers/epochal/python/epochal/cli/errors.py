@@ -99,13 +99,6 @@ class ImportStopped(EpochalError):
         self.read = read
 
 
-class ProjectionMissing(EpochalError, LookupError):
-    """A version of a projection has no state."""
-
-    def __init__(self, name: str, version: str) -> None:
-        super().__init__(f"{name} {version}: there is no such state")
-
-
 class ConversationMissing(EpochalError, LookupError):
     """No event that was looked at belongs to a conversation."""
 

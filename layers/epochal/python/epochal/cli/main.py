@@ -19,12 +19,10 @@ from click.shell_completion import get_completion_class
 from epochal.cli import index_rebuild, output, quarantine, tagged_import, tagged_listings
 from epochal.cli.console import console
 from epochal.cli.copying import copy
-from epochal.cli.dcb import dcb
 from epochal.cli.feed import feed, search, streams, tail, trace, watch
 from epochal.cli.index import index
 from epochal.cli.local import local
 from epochal.cli.new import new
-from epochal.cli.projections import projections
 from epochal.cli.prove import prove
 from epochal.cli.react import parked, react
 from epochal.cli.stats import stats, train
@@ -82,8 +80,6 @@ for command in (
     delete,
     copy,
     tagged,
-    dcb,
-    projections,
     feed,
     react,
     parked,

@@ -33,7 +33,6 @@ from epochal.plugins import layouts
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
-from epochal.store.projections import ProjectionStates
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
@@ -81,7 +80,6 @@ class OpenedStore:
     deployment: Deployment
     streams: Streams
     tagged: TaggedStore
-    states: ProjectionStates
     feed: FeedReader
     sources: tuple[Source, ...]
     kinds: Mapping[str, str]
@@ -98,7 +96,6 @@ class OpenedStore:
             deployment=found,
             streams=found.streams,
             tagged=found.tagged,
-            states=found.states,
             feed=found.feed,
             sources=found.sources,
             kinds=found.settings.kinds,

@@ -52,6 +52,9 @@ _LAST_BLOCK: Final = b"\x01\x00\x00\xff\xff"
 MAX_DECODED: Final = 256 * 1024 * 1024
 """A stored body that inflates past this is taken for an attack or corruption, not for data."""
 
+CHUNK: Final = 256 * 1024
+"""Bytes of an object in the bucket that are read at a time."""
+
 MAX_KEY_BYTES: Final = 1024
 """Bytes of an object's key, in S3."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from epochal.codec import json
@@ -13,7 +12,6 @@ from epochal.layout.registry import layouts_in, partition_of
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item, Key
 from epochal.reactions.read_models import ReadModel, ReadModels, names_in
-from epochal.store.projections import projectors_in
 
 VERSIONS: Final = 50
 """Of a projection, on one page."""
@@ -30,7 +28,7 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
     settings = deployment.settings
     wanted = ("projection", "model", "document", "stream")
     name, model, document, stream = (arguments.get(each, "").strip() for each in wanted)
-    states, models = settings.projection_states_table, settings.read_models_table
+    states, models = settings.table("projection-states"), settings.read_models_table
     versions, beyond = deployment.states.page(name, limit=VERSIONS) if name and states else ((), None)
     asked = bool(name or model)
     after = read_key(arguments["after"]) if "after" in arguments else None
@@ -52,7 +50,7 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
 def _named(deployment: Deployment, tables: Mapping[str, str]) -> dict[str, tuple[list[str], bool]]:
     """Names among the first items of each table, and whether these are all."""
     told: dict[str, Callable[[Iterable[Item]], set[str]]] = {
-        "states": partial(projectors_in, deployment.states),
+        "states": deployment.states.projectors_in,
         "models": names_in,
     }
     found = {}

@@ -9,8 +9,7 @@ from typing import IO, TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
-from epochal.codec.bodies import PREFIX, UPLOADS, upload_of
-from epochal.codec.states import CHUNK
+from epochal.codec.bodies import CHUNK, PREFIX, UPLOADS, upload_of
 from epochal.dynamo.aws_errors import check_stored, translated
 from epochal.errors import DeniedBody, MissingBody, Refused
 from epochal.model.events import Claim
@@ -99,14 +98,14 @@ class S3Bodies:
         return True
 
 
-# Projection states in S3, streamed both ways.
+# Objects in S3, streamed both ways.
 
 UNDER_WAY: Final = timedelta(days=1)
 """An object younger than this may belong to a write that has not named it yet."""
 
 
 class S3Objects:
-    """A bucket of states. Implements `store.projections.Objects`; encryption is the bucket's default."""
+    """Objects of a bucket. Implements `store.encoding.Objects`; encryption is the bucket's default."""
 
     def __init__(self, client: S3Client, bucket: str) -> None:
         self._client = client

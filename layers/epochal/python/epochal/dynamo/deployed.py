@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
     from epochal.deployment import Links
     from epochal.plan.ops import Execute
-    from epochal.store.encoding import Bodies
-    from epochal.store.projections import Objects
+    from epochal.store.encoding import Bodies, Objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Bucket:
-    """A bucket by name. Without one, bodies and states too large for an item are refused."""
+    """A bucket by name. Without one, what is too large for an item is refused."""
 
     s3: S3Client
     name: str
@@ -36,12 +35,11 @@ class S3Bucket:
         return S3Bodies(self.s3, self.name) if self.name else None
 
     @property
-    def objects(self) -> Objects:
-        """States of projections."""
+    def objects(self) -> Objects | None:
+        """What plug-ins keep there."""
         from epochal.dynamo.bucket import S3Objects
-        from epochal.store.projections import NoObjects
 
-        return S3Objects(self.s3, self.name) if self.name else NoObjects()
+        return S3Objects(self.s3, self.name) if self.name else None
 
     @property
     def links(self) -> Links:

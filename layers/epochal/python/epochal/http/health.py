@@ -1,30 +1,65 @@
-"""Whether the store answers. It asks the table of projection states, which every deployment has."""
+"""Whether the store answers: it asks a table for an item that is not there.
+
+The table is the first that functions may ask so: the layouts say which by their permissions.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from epochal.deployment import Deployment
+from epochal.errors import MissingTable
 from epochal.http.bodies import answer, measured
 from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
 from epochal.http.shapes import Shown, operation
-from epochal.store.projections import ProjectionStates
+from epochal.layout.registry import layouts_in
+from epochal.plan.ops import Get
+from epochal.plan.values import number, text
+from epochal.settings import Settings
+from epochal.store.driver import Driver
 
-PROBE: Final = "Health"
-"""A name to look for. It does not matter whether such a state exists, only that the table answers."""
+PROBE: Final = "$Health"
+"""A key to look for. Whether there is such an item does not matter, only that the table answers."""
 
 HEALTH: Final = Shown("Health", {"status": {"const": "ok"}})
 
 
-def opened(deployment: Deployment) -> ProjectionStates:
-    """States of projections."""
-    return deployment.states
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """A read, and what sends it."""
+
+    driver: Driver
+    read: Get
+
+
+def opened(deployment: Deployment) -> Probe:
+    """The probe of a deployment."""
+    return Probe(driver=deployment.driver, read=_read(deployment.settings))
 
 
 @operation("Whether the store answers", "One strongly consistent read.", gives=HEALTH)
-def check_health(states: ProjectionStates, request: Request, _: QueryString) -> Response:
+def check_health(probe: Probe, request: Request, _: QueryString) -> Response:
     """Whether the store answers: one strongly consistent read."""
-    states, meter = measured(states, request)
-    states.find(PROBE, PROBE)
+    probe, meter = measured(probe, request)
+    probe.driver.ask(probe.read)
     return answer(meter, HEALTH(status="ok"))
+
+
+def _read(settings: Settings) -> Get:
+    """A tenant's functions may ask for its keys alone."""
+    asked = (
+        each
+        for layout in layouts_in(settings)
+        for each in layout.port.access(settings)["replay"]
+        if "GetItem" in each.actions and not each.index
+    )
+    access = next(asked, None)
+    if access is None:
+        raise MissingTable("of events")
+    table = access.table
+    key = {table.partition.name: text(access.keys[0].replace("*", PROBE) if access.keys else PROBE)}
+    if table.sort is not None:
+        key[table.sort.name] = text(PROBE) if table.sort.type == "S" else number(0)
+    return Get(table=settings.table(table.kind), key=key)

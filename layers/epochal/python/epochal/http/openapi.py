@@ -15,11 +15,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.http import feed, health, problems, projection_shapes, stream_shapes, tagged_shapes
+from epochal.http import feed, health, problems, stream_shapes, tagged_shapes
 from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
-from epochal.http.projection_shapes import PROCESSED
 from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
 from epochal.http.shapes import text as text_schema
 from epochal.http.stream_shapes import IN_THE_WAY, INDEX, VERSION
@@ -62,10 +61,7 @@ _PROBLEM: Final[Schema] = {
         "index": INDEX,
         "partition": whole("The partition asked for."),
         "name": text_schema("The projection concerned."),
-        "eventsProcessed": {
-            **PROCESSED,
-            "description": "How many events the stored state has processed.",
-        },
+        "eventsProcessed": whole("How many events the stored state has processed.", 0, 2**53 - 1),
         "events": array(ref("TaggedEvent"), "What stood in the way of a conditional append."),
         "position": {**POSITION, "description": "Has seen these events: to append after."},
         "more": flag("Whether there are more of them, which the position has not seen."),
@@ -113,7 +109,7 @@ def _components() -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    yield from (feed, health, stream_shapes, tagged_shapes, projection_shapes)
+    yield from (feed, health, stream_shapes, tagged_shapes)
     for package in parts("operations"):
         yield import_module(f"{package.__name__}.shapes")
 

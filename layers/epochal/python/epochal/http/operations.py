@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from epochal.http.operation import Function, Operation
+from epochal.http.operation import Function, Operation, tagged_operations
 from epochal.plugins import parts
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
@@ -51,58 +51,8 @@ STREAMS: Final = (
 )
 
 
-def _on_tagged(
-    store: str, table: str, *, tags: str, events: str, query: str, count: str, counts: int | None = None
-) -> tuple[Operation, ...]:
-    """The operations on one store of tagged events, by their paths. They come with two dozen modules of their own, some
-    6 % of a cold start: a store without tagged events does not pay it.
-    """
-    on = partial(Operation, module="epochal.http.tagged", table=table, store=store, rare=True)
-    read = partial(on, function="replay", scope="read")
-    return (
-        on("POST", events, "append_tagged", function="append", scope="append"),
-        read("POST", query, "query_tagged"),
-        # A path of two routes is of the first one's.
-        read("GET", count, "count_tagged", requests_per_second=counts),
-        read("GET", f"{events}/{{id}}", "read_tagged"),
-        read("GET", events, "list_tagged"),
-        # Reads through a megabyte of a table or more, whatever comes of it.
-        read("GET", tags, "list_tags", requests_per_second=10),
-        read("GET", f"{tags}/{{tag}}", "read_tag"),
-        read("GET", f"{tags}/{{tag}}/entries", "list_entries"),
-    )
-
-
-TAGGED: Final = (
-    *_on_tagged(
-        "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
-    ),
-    *_on_tagged(
-        "dcb",
-        "tags",
-        events="/dcb/events",
-        query="/dcb/query",
-        count="/dcb/count",
-        tags="/dcb/tags",
-        # Walks an index of all events.
-        counts=2,
-    ),
-)
-_states: Final = partial(Operation, module="epochal.http.projections", rare=True)
-
-PROJECTIONS: Final = (
-    _states("GET", "/projections/{name}", "list_projection_states", function="replay", scope="read"),
-    _states("GET", "/projections/{name}/{version}", "read_projection_state", function="replay", scope="read"),
-    _states(
-        "PUT", "/projections/{name}/{version}", "write_projection_state", function="append", scope="append"
-    ),
-    _states(
-        "DELETE",
-        "/projections/{name}/{version}",
-        "delete_projection_state",
-        function="append",
-        scope="manage",
-    ),
+TAGGED: Final = tagged_operations(
+    "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
 )
 HEALTH: Final = Operation(
     "GET",
@@ -122,9 +72,8 @@ FEED: Final = (
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *STREAMS,
-    *(each for package in parts("operations") for each in package.OPERATIONS),
     *TAGGED,
-    *PROJECTIONS,
+    *(each for package in parts("operations") for each in package.OPERATIONS),
     HEALTH,
     *FEED,
 )

@@ -242,6 +242,19 @@ class Permission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectAccess:
+    """What functions do to a layout's own objects in the bucket.
+
+    Attributes:
+        prefix: of their keys.
+        actions: of S3, by the function's name: `PutObject`.
+    """
+
+    prefix: str
+    actions: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
     """A layout, as the rest of the library sees it.
 
@@ -256,6 +269,7 @@ class Port:
             know better (`feed.history.History`).
         stored_items: those of a table's stream that hold its events from one index to before another, and what each
             append to them cost; None where items do not tell.
+        objects: what each function does to its objects in the bucket; None where it has none there.
     """
 
     tables: tuple[TableSpec, ...]
@@ -265,3 +279,4 @@ class Port:
     source: Callable[[Settings], Source]
     categories: Categories = field(default_factory=lambda: CategoriesBy(category_of))
     stored_items: Callable[[str, str, int, int], Steps[tuple[StoredItem, ...]]] | None = None
+    objects: Callable[[Options], ObjectAccess] | None = None

@@ -19,9 +19,6 @@ INDEX: Final = TableSpec(kind="index", partition=_P, sort=_I, stream=True)
 _PK = KeyAttribute(name="pk", type="S")
 _SK = KeyAttribute(name="sk", type="S")
 
-PROJECTION_STATES: Final = TableSpec(kind="projection-states", partition=_PK, sort=_SK)
-"""States of projections, one for each version of each."""
-
 ARCHIVE: Final = TableSpec(kind="archive", partition=_P, sort=_I)
 """Streams in the layout of tips, as copied before they were pruned: no part of a store that does without."""
 
@@ -39,4 +36,4 @@ READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
 def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """The tables of a deployment that has these layouts, or all that there are."""
     chosen = layouts() if of is None else of
-    return (*(spec for each in chosen for spec in each.port.tables), INDEX, PROJECTION_STATES)
+    return (*(spec for each in chosen for spec in each.port.tables), INDEX)

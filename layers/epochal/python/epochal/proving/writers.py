@@ -66,13 +66,17 @@ def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
             deletion = "" if streams.tombstones else "?leaveOpen=true"
             yield StreamWriter(f"{name} by the library", library, streams)
             yield NamedOverHttp(f"{name} over HTTP", served, proof, path, deletion=deletion)
-        if name in ("pages", "dcb"):
-            tagged: TaggedStore = store.tagged if name == "pages" else store.dcb
-            tag, base = f"{CATEGORY}:{proof.marker}-{name}", "" if name == "pages" else "/dcb"
-            yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", tagged)
-            yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
+        if name == "pages":
+            yield from tag_writers(proof, name, store.tagged)
         if (writers := layout.part("proofs")) is not None:
             yield from writers(proof, library, served)
+
+
+def tag_writers(proof: ProofRun, name: str, tagged: TaggedStore, base: str = "") -> Iterator[ProofWriter]:
+    """Of a store of tagged events, whose API is below `base`."""
+    tag = f"{CATEGORY}:{proof.marker}-{name}"
+    yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", tagged)
+    yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
 
 
 @dataclass

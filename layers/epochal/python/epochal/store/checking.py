@@ -16,7 +16,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.stored import PREFIX, SERIES, tip_key
-from epochal.layout.tables import ARCHIVES, INDEX, PROJECTION_STATES, READ_MODELS, store_tables
+from epochal.layout.tables import ARCHIVES, INDEX, READ_MODELS, store_tables
 from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
 from epochal.plan.values import Item
@@ -27,12 +27,10 @@ from epochal.plugins import layouts
 # A layout knows the items of its own tables. The others:
 #
 # index                               p and i: names that begin with $, records of idempotency keys apart
-# projection-states, read-models      pk and sk: what the keys begin with, or are
+# read-models                         pk and sk: what the second is
 #
 # An empty table is known by its name, where that is one that our stacks give: `epochal-prod-tips`.
 
-
-_STATES: Final = re.compile(r"(SERVICE#[^#]*#)?PROJECTOR#")
 
 _OF_READ_MODELS: Final = ("document", "place", "live")
 
@@ -63,8 +61,6 @@ def _of_no_layout(item: Item) -> str | None:
         name = item["p"].get("S", "")
         return INDEX.kind if name.startswith("$") and not name.startswith(PREFIX) else None
     if item.keys() >= {"pk", "sk"}:
-        if _STATES.match(item["pk"].get("S", "")):
-            return PROJECTION_STATES.kind
         return READ_MODELS.kind if item["sk"].get("S") in _OF_READ_MODELS else None
     return None
 

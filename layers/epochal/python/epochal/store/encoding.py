@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from epochal.codec.bodies import (
     DIRECT,
@@ -52,6 +52,22 @@ class Bodies(Protocol):
 
     def keep(self, claim: Claim) -> bool:
         """Whether an object of the claimed size is there to stay; an upload of it is made to stay."""
+
+
+class Objects(Protocol):
+    """Where a plug-in keeps what is too large for an item, each in one object: S3, or memory in tests."""
+
+    def put(self, key: str, content: IO[bytes]) -> None:
+        """Store a file's content under `key`."""
+
+    def get(self, key: str) -> Iterator[bytes]:
+        """An object's content in chunks; raises `MissingBody`."""
+
+    def delete(self, key: str) -> None:
+        """Delete an object, if it is there."""
+
+    def old_keys(self, prefix: str) -> Iterator[str]:
+        """Keys of the objects below a prefix that were written too long ago to be part of a write under way."""
 
 
 def codec_of(bodies: Bodies | None) -> BodyCodec:

@@ -45,11 +45,11 @@ class MemoryBodies:
         return len(self.objects.get(key, b"")) == size
 
 
-# Objects in memory: a bucket of projection states.
+# Objects in memory.
 
 
 class MemoryObjects:
-    """Implements `store.projections.Objects`. `contents` holds objects by key; all count as old."""
+    """Implements `store.encoding.Objects`. `contents` holds objects by key; all count as old."""
 
     def __init__(self) -> None:
         self.contents: dict[str, bytes] = {}

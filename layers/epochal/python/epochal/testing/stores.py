@@ -9,9 +9,7 @@ from epochal.deployment import Deployment
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.settings import Settings
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import Driver, Meter
-from epochal.store.projections import ProjectionStates
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.bucket import MemoryBucket
@@ -45,16 +43,6 @@ def memory_tagged_events(
 ) -> TaggedEvents:
     """A store of tagged events in memory, with a bucket; conditions by type alone are for those named."""
     return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).tagged
-
-
-def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
-    """A store of tagged events in memory, in Sekiban's tables."""
-    return memory_deployment(tables, type_heads=type_heads).dcb
-
-
-def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
-    """States of projections in memory, with a bucket."""
-    return memory_deployment(tables).states
 
 
 def memory_deployment(tables: MemoryTables | None = None, **options: Any) -> Deployment:

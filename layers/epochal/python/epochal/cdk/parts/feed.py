@@ -87,7 +87,7 @@ class Feed:
         stage, stores = shared.stage, shared.stores
         self._scope: Final = scope
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
-        settings, window = Settings(service=stage.service), stage.feed_window_seconds
+        settings, window = Settings(of_layouts=stage.of_layouts), stage.feed_window_seconds
         ports = {each.port.heads.kind: each.port for each in stage.deployed_layouts()}
         sending = {kind: ports.pop(kind) for kind in stage.sending()}
         sent_to = changes.stream_arn if changes else _arn_of(scope, stage)

@@ -246,6 +246,7 @@ def settings_of(stage: Stage, stores: Stores) -> Settings:
         name: stage.of_layouts.get(name, each.default)
         for layout in stage.deployed_layouts()
         for name, each in own_settings(layout).items()
+        if not each.table
     }
     tables = {
         each.name: stores.tables[each.table].table_name

@@ -23,10 +23,10 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
-from epochal.cdk.parts.stores import BODIES, STATES, UPLOADS, Stores
+from epochal.cdk.parts.stores import BODIES, UPLOADS, Stores
 from epochal.cdk.stages import Stage
-from epochal.layout.port import Permission
-from epochal.layout.tables import ARCHIVE, INDEX, PROJECTION_STATES, READ_MODELS, STREAMS_ARCHIVE
+from epochal.layout.port import ObjectAccess, Permission
+from epochal.layout.tables import ARCHIVE, INDEX, READ_MODELS, STREAMS_ARCHIVE
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
@@ -178,10 +178,9 @@ def append(stage: Stage, stores: Stores) -> Statements:
     return [
         *_on_layouts("append", stage, stores),
         *_archives(stores, _ARCHIVING),
-        _on_states(stage, stores, "PutItem", "DeleteItem"),
         on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
         on_objects(stores.bucket, UPLOADS, "GetObject", "PutObject"),
-        on_objects(stores.bucket, _states_of(stage), "PutObject"),
+        *_on_own_objects("append", stage, stores),
         on_listing(stores.bucket, BODIES, UPLOADS),
         *on_key(stores.key, write=True),
     ]
@@ -191,11 +190,10 @@ def replay(stage: Stage, stores: Stores) -> Statements:
     """The function `replay`."""
     return [
         *_on_layouts("replay", stage, stores),
-        _on_states(stage, stores, "GetItem", "Query"),
         *_archives(stores, _READING_ARCHIVES),
         on_objects(stores.bucket, BODIES, "GetObject"),
-        on_objects(stores.bucket, _states_of(stage), "GetObject"),
-        on_listing(stores.bucket, BODIES, _states_of(stage)),
+        *_on_own_objects("replay", stage, stores),
+        on_listing(stores.bucket, BODIES, *(each.prefix for each in _objects(stage))),
         *on_key(stores.key, write=False),
     ]
 
@@ -272,17 +270,18 @@ def _on_layouts(function: str, stage: Stage, stores: Stores) -> Statements:
     ]
 
 
-def _states_of(stage: Stage) -> str:
-    """Where the library puts the tenant's large states."""
-    return f"{STATES}{stage.service}/" if stage.service else STATES
+def _on_own_objects(function: str, stage: Stage, stores: Stores) -> Statements:
+    """The access of a function to what layouts keep in the bucket."""
+    return [
+        on_objects(stores.bucket, each.prefix, *each.actions[function])
+        for each in _objects(stage)
+        if function in each.actions
+    ]
 
 
-def _on_states(stage: Stage, stores: Stores, *actions: str) -> iam.PolicyStatement:
-    """`actions` on the states of projections: where tenants share them, on the tenant's."""
-    table = stores.tables[PROJECTION_STATES.kind]
-    if not stage.service:
-        return on_table(table, *actions)
-    return on_keys(table, [f"SERVICE#{stage.service}#*"], *actions)
+def _objects(stage: Stage) -> list[ObjectAccess]:
+    ports = (each.port for each in stage.deployed_layouts())
+    return [port.objects(stage) for port in ports if port.objects is not None]
 
 
 _ARCHIVING: Final = {

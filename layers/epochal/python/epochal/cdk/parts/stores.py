@@ -25,16 +25,12 @@ from constructs import Construct
 from epochal.cdk.stages import Stage
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plan.tables import TableSpec
-from epochal.settings import PROJECTIONS
 
 BODIES: Final = "bodies/"
 """Where the library keeps bodies too large for an item."""
 
 UPLOADS: Final = "uploads/"
 """Where callers upload to, and what nobody claims expires."""
-
-STATES: Final = f"{PROJECTIONS}/"
-"""Where the library keeps projection states too large for an item; a tenant's in a folder of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,6 @@
-"""Events, entries and heads to items and back. This outlives the code: see FORMATS §3 before touching a name."""
+"""Sekiban's tables, and its events, entries and heads as items and back. This outlives the code: see FORMATS §3 before
+touching a name.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import InvalidInput
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedBody, group_of, is_reserved
 from epochal.model.versions import Reached
+from epochal.plan.ops import Query
+from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,
@@ -23,6 +28,49 @@ from epochal.plan.values import (
     sequence,
     text,
 )
+from epochal.settings import Settings
+
+_PK = KeyAttribute(name="pk", type="S")
+_SK = KeyAttribute(name="sk", type="S")
+
+EVENTS: Final = TableSpec(
+    kind="events",
+    help="Tagged events",
+    partition=_PK,
+    sort=_SK,
+    indexes=(
+        IndexSpec(
+            name="GSI1",
+            partition=KeyAttribute(name="gsi1pk", type="S"),
+            sort=KeyAttribute(name="sortableUniqueId", type="S"),
+        ),
+    ),
+    ttl="ttl",
+)
+"""Tagged events, an item each."""
+
+TAGS: Final = TableSpec(
+    kind="tags",
+    help="Heads and entries of tags",
+    partition=_PK,
+    sort=_SK,
+    indexes=(
+        IndexSpec(
+            name="GSI1",
+            partition=KeyAttribute(name="tagGroup", type="S"),
+            sort=KeyAttribute(name="tagString", type="S"),
+            keys_only=True,
+        ),
+    ),
+    stream=True,
+)
+"""The head of each tag, and an entry for each of its events."""
+
+PROJECTION_STATES: Final = TableSpec(
+    kind="projection-states", help="States of projections", partition=_PK, sort=_SK
+)
+"""States of projections, one for each version of each."""
+
 
 HEAD: Final = "#"
 """Sort key of a tag's head: below every entry, whose sort keys begin with a digit."""
@@ -213,3 +261,46 @@ def read_head(item: Item) -> TagHead:
 def is_head(item: Item) -> bool:
     """Whether an item of the tags table is a head."""
     return bool(item["sk"]["S"] == HEAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagSite:
+    """Two tables, and how keys are made."""
+
+    events: str
+    tags: str
+    keys: Keys
+    type_heads: bool = False
+
+    def entries(
+        self,
+        tag: str,
+        lowest: str = "0",
+        highest: str = "~",
+        *,
+        forward: bool = True,
+        limit: int | None = None,
+        after: Key | None = None,
+        consistent: bool = True,
+    ) -> Query:
+        """A page of a tag's entries between two sort keys. They begin with 30 digits; a head's `#` is below them."""
+        return Query(
+            table=self.tags,
+            partition=("pk", text(self.keys.tag(tag))),
+            sort=("sk", text(lowest), text(highest)),
+            forward=forward,
+            limit=limit,
+            after=after,
+            consistent=consistent,
+        )
+
+
+def tag_site_of(settings: Settings) -> TagSite:
+    """The tables of a deployment."""
+    chosen = settings.of_plugin(SekibanOptions)
+    return TagSite(
+        events=settings.table("events"),
+        tags=settings.table("tags"),
+        keys=Keys(service=chosen.service, shards=chosen.write_shards),
+        type_heads=chosen.type_heads,
+    )

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from epochal.aio.bridge import finished, iterates, reads, run, wait, writes
-from epochal.store.projections import ProjectionStates
+from epochal.contrib.sekiban.projections import ProjectionStates
 
 if TYPE_CHECKING:
-    from epochal.model.projections import StoredState
-    from epochal.store.projections import ProjectionStates
+    from epochal.contrib.sekiban.projections import ProjectionStates
+    from epochal.contrib.sekiban.states import StoredState
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from epochal.layout.dcb.entries import (
+from epochal.contrib.sekiban.entries import (
     Slice,
     event_id_of,
     just_after,
@@ -21,8 +21,8 @@ from epochal.layout.dcb.entries import (
     read_entries,
     whole,
 )
-from epochal.layout.dcb.reading import certain_events
-from epochal.layout.dcb.site import TagSite
+from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.reading import certain_events
 from epochal.layout.fences import Fence
 from epochal.layout.matching import is_new
 from epochal.layout.reads import ENTRIES, Part, Wanted

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from epochal.deployment import Deployment
-from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems, projection_shapes
-from epochal.http.bodies import answer, capacity, consumed, measured
-from epochal.http.fields import Node, QueryString, document, is_named, json_body, required
-from epochal.http.operation import Request, Response
-from epochal.http.problems import Problem, problem_of
-from epochal.http.projection_shapes import (
+from epochal.contrib.sekiban.http import shapes
+from epochal.contrib.sekiban.http.shapes import (
     DELETED,
     MAX_PROCESSED,
     MAX_VERSIONS,
@@ -30,9 +24,19 @@ from epochal.http.projection_shapes import (
     check_path,
     path_of,
 )
+from epochal.contrib.sekiban.projections import ProjectionStates, states_of
+from epochal.deployment import Deployment
+from epochal.errors import InvalidInput, TooLarge
+from epochal.http import problems
+from epochal.http.bodies import answer, capacity, consumed, measured
+from epochal.http.fields import Node, QueryString, document, is_named, json_body, required
+from epochal.http.operation import Request, Response
+from epochal.http.problems import Kind, Problem, problem_of
 from epochal.http.shapes import KNOWN_STATES, NO_CACHE, operation, path, query, text, whole
 from epochal.model.dcb import parse_sortable_id
-from epochal.store.projections import ProjectionStates
+
+NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)
+BEHIND: Final = Kind("projection-behind", "The stored state has processed more events", 409)
 
 MAX_STATE_BYTES: Final = 4 * 1024 * 1024
 """What a request has room for in base64: a function is handed 6 MB at most."""
@@ -53,7 +57,7 @@ class Projections:
 
 def opened(deployment: Deployment) -> Projections:
     """The states of a deployment, and URLs of those in its bucket."""
-    return Projections(states=deployment.states, link=deployment.bucket.links.object)
+    return Projections(states=states_of(deployment), link=deployment.bucket.links.object)
 
 
 @operation(
@@ -63,7 +67,7 @@ def opened(deployment: Deployment) -> Projections:
     gives=STATE,
     headers={"ETag": text("The exact state, for `If-None-Match`."), **NO_CACHE},
     not_modified=True,
-    fails=(problems.PROJECTION_NOT_FOUND, problems.MISSING_BODY),
+    fails=(NOT_FOUND, problems.MISSING_BODY),
 )
 def read_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """A state, or where it is."""
@@ -72,12 +76,12 @@ def read_projection_state(projections: Projections, request: Request, _: QuerySt
     found = states.find(name, version)
     if found is None:
         rule = f"there is no state of {name} {version}"
-        raise Problem(problems.PROJECTION_NOT_FOUND, rule, name=name, version=version)
-    tag = projection_shapes.tag_of(found)
+        raise Problem(NOT_FOUND, rule, name=name, version=version)
+    tag = shapes.tag_of(found)
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
     if is_named(request, tag):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    view = projection_shapes.shown(found, partial(states.open, found), projections.link)
+    view = shapes.shown(found, partial(states.open, found), projections.link)
     return answer(meter, view, headers=headers)
 
 
@@ -98,7 +102,7 @@ def list_projection_states(projections: Projections, request: Request, asked: Qu
     limit = asked.limit()
     states, meter = measured(projections.states, request)
     found, following = states.page(name, beyond=beyond, limit=limit)
-    versions = [projection_shapes.described(each) for each in found]
+    versions = [shapes.described(each) for each in found]
     return answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
 
 
@@ -109,7 +113,7 @@ def list_projection_states(projections: Projections, request: Request, asked: Qu
     parameters=_WHICH,
     takes=WRITE,
     gives=WRITTEN,
-    fails=(problems.PROJECTION_BEHIND,),
+    fails=(BEHIND,),
 )
 def write_projection_state(projections: Projections, request: Request, _: QueryString) -> Response:
     """Store a state, unless one that has processed more events is there."""
@@ -126,7 +130,7 @@ def write_projection_state(projections: Projections, request: Request, _: QueryS
     )
     if newer is not None:
         raise Problem(
-            problems.PROJECTION_BEHIND,
+            BEHIND,
             f"the stored state has processed {newer.events_processed:,} events",
             figures={"Conflicts": 1.0, **consumed(meter.units)},
             name=name,

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from epochal.layout.dcb.append import append
-from epochal.layout.dcb.importing import cut
-from epochal.layout.dcb.writes import Stamp, TaggedBatch, recorded
+from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.importing import cut
+from epochal.contrib.sekiban.store import DcbEvents
+from epochal.contrib.sekiban.writes import Stamp, TaggedBatch, recorded
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import DatedEvent
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.importing import Importer
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from epochal.layout.dcb.entries import (
+from epochal.contrib.sekiban.entries import (
     Slice,
     just_after,
     key_of,
@@ -20,9 +20,9 @@ from epochal.layout.dcb.entries import (
     read_entries,
     whole,
 )
-from epochal.layout.dcb.paging import take
-from epochal.layout.dcb.reading import stand
-from epochal.layout.dcb.site import TagSite
+from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.paging import take
+from epochal.contrib.sekiban.reading import stand
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import begun
 from epochal.layout.reads import ENTRIES, PartBack

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from epochal.contrib.sekiban.items import TagSite, read_head
+from epochal.contrib.sekiban.reading import matches, read_events, read_heads, settled_events, stand
+from epochal.contrib.sekiban.reads import DcbReads
+from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.errors import CorruptData
-from epochal.layout.dcb.items import read_head
-from epochal.layout.dcb.reading import matches, read_events, read_heads, settled_events, stand
-from epochal.layout.dcb.reads import DcbReads
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.layout.fences import Condition, IdTaken, check_covered
 from epochal.layout.reads import first_in_the_way
 from epochal.model.dcb import RecordedTaggedEvent, own_tags

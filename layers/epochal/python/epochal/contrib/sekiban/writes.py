@@ -6,8 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochal.layout.dcb.items import write_entry, write_event, write_head
-from epochal.layout.dcb.site import TagSite
+from epochal.contrib.sekiban.items import TagSite, write_entry, write_event, write_head
 from epochal.model.dcb import (
     EVERYTHING,
     UNTAGGED,

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.items import TagSite, read_event, tag_site_of
+from epochal.contrib.sekiban.listing import events_by_id
+from epochal.contrib.sekiban.options import SekibanOptions
+from epochal.contrib.sekiban.reading import read_heads, settled_events
+from epochal.contrib.sekiban.reads import DcbReads
+from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.dcb.append import append
-from epochal.layout.dcb.items import read_event
-from epochal.layout.dcb.listing import events_by_id
-from epochal.layout.dcb.reading import read_heads, settled_events
-from epochal.layout.dcb.reads import DcbReads
-from epochal.layout.dcb.site import TagSite, tag_site_of
-from epochal.layout.dcb.writes import Stamp, TaggedBatch
 from epochal.layout.fences import Condition, Fence
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be_texts, must_be_whole
@@ -30,8 +31,8 @@ from epochal.store.driver import Driver
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.store.dcb_importing import DcbImporter
-    from epochal.store.tag_listings import TagListings
+    from epochal.contrib.sekiban.importer import DcbImporter
+    from epochal.contrib.sekiban.listings import TagListings
 
 READS_AT_ONCE: Final = 4
 """Requests that a listing has under way: some 400 events by tag, of which each may have 400 KB."""
@@ -40,13 +41,19 @@ MAX_READS_AT_ONCE: Final = 32
 """A client keeps so many connections."""
 
 
+def opened(deployment: Deployment) -> DcbEvents:
+    """The tagged events of a deployment."""
+    return dcb_of(deployment.settings, deployment.driver)
+
+
 def dcb_of(settings: Settings, driver: Driver) -> DcbEvents:
     """The tagged events of a deployment; partitions of the index of all events, if several, are read side by side."""
+    chosen = settings.of_plugin(SekibanOptions)
     return DcbEvents(
         driver=driver,
         site=tag_site_of(settings),
-        consistent=settings.consistent_reads,
-        reads_at_once=READS_AT_ONCE if settings.write_shards > 1 else 1,
+        consistent=chosen.consistent_reads,
+        reads_at_once=READS_AT_ONCE if chosen.write_shards > 1 else 1,
     )
 
 
@@ -108,14 +115,14 @@ class DcbEvents(TaggedStore):
     @property
     def importer(self) -> DcbImporter:
         """Appends a history that happened elsewhere, with its ids and times."""
-        from epochal.store.dcb_importing import DcbImporter  # noqa: PLC0415  rare
+        from epochal.contrib.sekiban.importer import DcbImporter  # noqa: PLC0415  rare
 
         return DcbImporter(store=self)
 
     @property
     def listings(self) -> TagListings:
         """Lists events by tag or in order of time, tags and their counts."""
-        from epochal.store.tag_listings import TagListings  # noqa: PLC0415  appends do without
+        from epochal.contrib.sekiban.listings import TagListings  # noqa: PLC0415  appends do without
 
         return TagListings(store=self)
 

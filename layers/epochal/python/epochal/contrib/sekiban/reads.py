@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from epochal.layout.dcb.backward import read_back
-from epochal.layout.dcb.paging import read_part
-from epochal.layout.dcb.reading import read, stand
-from epochal.layout.dcb.site import TagSite
+from epochal.contrib.sekiban.backward import read_back
+from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.paging import read_part
+from epochal.contrib.sekiban.reading import read, stand
 from epochal.layout.fences import Fence
 from epochal.layout.reads import Part, PartBack, Wanted
 from epochal.model.tagged_results import Down, Reach, Seen, Takes

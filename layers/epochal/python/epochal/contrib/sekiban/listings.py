@@ -20,10 +20,18 @@ from heapq import merge
 from itertools import chain, islice
 from typing import Any, ClassVar, Final, TypeVar
 
+from epochal.contrib.sekiban.entries import after_id
+from epochal.contrib.sekiban.items import read_event
+from epochal.contrib.sekiban.listing import (
+    counting_page,
+    events_page,
+    group_page,
+    read_entry,
+    read_tag,
+    tags_page,
+)
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.layout.dcb.entries import after_id
-from epochal.layout.dcb.items import read_event
-from epochal.layout.dcb.listing import counting_page, events_page, group_page, read_entry, read_tag, tags_page
 from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, Trail, check_tag
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
@@ -33,7 +41,6 @@ from epochal.plan.ops import (
     Scan,
 )
 from epochal.plan.values import Item, Key
-from epochal.store.dcb_events import DcbEvents
 from epochal.store.driver import ahead, pool
 from epochal.store.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 

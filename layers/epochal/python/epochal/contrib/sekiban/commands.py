@@ -1,4 +1,4 @@
-"""Commands on states of projections: list, get, put, delete, and what they left behind in the bucket.
+"""Commands on tagged events in Sekiban's tables, and on states of projections.
 
 States go to and come from files a chunk at a time, so their size is the bucket's business only.
 """
@@ -8,23 +8,52 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ProjectionMissing, must_be_named
+from epochal.cli.errors import must_be_named
+from epochal.cli.tagged import append, event, query
+from epochal.cli.tagged_import import import_
+from epochal.cli.tagged_listings import count, read, tag, tags
 from epochal.cli.target import OpenedStore, pass_store
-from epochal.codec.states import CHUNK
+from epochal.codec.bodies import CHUNK
+from epochal.contrib.sekiban.http import shapes
+from epochal.contrib.sekiban.projections import ProjectionStates, states_of
+from epochal.contrib.sekiban.states import StoredState
+from epochal.contrib.sekiban.store import opened
 from epochal.errors import EpochalError, InvalidInput
-from epochal.http import projection_shapes
 from epochal.model.dcb import parse_sortable_id
-from epochal.model.projections import StoredState
-from epochal.store.projections import ProjectionStates
 
 Tell = Callable[[str], None]
+
+
+class ProjectionMissing(EpochalError, LookupError):
+    """A version of a projection has no state."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(f"{name} {version}: there is no such state")
+
+
+@click.group()
+@click.pass_context
+def dcb(context: click.Context) -> None:
+    """The same on tagged events in Sekiban's tables."""
+    opener: Callable[[], OpenedStore] = context.obj
+
+    def found() -> OpenedStore:
+        store = opener()
+        return replace(store, tagged=opened(store.deployment), tagged_in=("events", "tags"))
+
+    context.obj = found
+
+
+for command in (append, query, event, read, tags, tag, count, import_):
+    dcb.add_command(command)
 
 
 @click.group()
@@ -36,8 +65,9 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
     @pass_store
     @wraps(command)
     def found(store: OpenedStore, **options: Any) -> None:
-        must_be_named("is needed for states of projections", projection_states_table=store.states.table)
-        command(store.states, **options)
+        states = states_of(store.deployment)
+        must_be_named("is needed for states of projections", projection_states_table=states.table)
+        command(states, **options)
 
     return found
 
@@ -48,7 +78,7 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
 @_pass_states
 def list_(states: ProjectionStates, *, name: str, as_json: bool) -> None:
     """Print the versions of NAME that have a state."""
-    output.stream(states.list(name), projection_shapes.described, _line, as_json=as_json)
+    output.stream(states.list(name), shapes.described, _line, as_json=as_json)
 
 
 @projections.command()
@@ -66,13 +96,13 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str, as_js
     if found is None:
         raise ProjectionMissing(name, version)
     if as_json and target == "-":
-        output.document(projection_shapes.in_full(found, b"".join(states.open(found))), (), as_json=True)
+        output.document(shapes.in_full(found, b"".join(states.open(found))), (), as_json=True)
         return
     with output.progress("reading") as tell, _written(target) as file:
         for chunk in _told(states.open(found), tell):
             file.write(chunk)
     if target != "-":
-        output.document(projection_shapes.described(found), [_line(found)], as_json=as_json)
+        output.document(shapes.described(found), [_line(found)], as_json=as_json)
 
 
 @projections.command()
@@ -183,3 +213,6 @@ def _read(source: str) -> Iterator[IO[bytes]]:
         return
     with inputs.opened(source, "FILE") as file:
         yield file
+
+
+COMMANDS: Final = (dcb, projections)

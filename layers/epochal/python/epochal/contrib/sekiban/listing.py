@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from epochal.layout.dcb.items import is_head, read_head
-from epochal.layout.dcb.site import TagSite
+from epochal.contrib.sekiban.items import TagSite, is_head, read_head
 from epochal.model.dcb import SortableId, is_reserved
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.ops import Absent, BatchGet, Query, Scan

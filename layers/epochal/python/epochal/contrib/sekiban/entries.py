@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from epochal.contrib.sekiban.items import TagSite
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.dcb.site import TagSite
 from epochal.layout.fences import Fence
 from epochal.layout.matching import types_fenced_by
 from epochal.model.versions import Reached

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from simplejson import RawJSON
 
+from epochal.contrib.sekiban.projections import MAX_NAME_BYTES, check_names
+from epochal.contrib.sekiban.states import StoredState
 from epochal.errors import InvalidInput
 from epochal.http import bodies
 from epochal.http.bodies import LINK_SECONDS, AnswerSize
@@ -39,8 +41,6 @@ from epochal.http.shapes import (
     words,
 )
 from epochal.http.tagged_shapes import SORTABLE_ID
-from epochal.model.projections import StoredState
-from epochal.store.projections import MAX_NAME_BYTES, check_names
 
 Content = Callable[[], Iterator[bytes]]
 """Opens a state, which comes a chunk at a time."""

@@ -14,9 +14,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from epochal.layout.dcb.entries import just_after, places_of, read_entries, whole
-from epochal.layout.dcb.items import read_event, read_head
-from epochal.layout.dcb.site import TagSite
+from epochal.contrib.sekiban.entries import just_after, places_of, read_entries, whole
+from epochal.contrib.sekiban.items import TagSite, read_event, read_head
 from epochal.layout.fences import Fence
 from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
 from epochal.model.dcb import RecordedTaggedEvent, Trail

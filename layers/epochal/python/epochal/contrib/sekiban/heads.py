@@ -11,8 +11,8 @@ Entries share the table with the heads; the original library's tables hold nothi
 
 from __future__ import annotations
 
+from epochal.contrib.sekiban.items import HEAD, Keys, is_head
 from epochal.errors import CorruptData
-from epochal.layout.dcb.items import HEAD, Keys, is_head
 from epochal.model.dcb import UNTAGGED, is_reserved
 from epochal.model.spans import End, Span
 from epochal.plan.ops import All, BeginsWith, Condition, equals

@@ -8,22 +8,26 @@ crash leaves behind, and `remove_orphans` deletes what is older than a day.
 from __future__ import annotations
 
 import tempfile
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from os import SEEK_END
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
-from epochal.codec.states import CHUNK, from_text, pack, to_text, unpack
+from epochal.codec.bodies import CHUNK
+from epochal.contrib.sekiban import states
+from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
+from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX, SekibanOptions
+from epochal.contrib.sekiban.states import StoredState, from_text, pack, to_text, unpack
+from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
-from epochal.layout.dcb import states
-from epochal.layout.dcb.items import Keys
 from epochal.model.dcb import parse_sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
 from epochal.model.names import no_step
-from epochal.model.projections import StoredState
 from epochal.plan.values import Item
-from epochal.settings import INLINE_BYTES, PROJECTIONS, Settings
 from epochal.store.driver import Driver
+from epochal.store.encoding import Objects
 
 MAX_NAME_BYTES: Final = 512
 
@@ -31,32 +35,18 @@ MAX_PAGE: Final = 1_000_000
 """Versions that a page may be asked to hold. What DynamoDB takes for a limit ends at 2^31."""
 
 
-def states_of(settings: Settings, driver: Driver, objects: Objects) -> ProjectionStates:
+def states_of(deployment: Deployment) -> ProjectionStates:
     """The states of a deployment."""
+    settings = deployment.settings
+    chosen = settings.of_plugin(SekibanOptions)
     return ProjectionStates(
-        driver=driver,
-        table=settings.projection_states_table,
-        objects=objects,
-        keys=Keys(service=settings.service),
-        prefix=settings.states_prefix,
-        inline_bytes=settings.state_inline_bytes,
+        driver=deployment.driver,
+        table=settings.table(PROJECTION_STATES.kind),
+        objects=deployment.bucket.objects or NoObjects(),
+        keys=Keys(service=chosen.service),
+        prefix=chosen.states_prefix,
+        inline_bytes=chosen.state_inline_bytes,
     )
-
-
-class Objects(Protocol):
-    """Where large states are: S3, or memory in tests."""
-
-    def put(self, key: str, content: IO[bytes]) -> None:
-        """Store a file's content under `key`."""
-
-    def get(self, key: str) -> Iterator[bytes]:
-        """An object's content in chunks; raises `MissingBody`."""
-
-    def delete(self, key: str) -> None:
-        """Delete an object, if it is there."""
-
-    def old_keys(self, prefix: str) -> Iterator[str]:
-        """Keys of the objects below a prefix that were written too long ago to be part of a write under way."""
 
 
 class NoObjects:
@@ -92,7 +82,7 @@ class ProjectionStates:
     table: str
     objects: Objects = field(default_factory=NoObjects)
     keys: Keys = field(default_factory=Keys)
-    prefix: str = PROJECTIONS
+    prefix: str = PREFIX
     inline_bytes: int = INLINE_BYTES
 
     def __post_init__(self) -> None:
@@ -243,15 +233,14 @@ class ProjectionStates:
                 removed += 1
         return removed
 
+    def projectors_in(self, items: Iterable[Item]) -> set[str]:
+        """The projectors that items of the table are of."""
+        return {each.projector for each in states.own(self.keys, items)}
+
     def _folder(self, projector: str) -> str:
         """Tenants may have projectors of the same name, and neither may take the other's objects for orphans."""
         tenant = f"{self.keys.service}/" if self.keys.service else ""
         return f"{self.prefix}/{tenant}{projector}/"
-
-
-def projectors_in(store: ProjectionStates, items: Iterable[Item]) -> set[str]:
-    """The projectors that items of the table are of."""
-    return {each.projector for each in states.own(store.keys, items)}
 
 
 def _chunks(state: object) -> Iterator[bytes]:
@@ -274,3 +263,72 @@ def check_names(projector: str, version: str) -> None:
             or len(value.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES
         ):
             raise InvalidInput(name, f"must be 1 to {MAX_NAME_BYTES} bytes of printable text without /")
+
+
+class CachedObjects:
+    """Implements `store.encoding.Objects` over another; safe under threads.
+
+    Args:
+        max_bytes: of all objects kept, compressed as they are; one that alone exceeds it is not kept.
+    """
+
+    def __init__(self, objects: Objects, max_bytes: int) -> None:
+        if max_bytes < 1:
+            raise InvalidInput("max_bytes", "must be at least 1")
+        self._objects = objects
+        self._most = max_bytes
+        self._kept: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the objects kept."""
+        return self._bytes
+
+    def put(self, key: str, content: IO[bytes]) -> None:
+        """Store a file's content under `key`. It is kept in memory once it is read: its writer has the state."""
+        self._objects.put(key, content)
+
+    def get(self, key: str) -> Iterator[bytes]:
+        """An object's content in chunks; raises `MissingBody`."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return iter(self._kept[key])
+        return self._keeping(key, self._objects.get(key))
+
+    def delete(self, key: str) -> None:
+        """Delete an object, if it is there."""
+        with self._lock:
+            self._drop(key)
+        self._objects.delete(key)
+
+    def old_keys(self, prefix: str) -> Iterator[str]:
+        """As the bucket has them."""
+        return self._objects.old_keys(prefix)
+
+    def _keeping(self, key: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Chunks as they come; kept if they come to their end and are not too many."""
+        taken: list[bytes] = []
+        size = 0
+        for chunk in chunks:
+            size += len(chunk)
+            if size <= self._most:
+                taken.append(chunk)
+            else:
+                taken.clear()
+            yield chunk
+        if size <= self._most:
+            self._keep(key, tuple(taken), size)
+
+    def _keep(self, key: str, content: tuple[bytes, ...], size: int) -> None:
+        with self._lock:
+            self._drop(key)
+            self._kept[key] = content
+            self._bytes += size
+            while self._bytes > self._most:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: str) -> None:
+        self._bytes -= sum(map(len, self._kept.pop(key, ())))

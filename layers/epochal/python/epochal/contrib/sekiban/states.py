@@ -6,13 +6,35 @@ fallen behind, or started anew beside a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import base64
+import binascii
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Final
 
-from epochal.layout.dcb.items import Keys
-from epochal.model.projections import StoredState
+from epochal.codec.bodies import CHUNK
+from epochal.contrib.sekiban.items import Keys
+from epochal.errors import CorruptData
 from epochal.plan.ops import Absent, AnyOf, Compare, Delete, Done, Get, Put, Query, Scan, Steps
 from epochal.plan.values import AttributeValue, Item, Key, number, read_number, read_text, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """A state as its item holds it: `inline` in base64, or in the bucket under `offload_key`."""
+
+    projector: str
+    version: str
+    last_sortable_id: str
+    events_processed: int
+    original_bytes: int
+    compressed_bytes: int
+    inline: str | None = None
+    offload_key: str | None = None
+    safe_window: str | None = None
+
 
 _TEXTS: Final = {
     "projectorName": "projector",
@@ -126,3 +148,60 @@ def _read(item: Item) -> StoredState:
         safe_window=texts["safe_window"],
         **numbers,
     )
+
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedState:
+    """A packed state: bytes before and after, and the SHA-256 of the result, in hex."""
+
+    original: int
+    compressed: int
+    sha256: str
+
+
+def pack(chunks: Iterable[bytes], into: IO[bytes]) -> PackedState:
+    """Compress a state into a file."""
+    packer = zlib.compressobj(level=6, wbits=_GZIP)
+    digest, original, compressed = hashlib.sha256(), 0, 0
+    for chunk in _with_end(chunks):
+        packed = packer.flush() if chunk is None else packer.compress(chunk)
+        original += 0 if chunk is None else len(chunk)
+        compressed += into.write(packed)
+        digest.update(packed)
+    return PackedState(original=original, compressed=compressed, sha256=digest.hexdigest())
+
+
+def unpack(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Open a compressed state; raises `CorruptData` where it is not gzip, or cut off."""
+    opener = zlib.decompressobj(wbits=_GZIP)
+    try:
+        for chunk in chunks:
+            left = chunk
+            while left:
+                yield opener.decompress(left, CHUNK)
+                left = opener.unconsumed_tail
+    except zlib.error as error:
+        raise CorruptData("a projection's state is not gzip") from error
+    if not opener.eof:
+        raise CorruptData("a projection's state is cut off")
+
+
+def to_text(packed: bytes) -> str:
+    """The form inside an item."""
+    return base64.b64encode(packed).decode()
+
+
+def from_text(text: str) -> bytes:
+    """Read `to_text` back; raises `CorruptData`."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise CorruptData("a projection's state is not base64") from error
+
+
+def _with_end(chunks: Iterable[bytes]) -> Iterator[bytes | None]:
+    yield from chunks
+    yield None

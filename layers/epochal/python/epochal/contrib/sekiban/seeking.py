@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from epochal.contrib.sekiban.entries import LOOKS
+from epochal.contrib.sekiban.items import TagSite
+from epochal.contrib.sekiban.listing import read_entry
 from epochal.errors import CorruptData
-from epochal.layout.dcb.entries import LOOKS
-from epochal.layout.dcb.listing import read_entry
-from epochal.layout.dcb.site import TagSite
 from epochal.model.tagged_results import TagEntry
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from epochal.layout.dcb.items import write_entry, write_event
-from epochal.layout.dcb.site import TagSite
-from epochal.layout.dcb.writes import recorded, tags_of
+from epochal.contrib.sekiban.items import TagSite, write_entry, write_event
+from epochal.contrib.sekiban.writes import recorded, tags_of
 from epochal.model.tagged_results import DatedEvent
 from epochal.plan.ops import TRANSACTION_BYTES, TRANSACTION_ITEMS
 from epochal.plan.values import item_size

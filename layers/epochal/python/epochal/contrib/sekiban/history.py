@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
+from epochal.contrib.sekiban.reading import certain_events, read_heads
+from epochal.contrib.sekiban.seeking import entries
+from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
 from epochal.feed.histories.tagged import of_tag
 from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
-from epochal.layout.dcb.reading import certain_events, read_heads
-from epochal.layout.dcb.seeking import entries
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TagEntry
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings
-from epochal.store.dcb_events import DcbEvents, dcb_of
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 

@@ -1,0 +1,64 @@
+"""Tagged events in the tables of Sekiban's `Sekiban.Dcb.DynamoDB`, and states of its projections.
+
+    from epochal.contrib.sekiban import open_dcb_events, open_projection_states
+
+An event is stored under its id, with an entry for each of its tags, and a head for each tag. FORMATS §3 has the bytes.
+The rules in short:
+
+- A tag's head counts its events. Every append moves the heads of all tags of its events, in the same transaction.
+- An event's sortable id exceeds those of all earlier events of its tags, whatever the writers' clocks say.
+- A condition is a set of heads that must not have moved. Each query item needs only one: a match moves them all.
+- Where a head has moved, the events beyond the position are read: only a match is a conflict.
+
+Names are resolved when they are first used: a function that reads the feed needs no states.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.plugins import Plugin
+
+if TYPE_CHECKING:
+    from epochal.contrib.sekiban.aio import AsyncProjectionStates as AsyncProjectionStates
+    from epochal.contrib.sekiban.importer import DcbImporter as DcbImporter
+    from epochal.contrib.sekiban.listings import TagListings as TagListings
+    from epochal.contrib.sekiban.opening import open_dcb_events as open_dcb_events
+    from epochal.contrib.sekiban.opening import open_projection_states as open_projection_states
+    from epochal.contrib.sekiban.projections import ProjectionStates as ProjectionStates
+    from epochal.contrib.sekiban.states import StoredState as StoredState
+    from epochal.contrib.sekiban.store import DcbEvents as DcbEvents
+    from epochal.contrib.sekiban.testing import memory_dcb_events as memory_dcb_events
+    from epochal.contrib.sekiban.testing import memory_projection_states as memory_projection_states
+
+PLUGIN: Final = Plugin(
+    port=f"{__name__}.port:PORT",
+    history=f"{__name__}.history",
+    options=f"{__name__}.options:SekibanOptions",
+    stores={"dcb": f"{__name__}.store:opened", "states": f"{__name__}.projections:states_of"},
+    operations=f"{__name__}.http",
+    commands=f"{__name__}.commands:COMMANDS",
+    proofs=f"{__name__}.tools:writers",
+)
+
+_NAMES: Final = {
+    "aio": ("AsyncProjectionStates",),
+    "importer": ("DcbImporter",),
+    "listings": ("TagListings",),
+    "opening": ("open_dcb_events", "open_projection_states"),
+    "projections": ("ProjectionStates",),
+    "states": ("StoredState",),
+    "store": ("DcbEvents",),
+    "testing": ("memory_dcb_events", "memory_projection_states"),
+}
+
+_FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
+
+__all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FILES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)

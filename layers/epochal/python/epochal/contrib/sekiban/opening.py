@@ -1,0 +1,79 @@
+"""Opening Sekiban's tables of an account: what an application does once, at its start."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX
+from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
+from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
+from epochal.dynamo.stores import HERE, Place
+from epochal.settings import Settings
+from epochal.store.checking import distinct
+from epochal.store.driver import DEFAULT, Patience
+
+
+def open_dcb_events(
+    events: str,
+    tags: str,
+    *,
+    service: str = "",
+    type_heads: bool = False,
+    write_shards: int = 1,
+    consistent: bool = True,
+    reads_at_once: int = READS_AT_ONCE,
+    patience: Patience = DEFAULT,
+    place: Place = HERE,
+) -> DcbEvents:
+    """Tagged events in Sekiban's two tables.
+
+    Args:
+        service: tenant whose events these are; empty for tables of one tenant.
+        type_heads: also allow conditions by type alone; every append then moves heads that all others move too.
+        write_shards: over which the index of all events is spread; may be raised later, never lowered.
+        consistent: False halves what single events and listings by tag cost, which may then miss the latest events.
+        reads_at_once: requests that a listing by tag, or one of all events over several shards, has under way.
+        patience: how long to wait out throttling and outages; `store.driver.PERSISTENT` retries 10 times, up to 30
+            seconds apart, as the original library does.
+    """
+    distinct(events=events, tags=tags)
+    settings = Settings.of(
+        events_table=events,
+        tags_table=tags,
+        service=service,
+        type_heads=type_heads,
+        write_shards=write_shards,
+        consistent_reads=consistent,
+    )
+    return replace(opened(place.opened(settings, patience)), reads_at_once=reads_at_once)
+
+
+def open_projection_states(
+    table: str,
+    *,
+    bucket: str = "",
+    prefix: str = PREFIX,
+    service: str = "",
+    inline_bytes: int = INLINE_BYTES,
+    cache_bytes: int = 0,
+    patience: Patience = DEFAULT,
+    place: Place = HERE,
+) -> ProjectionStates:
+    """States of projections in their table, large ones in a bucket.
+
+    Args:
+        bucket: of large states; without one they are refused.
+        prefix: of keys in the bucket.
+        service: tenant whose states these are; empty for a table of one tenant.
+        inline_bytes: states that are larger when compressed are large; at most 300,000.
+        cache_bytes: of large states, as compressed, kept in this process; 0 keeps none.
+    """
+    settings = Settings.of(
+        projection_states_table=table,
+        bucket=bucket,
+        states_prefix=prefix,
+        service=service,
+        state_inline_bytes=inline_bytes,
+    )
+    states = states_of(place.opened(settings, patience))
+    return replace(states, objects=CachedObjects(states.objects, cache_bytes)) if cache_bytes else states
