@@ -8,8 +8,8 @@ from typing import Any
 import boto3
 import pytest
 
+from epochal.dynamo.wakeups import CAREFUL_FROM
 from epochal.reactions.reactor import DIED
-from epochal.reactions.wakeups import CAREFUL_FROM
 from tests.simulation.reaction_pipeline import Pipeline
 from tests.support.tables import Tables
 

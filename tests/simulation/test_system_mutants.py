@@ -17,6 +17,7 @@ from epochal.contrib.sekiban import heads
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.dynamo import notices
 from epochal.dynamo.notices import Notice
+from epochal.dynamo.wakeups import Woken
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
@@ -26,7 +27,6 @@ from epochal.layout.registry import source_of
 from epochal.model.dcb import RecordedTaggedEvent
 from epochal.plan.values import Item
 from epochal.reactions import group, handling, reactor
-from epochal.reactions.wakeups import Woken
 from tests.simulation import fifo, simulate
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.system_checks import play

@@ -13,7 +13,16 @@ from aws_lambda_powertools import Logger
 from moto import mock_aws
 
 from epochal.dynamo.notices import Notice, Topic, notices
-from epochal.dynamo.wakeups import Call, Queue, read_wake_ups
+from epochal.dynamo.wakeups import (
+    CAREFUL_FROM,
+    MOST_HOPS,
+    Call,
+    Queue,
+    Standstill,
+    WakeUp,
+    read_wake_ups,
+    wake,
+)
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
@@ -23,7 +32,6 @@ from epochal.plan.values import Item
 from epochal.reactions.group import Member
 from epochal.reactions.handling import Failure
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.wakeups import CAREFUL_FROM, MOST_HOPS, Standstill, WakeUp, wake
 from tests.unit.reactions.world import Told, World
 
 FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,19 +13,23 @@ import click
 
 from epochal.care.catch_up import Mender
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
+from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, pass_store
+from epochal.dynamo.clients import s3_client
+from epochal.dynamo.exports import export_at
 from epochal.errors import InvalidInput
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.series import read_series
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source
 from epochal.layout.registry import layout_names
-from epochal.settings import MAX_PARTITIONS
+from epochal.settings import DECLARED, MAX_PARTITIONS
+from epochal.store.checking import checked
 
 
 @click.group()
@@ -286,7 +291,7 @@ def standing_lines(found: Sequence[PartitionStanding], poison: Mapping[str, int]
         yield f"{source}  {count:,} records set aside, see epochal index poison list"
 
 
-def poison(record: PoisonRecord) -> dict[str, Any]:
+def record_view(record: PoisonRecord) -> dict[str, Any]:
     """A record that was set aside, as JSON."""
     return {
         "source": record.source,
@@ -298,9 +303,9 @@ def poison(record: PoisonRecord) -> dict[str, Any]:
     }
 
 
-def poison_line(record: PoisonRecord) -> str:
+def record_line(record: PoisonRecord) -> str:
     """A record that was set aside."""
-    key = " ".join(str(value) for value in poison(record)["key"].values())
+    key = " ".join(str(value) for value in record_view(record)["key"].values())
     return f"{record.source} {record.index}  {record.since[:19]}  {key}: {record.cause} ({record.outcome or 'waits'})"
 
 
@@ -308,3 +313,143 @@ def _events(index: int | None, end: int | None) -> str:
     if index is None or end is None:
         return ""
     return f"event {index} is" if end == index + 1 else f"events {index} to {end - 1} are"
+
+
+# Commands on stream records that could not be indexed and were set aside.
+
+
+@index.group()
+def poison() -> None:
+    """Records that could not be indexed and were set aside."""
+
+
+@poison.command("list")
+@click.option("--all", "all_", is_flag=True, help="Also those that were retried or given up.")
+@output.json_option
+@pass_store
+def list_(store: OpenedStore, *, all_: bool, as_json: bool) -> None:
+    """Print the records that wait, oldest first, each with its cause."""
+    records = _records(store)
+    found = records.all() if all_ else records.waiting()
+    output.stream(found, record_view, record_line, as_json=as_json)
+
+
+@poison.command()
+@click.argument("source", type=click.Choice(layout_names()))
+@click.argument("index", type=click.IntRange(min=0))
+@output.json_option
+@pass_store
+def retry(store: OpenedStore, *, source: str, index: int, as_json: bool) -> None:
+    """Index what record INDEX of SOURCE told, after all.
+
+    Mend its cause first.
+    """
+    done = _records(store).retry(source, index)
+    view = {"source": source, "index": index, "events": done.events}
+    output.document(view, [f"{source} {index}: {done.events:,} events indexed"], as_json=as_json)
+
+
+@poison.command()
+@click.argument("source", type=click.Choice(layout_names()))
+@click.argument("index", type=click.IntRange(min=0))
+@output.json_option
+@pass_store
+def discard(store: OpenedStore, *, source: str, index: int, as_json: bool) -> None:
+    """Give record INDEX of SOURCE up. It stays on record as given up."""
+    _records(store).discard(source, index)
+    view = {"source": source, "index": index, "outcome": "discarded"}
+    output.document(view, [f"{source} {index}: given up"], as_json=as_json)
+
+
+def _records(store: OpenedStore) -> PoisonRecords:
+    return PoisonRecords(indexer=indexer_of(store, ()))
+
+
+# The command that builds the index anew in another table.
+
+
+@index.command()
+@click.option("--into", required=True, metavar="TABLE", help="The table of the new index.")
+@click.option(
+    "--from-export",
+    "exports",
+    multiple=True,
+    metavar="SOURCE=PLACE",
+    help="An export of a table: a folder or s3://bucket/prefix; may be repeated.",
+)
+@click.option(
+    "--partitions", multiple=True, metavar="SOURCE=N", help="Partitions of the new index; as the old one's."
+)
+@click.option("--segments", type=click.IntRange(1, 64), default=4, help="Parts of a table scanned at once.")
+@click.option("--readers", type=click.IntRange(1, 64), default=8, help="Streams read at once.")
+@output.json_option
+@click.pass_context
+def rebuild(
+    context: click.Context,
+    /,
+    *,
+    into: str,
+    exports: Sequence[str],
+    partitions: Sequence[str],
+    segments: int,
+    readers: int,
+    as_json: bool,
+) -> None:
+    """Build the index anew in another TABLE.
+
+    It is built from the heads of all streams, or from exports of tables. It can be interrupted and run again. The
+    guide to the index says how a deployment is switched to it. Where there is no old index, as after a restore, TABLE
+    is the one in use.
+    """
+    store: OpenedStore = context.obj()
+    if into in _holding(store):
+        raise InvalidInput("--into", "must be a table of its own: this one holds events or heads")
+    if into == store.feed.table and store.feed.driver.run(read_series(into)).partitions:
+        raise InvalidInput("--into", "must be another table than the index in use")
+    sources = sources_of(store, partitions, told_wins=True)
+    refuse_unrecorded(store, sources, partitions)
+    driver = replace(
+        store.feed.driver, execute=checked(store.feed.driver.execute, {into: DECLARED["index_table"].table})
+    )
+    mender = Mender(driver=driver, index_table=into)
+    Indexer(driver=driver, index_table=into, sources=sources).register()
+    found = _places(exports, sources)
+    root = context.find_root().params
+    s3 = partial(s3_client, endpoint=root["endpoint"] or None, region=root["region"] or None)
+    view: dict[str, Any] = {}
+    troubles: list[str] = []
+    with output.progress("rebuilding") as tell:
+        rebuilder = Rebuilder(mender=mender, readers=readers, segments=segments, tell=tell)
+        for source in sources:
+            if source.name in found:
+                with Spool() as spool:
+                    export = export_at(found[source.name], s3)
+                    rebuilder.learn(source, export.items())
+                    done = rebuilder.from_export(source, export.items(), spool)
+            else:
+                done = rebuilder.from_tables(source)
+            view[source.name] = {"streams": done.streams, "events": done.events}
+            troubles += done.troubles
+    lines = [
+        f"{name}  {each['streams']:,} streams, {each['events']:,} events indexed"
+        for name, each in view.items()
+    ]
+    output.document(view | {"troubles": troubles}, [*troubles, *lines], as_json=as_json)
+    if troubles:
+        raise IndexUnsound({"look": len(troubles)})
+
+
+def _holding(store: OpenedStore) -> set[str]:
+    """Tables with users' data. Some have the keys of an index, and would accept its items."""
+    return {table for table, kind in store.kinds.items() if kind != DECLARED["index_table"].table}
+
+
+def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, str]:
+    """Where the export of each source is."""
+    found: dict[str, str] = {}
+    for each in exports:
+        name, equals, place = each.partition("=")
+        if not equals or name not in {source.name for source in sources}:
+            raise InvalidInput("--from-export", f"must be a source, =, and a place: {each!r} is not")
+        found[name] = place
+    return found

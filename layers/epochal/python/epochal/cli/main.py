@@ -16,7 +16,7 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
-from epochal.cli import index_rebuild, output, quarantine, tagged_import, tagged_listings
+from epochal.cli import output, tagged_import, tagged_listings
 from epochal.cli.console import console
 from epochal.cli.copying import copy
 from epochal.cli.feed import feed, search, streams, tail, trace, watch
@@ -104,8 +104,6 @@ for command in (
 for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):
     tagged.add_command(listing)
 tagged.add_command(tagged_import.import_)
-index.add_command(index_rebuild.rebuild)
-index.add_command(quarantine.poison)
 
 
 _GIVEN_AS: Final = {"idempotency_key": "--key"}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import Unavailable
 from epochal.feed.results import PartitionTail
-from epochal.index.checkpoints import Checkpoint, parse_checkpoint
-from epochal.reactions.wakeups import Standstill, WakeUp
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.reactions.reactor import Ran
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
@@ -102,3 +102,108 @@ class Queue:
                 raise Unavailable(f"the queue refused {len(failed)} of {len(batch)}: {failed[0]['Code']}")
             sent += len(batch)
         return sent
+
+
+# Wake-ups: what a queue delivers to a reaction, and what becomes of each.
+#
+#     the checkpoint has reached the position     done
+#     there was no time for more, or for any      done, and the partition wakes itself up: no failure
+#     blocked, or not a step further              failed: it comes again, and at last goes to a queue with an alarm
+#     woken too often at one checkpoint           failed, and said: such a catch-up would go on for ever
+#
+# A wake-up that has come several times is handled carefully: a process may have died over it.
+#
+# Lambda ends a function that has woken itself some 16 times, unless it is told that this is meant. It is, so the
+# bound is ours: wake-ups of one's own count those in a row that have found the group at one checkpoint.
+
+WORTHWHILE_SECONDS: Final = 0.5
+"""With less time than this a partition is not begun: others of its batch took longer than they should have."""
+
+CAREFUL_FROM: Final = 3
+"""Receives of a message from which on processes are taken to have died over it: once may be a deployment."""
+
+
+MOST_HOPS: Final = 500
+"""Wake-ups of one's own in a row that find the group at one checkpoint. A page has some 11,000 events at most: 8 side
+by side, with calls of 12 seconds each, it takes 350 runs of a function of a minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """So many wake-ups of one's own in a row have found the group `at` one checkpoint."""
+
+    at: Checkpoint = BEGINNING
+    hops: int = 0
+
+    def then(self, at: Checkpoint) -> Standstill:
+        """What the next wake-up is told, of a group that is `at` a checkpoint by now."""
+        return Standstill(at, self.hops + 1 if at <= self.at else 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WakeUp:
+    """A message of the queue.
+
+    Attributes:
+        id: the message's.
+        position: the partition had got there.
+        receives: how often the message has come, this time included.
+        standing: of one that the reaction has sent itself.
+    """
+
+    id: str
+    partition: int
+    position: Checkpoint
+    receives: int = 1
+    standing: Standstill = Standstill()
+
+    @property
+    def careful(self) -> bool:
+        """Whether to find out what processes die over."""
+        return self.receives >= CAREFUL_FROM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Woken:
+    """What came of a batch: the messages that must come again, each partition's run, and where those stand that have
+    not got on for too long.
+    """
+
+    failed: tuple[str, ...]
+    runs: dict[int, Ran]
+    stuck: dict[int, Standstill] = field(default_factory=dict)
+
+
+Run = Callable[[int, float, bool], Ran]
+"""Runs a partition for so many seconds, carefully or not."""
+
+Again = Callable[[int, Checkpoint, Standstill], None]
+"""Wakes a partition up again: for a position, from where it stands."""
+
+
+def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, again: Again) -> Woken:
+    """Run every partition that was woken, the time that remains divided among them."""
+    by_partition: dict[int, list[WakeUp]] = {}
+    for each in wake_ups:
+        by_partition.setdefault(each.partition, []).append(each)
+    failed: list[str] = []
+    runs: dict[int, Ran] = {}
+    stuck: dict[int, Standstill] = {}
+    for done, (partition, messages) in enumerate(by_partition.items()):
+        position = max(message.position for message in messages)
+        careful = any(message.careful for message in messages)
+        stood = max((message.standing for message in messages), key=lambda each: (each.at, each.hops))
+        seconds = remaining() / (len(by_partition) - done)
+        ran = None if seconds < WORTHWHILE_SECONDS else run(partition, seconds, careful)
+        if ran is not None:
+            runs[partition] = ran
+            if ran.at_tail or ran.checkpoint >= position:
+                continue
+        stands = stood.then(stood.at if ran is None else ran.checkpoint)
+        if stands.hops > MOST_HOPS:
+            stuck[partition] = stands
+        elif ran is None or (ran.blocked is None and ran.moved):
+            again(partition, position, stands)
+            continue
+        failed += [message.id for message in messages]
+    return Woken(failed=tuple(failed), runs=runs, stuck=stuck)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.dynamo.clients import sqs_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE
-from epochal.dynamo.wakeups import Call, Queue, read_wake_ups, tick
+from epochal.dynamo.wakeups import Call, Queue, Standstill, Woken, read_wake_ups, tick, wake
 from epochal.errors import EpochalError, InvalidInput
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE
@@ -34,7 +34,6 @@ from epochal.reactions.handling import Attempt, Failure, words_of
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.wakeups import Standstill, Woken, wake
 from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:
