@@ -182,8 +182,8 @@ class Functions:
         member = Member(reaction=reacting, reader=self._deployment().feed)
         made = ReactionFunction(
             reactor=Reactor(member=member),
-            queue=Queue(self, "queue"),  # type: ignore[arg-type]  it answers as the client does
-            logger=logging.getLogger("reaction"),  # type: ignore[arg-type]  it logs failures alone, and none fails
+            queue=Queue(self, "queue"),  # type: ignore[arg-type]  # it answers as the client does
+            logger=logging.getLogger("reaction"),  # type: ignore[arg-type]  # none fails, so it logs nothing
             metrics=self._metrics_of("epochal-prod-reaction"),
         )
         self.used["reaction"] = Used()

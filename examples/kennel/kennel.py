@@ -77,7 +77,7 @@ class Tricks(ProcessApplication[UUID]):
         """What is made of an event."""
 
     @policy.register
-    def _(self, domain_event: Dog.TrickAdded, processing_event: ProcessingEvent[UUID]) -> None:
+    def _(self, domain_event: Dog.TrickAdded, processing_event: ProcessingEvent[UUID]) -> None:  # type: ignore[name-defined]  # `@event` makes it
         found = Popularity.create_id(domain_event.trick)
         popularity = (
             self.repository.get(found) if found in self.repository else Popularity(domain_event.trick)

@@ -102,5 +102,5 @@ class Airport:
 
 
 def _seat(luck: random.Random) -> TaggedEvent:
-    tags = [f"flight:UA{luck.randint(1, 3)}", f"passenger:p{luck.randint(1, 30)}"]
+    tags = (f"flight:UA{luck.randint(1, 3)}", f"passenger:p{luck.randint(1, 30)}")
     return TaggedEvent(type="SeatTaken", data=b'{"seat":"%dC"}' % luck.randint(1, 40), tags=tags)

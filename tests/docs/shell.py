@@ -63,6 +63,7 @@ def request_of(command: list[str]) -> Request:
         assert option in shapes, f"{name} has no option --{option}"
         member, shape = shapes[option]
         parameters[member] = _value(shape, values)
+    assert operation.input_shape is not None
     report = ParamValidator().validate(parameters, operation.input_shape)
     assert not report.has_errors(), report.generate_report()
     return Request(service=service, operation=xform_name(operation.name), parameters=parameters)

@@ -202,6 +202,7 @@ def test_replicas_the_other_way_around_and_the_bucket_are_asked_for_as_the_servi
         "Bucket": "epochal-prod-bodies-123456789012-eu-west-1",
         "ReplicationConfiguration": json.loads(last),
     }
+    assert operation.input_shape is not None
     report = ParamValidator().validate(asked, operation.input_shape)
     assert not report.has_errors(), report.generate_report()
     for command in commands(GUIDE):

@@ -102,7 +102,7 @@ def a_stream_is_unparked_on_a_state_read_afterwards(patch: Patch) -> None:
         if progress.failure is None:
             held = self.reactor.member.load(partition)
             if stream in parking._state(held).parked:
-                state = parking.unparked(parking._state(held), stream, progress.next)
+                state = handling.unparked(parking._state(held), stream, progress.next)
                 self.reactor.member.save(held, state)
         return Replayed(next=progress.next, unparked=progress.failure is None)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
+from epochal.layout import key_records
 from epochal.layout.pages import batch, commit, several, writes
 from epochal.layout.pages.append import Earlier, append
 from epochal.layout.pages.batch import Packed
@@ -184,7 +185,7 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = several.made_record
+    kept = key_records.made_record
 
     def free(*given: Any) -> Any:
         return replace(kept(*given), condition=None)

@@ -15,13 +15,13 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import heads
 from epochal.contrib.sekiban import history as tagged_events
-from epochal.dynamo import notices
+from epochal.dynamo import notices, wakeups
 from epochal.dynamo.notices import Notice
 from epochal.dynamo.wakeups import Woken
+from epochal.feed.histories import tagged as tagged_histories
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
-from epochal.indexer import notifier
 from epochal.indexer.indexer import Indexer, Record, Report
 from epochal.layout.registry import source_of
 from epochal.model.dcb import RecordedTaggedEvent
@@ -67,7 +67,7 @@ def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
 @mutant("was not woken")
 def the_notifier_skips_a_partition(patch: Patch) -> None:
     def some(images: Iterable[Item]) -> list[Notice]:
-        return [notice for notice in notifier.notices(images) if source_of(notice.partition) != "journal"]
+        return [notice for notice in notices.notices(images) if source_of(notice.partition) != "journal"]
 
     patch.setattr(fifo, "notices", some)
 
@@ -89,7 +89,7 @@ def _carefree(publish: Callable[..., int]) -> Callable[..., int]:
 
 @mutant("was not woken")
 def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
-    wake = function.wake
+    wake = wakeups.wake
 
     def content(*given: Any) -> Woken:
         return replace(wake(*given), failed=())
@@ -117,7 +117,7 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 
 @mutant("is not Written")
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
-    of_tag, last = tagged_events.of_tag, [b""]
+    of_tag, last = tagged_histories.of_tag, [b""]
 
     def mixed(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
         right = of_tag(tag, index, event)

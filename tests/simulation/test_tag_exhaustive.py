@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
+from epochal.layout import matching
 from epochal.layout.fences import Fence
 from epochal.layout.pages import batch as page_batch
 from epochal.layout.pages import commit, writes
@@ -313,7 +314,7 @@ def a_page_is_extended_whatever_it_is(patch: Patch) -> None:
 
 
 def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
-    is_new = reading.is_new
+    is_new = matching.is_new
 
     def within_all(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
         return is_new(event, fenced, before, until) and all(
@@ -324,7 +325,7 @@ def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
 
 
 def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
-    is_new = reading.is_new
+    is_new = matching.is_new
 
     def through_any(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
         return any(is_new(event, fenced, {tag: before[tag]}, until) for tag in before) or (
@@ -368,14 +369,14 @@ def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
 def events_by_type_are_not_under_their_type(patch: Patch) -> None:
     sound = TagStreams.tags_of
     patch.setattr(
-        append.TagStreams,
+        TagStreams,
         "tags_of",
         lambda site, kind, tags: sound(replace(site, type_heads=frozenset()), kind, tags),
     )
 
 
 def a_body_is_looked_for_on_another_page(patch: Patch) -> None:
-    stored = append._stored
+    stored: Any = append._stored
     patch.setattr(
         append, "_stored", lambda *about: stored(*about[:3], None if about[3] is None else 0, *about[4:])
     )

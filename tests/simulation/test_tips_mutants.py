@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from epochal.layout import expectations, key_records, once
-from epochal.layout.streams import Rejected, Written
+from epochal.layout.streams import ReadPart, Rejected, Written
 from epochal.layout.tips import (
     append,
     calve,
@@ -290,7 +290,7 @@ def only_the_tip_is_read(patch: Patch) -> None:
         del table, limit, consistent
         yield from ()
         at = cursor.head.span.base if cursor.forward else cursor.head.low_water
-        return reading.ReadPart(spans=(), cursor=replace(cursor, at=at))
+        return ReadPart(spans=(), cursor=replace(cursor, at=at))
 
     patch.setattr(reading, "_forward", tip_only)
     patch.setattr(reading, "_backward", tip_only)

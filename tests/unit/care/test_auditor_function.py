@@ -51,7 +51,7 @@ def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = importlib.util.spec_from_file_location("auditor_handler", HANDLER)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.auditor = replace(module.auditor, settle=0)
     module.handler({"source": "aws.scheduler"}, Context())

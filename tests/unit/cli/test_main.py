@@ -64,8 +64,10 @@ def test_a_stack_that_is_not_there_is_told_with_what_to_do(
 ) -> None:
     class NoStack:
         def describe_stacks(self, **_: str) -> object:
-            words = {"Code": "ValidationError", "Message": "Stack with id shop does not exist"}
-            raise ClientError({"Error": words}, "DescribeStacks")
+            raise ClientError(
+                {"Error": {"Code": "ValidationError", "Message": "Stack with id shop does not exist"}},
+                "DescribeStacks",
+            )
 
     monkeypatch.setattr(target, "cloudformation_client", lambda **_: NoStack())
     status, _, err = exits("--stack", "shop", "streams")

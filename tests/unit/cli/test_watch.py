@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -58,8 +59,8 @@ def test_how_long_a_reaction_is_behind_counts_from_when_it_was_not(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = iter(range(0, 1_000, 5))
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(now))
-    monkeypatch.setattr(command.time, "sleep", lambda _: None)
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     ran = terminal.run("watch", "--for", "12", "--json", "--group", "board")
     found = [json.loads(line)["partitions"] for line in ran.stdout.splitlines()]
     seconds = [each["groups"][0]["seconds"] for look in found for each in look if each["partition"] == 30_000]
@@ -77,8 +78,8 @@ def test_a_reaction_that_was_not_behind_for_a_while_is_behind_since_it_was_last_
             terminal.streams.append("Order-1", [Event(type="Sent")])
             terminal.index()
 
-    monkeypatch.setattr(command.time, "monotonic", lambda: next(now))
-    monkeypatch.setattr(command.time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(time, "sleep", sleep)
     seconds = [
         group["seconds"]
         for look in looks(terminal, "--for", "17", "--group", "board")

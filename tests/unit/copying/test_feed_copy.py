@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_a_run_that_stops_goes_on_after_the_last_page_that_was_kept(
     monkeypatch.setattr(feed_copy, "PAGE", 1)
     fill(feed, "Cart-5", "Cart-6")
     target = memory_streams()
-    run = copier_of(feed, target).copy()
+    run: Any = copier_of(feed, target).copy()
     begun = [next(run).stream]
     run.close()
     rest = [each.stream for each in copier_of(feed, target).copy()]

@@ -53,7 +53,7 @@ class Store:
         return reply
 
     def there(self) -> list[str]:
-        return [f"{each.type} {each.data}" for each in self.others.read(query(("", "a:1"))).events]
+        return [f"{each.type} {each.data!s}" for each in self.others.read(query(("", "a:1"))).events]
 
 
 @pytest.fixture(params=["pages", "dcb"])

@@ -79,7 +79,7 @@ class Service:
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without any AWS configuration, on which time stands still."""
-    for name in list(interpreter.os.environ):
+    for name in list(os.environ):
         if name.startswith("AWS_") or name == "REQUESTS_CA_BUNDLE":
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))

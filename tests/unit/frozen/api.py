@@ -82,7 +82,7 @@ def _bare(value: Any) -> Any:
 
 def _reached(paths: Json, components: Json) -> list[str]:
     """Schemas that these paths refer to, and those that they refer to in turn."""
-    reached: dict[str, None] = {}
+    reached: dict[tuple[str, str], None] = {}
     waiting = [json.dumps(paths)]
     while waiting:
         for kind, name in re.findall(r"#/components/(\w+)/([^\"]+)", waiting.pop()):

@@ -141,6 +141,7 @@ def test_a_key_that_was_used_for_other_contents_is_refused_by_its_header(api: Ap
 
 def test_where_nobody_can_tell_any_more_each_stream_is_named_with_its_index() -> None:
     lost: list[Op] = []
+    api = Api()
 
     def losing(execute: Execute) -> Execute:
         def perform(op: Op) -> Reply:
@@ -154,7 +155,6 @@ def test_where_nobody_can_tell_any_more_each_stream_is_named_with_its_index() ->
 
         return perform
 
-    api = Api()
     answer = post(Api(tables=api.tables, around=losing), to(A), to(B))
     assert (answer.status, answer.problem) == (409, "undetermined")
     assert answer.json["streams"] == [{"stream": A, "index": 0}, {"stream": B, "index": 0}]

@@ -56,7 +56,7 @@ class Tag:
             tags=(TAG,),
             timestamp="2013-01-01T00:00:00.0000000+00:00",
         )
-        item = write_entry(SITE.keys, TAG, index or 0, event)
+        item = dict(write_entry(SITE.keys, TAG, index or 0, event))
         if index is None:
             del item["tagIndex"]
         self.tables.execute(Put(table="tags", item=item))

@@ -54,11 +54,12 @@ def appends(size: int) -> Iterator[tuple[list[Event], list[Unfold] | None]]:
 
 def played(size: int) -> tuple[Streams, list[float]]:
     """A stream of these appends, and what each cost."""
-    streams, expected = memory_streams(), NO_STREAM
+    streams = memory_streams()
+    expected: ExpectedVersion = NO_STREAM
     units: list[float] = []
     for events, unfolds in appends(size):
         done = streams.append(S, events, unfolds=unfolds, expected=expected)
-        expected: ExpectedVersion = done.token
+        expected = done.token
         units.append(done.capacity.write)
     return streams, units
 

@@ -19,7 +19,7 @@ from epochal.layout.pages.items import STREAMS, page_key, read_page
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.tables import INDEX
-from epochal.model.events import Event
+from epochal.model.events import Event, Recorded
 from epochal.model.several import StreamAppend
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Steps
@@ -223,7 +223,7 @@ READS: dict[str, Callable[[Streams], list[str]]] = {
 }
 
 
-def _loaded(store: Streams) -> tuple[object, ...]:
+def _loaded(store: Streams) -> tuple[Recorded, ...]:
     state = store.load("Flight-1")
     assert state is not None
     return state.events

@@ -155,7 +155,7 @@ def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     place = Place(endpoint="http://127.0.0.1:1", region="eu-central-1")
     streams = open_tips("t", equinox=True, place=place)
     assert (streams.layout, streams.tombstones) == (Tips(calving=Fixed()), False)
-    assert streams.layout.calving.mode == "transactional"
+    assert Fixed().mode == "transactional"
     small = Fixed(max_bytes=1_000, max_events=5)
     assert open_tips("t", equinox=True, calving=small, place=place).layout == Tips(calving=small)
     assert open_tips("t", calving=small, place=place).layout == Tips(calving=small)

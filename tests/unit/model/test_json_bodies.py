@@ -139,7 +139,8 @@ def test_a_byte_order_mark_is_no_part_of_a_body() -> None:
 
 def test_a_body_that_was_left_in_the_bucket_says_how_to_get_it() -> None:
     claim = Claim(key="bodies/a", sha256="0" * 64, size=9)
-    for each in [recorded(claim), FeedEvent(stream="Flight-7", index=3, type="Boarded", data=claim)]:
+    events: list[Any] = [recorded(claim), FeedEvent(stream="Flight-7", index=3, type="Boarded", data=claim)]
+    for each in events:
         with pytest.raises(InvalidInput, match=r"^fetch: .*Flight-7 \(index 3\), Boarded.*bodies/a"):
             each.json()
 

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from cfnlint.api import ManualArgs, lint
+from cfnlint.api import lint
+from cfnlint.config import ManualArgs
 
 from tests.support.account import PLACE
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Synthesise
@@ -29,7 +30,7 @@ def test_no_template_has_what_cloudformation_knows_to_be_wrong(synthesise: Synth
     name, settings = STAGES[stage]
     asked = ManualArgs(regions=[PLACE["AWS::Region"]], ignore_checks=[*IGNORED])
     assert [
-        f"{stack}: {each.rule.id} {each.message} ({'/'.join(map(str, each.path or ()))})"
+        f"{stack}: {each.rule.id} {each.message} ({'/'.join(map(str, vars(each)['path'] or ()))})"
         for stack, template in synthesise(name, **settings).in_order().items()
         for each in lint(json.dumps(template), config=asked)
     ] == []

@@ -42,7 +42,7 @@ def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
         {"AttributeName": spec.partition.name, "KeyType": "HASH"},
         {"AttributeName": spec.sort.name if spec.sort else None, "KeyType": "RANGE"},
     ]
-    keyed = [*spec.indexes, spec]
+    keyed: list[Any] = [*spec.indexes, spec]
     assert kinds == {key.name: key.type for each in keyed for key in (each.partition, each.sort) if key}
     found = table.get("GlobalSecondaryIndexes", [])
     assert {each["IndexName"]: _keys(each) for each in found} == {
