@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from epochal.store.bodies import Objects
 from moto import mock_aws
 
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
@@ -25,6 +24,7 @@ from epochal.errors import CorruptData, MissingBody
 from epochal.plan.ops import Execute, Get, Op, Put, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import Objects
 from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -183,7 +184,7 @@ def test_tags_of_events_with_a_home_and_without_are_in_one_order_and_store() -> 
 
 def test_what_cannot_be_is_refused_by_name_and_nothing_is_written() -> None:
     streams = memory_streams()
-    for wrong, field in [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"events": [enrolled("1", "$all")]}, "events[0].tags"),
         ({"events": [Event(type="E"), Event(type="a\nb", tags=("t",))]}, "events[1].type"),
         ({"events": [enrolled("1")], "after": streams.tagged.read(of(COURSE)).position}, "after"),
@@ -193,15 +194,16 @@ def test_what_cannot_be_is_refused_by_name_and_nothing_is_written() -> None:
         ),
         ({"events": [enrolled("1")], "fail_if": "all"}, "fail_if"),
         ({"events": [enrolled("1", *(f"t:{n}" for n in range(100)))]}, "events"),
-    ]:
+    ]
+    for wrong, field in cases:
         with pytest.raises(InvalidInput) as refused:
-            streams.append("Student-1", **wrong)  # type: ignore[arg-type]
+            streams.append("Student-1", **wrong)
         assert refused.value.field == field
         with pytest.raises(InvalidInput):
             streams.append_all(
                 [StreamAppend(stream="Student-1", events=wrong["events"])],
                 **{name: value for name, value in wrong.items() if name != "events"},
-            )  # type: ignore[arg-type]
+            )
     assert streams.load("Student-1") is None
     ninety = [enrolled("1", *(f"t:{n}" for n in range(98)))]
     assert streams.append("Student-1", ninety, fail_if=of("u")).version == 1
