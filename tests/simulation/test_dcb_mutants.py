@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.sekiban import append, entries, reading, reads, writes
+from epochal.contrib.sekiban import append, entries, paging, reading, writes
 from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban import store as dcb_events
 from epochal.contrib.sekiban.items import TagSite
@@ -104,7 +104,7 @@ def heads_are_read_after_the_events(patch: Patch) -> None:
         seen = yield from reading.read(site, fenced, *given)
         return replace(seen, position=(yield from reading.stand(site, fenced)))
 
-    patch.setattr(reads, "read", late)
+    patch.setattr(paging, "read", late)
 
 
 @mutant("position and events differ|a false conflict|violated")

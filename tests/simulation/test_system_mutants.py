@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Auditor
-from epochal.contrib.sekiban import heads
 from epochal.contrib.sekiban import history as tagged_events
+from epochal.contrib.sekiban import port as tags
 from epochal.dynamo import notices, wakeups
 from epochal.dynamo.notices import Notice
 from epochal.dynamo.wakeups import Woken
@@ -52,8 +52,8 @@ def an_indexer_forgets_the_last_record_of_a_batch(patch: Patch) -> None:
 
 @mutant("lacked what was delivered|is not all in the feed|verify finds")
 def events_without_tags_are_no_part_of_the_feed(patch: Patch) -> None:
-    tag_of = heads._tag_of
-    patch.setattr(heads, "_tag_of", lambda item, service: tag_of(item, service) or None)
+    tag_of = tags._tag_of
+    patch.setattr(tags, "_tag_of", lambda item, service: tag_of(item, service) or None)
 
 
 @mutant("is not all in the feed", dear=True)

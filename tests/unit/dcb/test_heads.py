@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.contrib.sekiban.heads import appended
 from epochal.contrib.sekiban.items import HEAD, Keys
+from epochal.contrib.sekiban.port import appended
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.spans import Span
 from epochal.plan.values import Item, number, sequence, text

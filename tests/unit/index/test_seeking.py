@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.sekiban.entries import NEAR, entries
 from epochal.contrib.sekiban.items import write_entry
-from epochal.contrib.sekiban.seeking import NEAR, entries
 from epochal.errors import CorruptData
 from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.plan.ops import Delete, Op, Put, Reply

@@ -14,8 +14,8 @@ from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, Journa
 from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
 from epochal.contrib.event_store_adapter.port import appended as appended_to_aggregate
 from epochal.contrib.event_store_adapter.port import journal_source, touched
-from epochal.contrib.sekiban.heads import appended as appended_to_tag
 from epochal.contrib.sekiban.items import Keys, TagSite, write_entry, write_head
+from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from epochal.contrib.sekiban.items import TagSite, read_head
+from epochal.contrib.sekiban.paging import DcbReads
 from epochal.contrib.sekiban.reading import matches, read_events, read_heads, settled_events, stand
-from epochal.contrib.sekiban.reads import DcbReads
 from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.errors import CorruptData
 from epochal.layout.fences import Condition, IdTaken, check_covered

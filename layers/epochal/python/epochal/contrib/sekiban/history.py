@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
+from epochal.contrib.sekiban.entries import entries
 from epochal.contrib.sekiban.reading import certain_events, read_heads
-from epochal.contrib.sekiban.seeking import entries
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
 from epochal.feed.histories.tagged import of_tag

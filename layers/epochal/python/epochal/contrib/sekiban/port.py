@@ -1,4 +1,12 @@
-"""Tags, as the feed sees them: an event is in the stream of each of its tags."""
+"""Tags, as the feed sees them: an event is in the stream of each of its tags, which is named by what follows `TAG#`.
+
+    tags of users, and the reserved tag of events without any      fed: every event is in at least one of them
+    heads by type and of everything                                not fed: each of their events would appear twice
+    heads of another tenant                                        not fed: its tags may have the same names
+
+A tag's head tells the events that its latest append added. Entries share the table with the heads; the original
+library's tables hold nothing else, and feed nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +14,18 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from epochal.contrib.sekiban import heads
-from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS, TagSite, tag_site_of
+from epochal.contrib.sekiban.entries import entries
+from epochal.contrib.sekiban.items import (
+    EVENTS,
+    HEAD,
+    PROJECTION_STATES,
+    TAGS,
+    Keys,
+    TagSite,
+    is_head,
+    tag_site_of,
+)
 from epochal.contrib.sekiban.options import SekibanOptions
-from epochal.contrib.sekiban.seeking import entries
 from epochal.errors import CorruptData
 from epochal.layout.port import (
     CategoriesBy,
@@ -22,11 +38,11 @@ from epochal.layout.port import (
     Source,
     soundly,
 )
-from epochal.model.dcb import group_of
-from epochal.model.spans import Span
-from epochal.plan.ops import Steps
+from epochal.model.dcb import UNTAGGED, group_of, is_reserved
+from epochal.model.spans import End, Span
+from epochal.plan.ops import All, BeginsWith, Condition, Steps, equals
 from epochal.plan.tables import TableSpec
-from epochal.plan.values import Item
+from epochal.plan.values import Item, read_list, read_number, text
 from epochal.settings import Options, Settings, variable
 
 
@@ -38,13 +54,13 @@ def dcb_source(site: TagSite, partitions: int = 1) -> Source:
         table=site.tags,
         partitions=partitions,
         setting=variable("dcb_partitions"),
-        appended=lambda item: heads.appended(item, service),
+        appended=lambda item: appended(item, service),
         heal=heal_dcb(site),
-        end=lambda item: heads.end(item, service),
-        told=lambda item: heads.appended(item, service),
-        where=heads.where(site.keys),
+        end=lambda item: end(item, service),
+        told=lambda item: appended(item, service),
+        where=where(site.keys),
         moved=None,
-        stored=lambda item: heads.stored(item, service),
+        stored=lambda item: stored(item, service),
     )
 
 
@@ -126,6 +142,55 @@ def objects_of(options: Options) -> ObjectAccess:
         prefix=f"{chosen.states_prefix}/{tenant}",
         actions={"append": ("PutObject",), "replay": ("GetObject",)},
     )
+
+
+def where(keys: Keys) -> Condition:
+    """What heads of the tenant's tags meet.
+
+    Heads by type meet it, too, where there are any, since their keys begin alike. No append moves them without a
+    tag's head.
+    """
+    return All((BeginsWith("pk", keys.tag("")), equals("sk", text(HEAD))))
+
+
+def appended(item: Item, service: str = "") -> Span | None:
+    """The span that a head's latest append added; None for entries, for heads by type, for other tenants.
+
+    Args:
+        item: of the tags table.
+        service: the tenant whose feed it is; empty for tables of one tenant.
+
+    Raises:
+        CorruptData: the item is a head of ours, but its counters do not fit each other.
+    """
+    tag = _tag_of(item, service)
+    if not is_head(item) or tag is None:
+        return None
+    following, latest = read_number(item, "n"), read_number(item, "a")
+    types = tuple(kind["S"] for kind in read_list(item, "c"))
+    if following is None or latest != len(types) or not 0 < latest <= following:
+        raise CorruptData(f"{item['pk']['S']}: a head whose n, a and c do not fit each other")
+    return Span(tag, following - latest, types)
+
+
+def end(item: Item, service: str = "") -> End | None:
+    """Where the tag ends; None where `appended` is. Raises `CorruptData` as it does."""
+    span = appended(item, service)
+    return None if span is None else End(span.stream, span.next)
+
+
+def stored(item: Item, service: str = "") -> Span | None:
+    """The event that an entry stands for; None for whatever else the table holds."""
+    tag, index = _tag_of(item, service), read_number(item, "tagIndex")
+    if tag is None or index is None or is_head(item):
+        return None
+    return Span(tag, index, (item["eventType"]["S"],))
+
+
+def _tag_of(item: Item, service: str) -> str | None:
+    """The tag that an item is of, if the feed has it."""
+    tag = Keys(service=service).tag_of(item["pk"]["S"])
+    return None if tag is None or (is_reserved(tag) and tag != UNTAGGED) else tag
 
 
 PORT: Final = Port(

@@ -15,8 +15,8 @@ from epochal.contrib.sekiban.append import append
 from epochal.contrib.sekiban.items import TagSite, read_event, tag_site_of
 from epochal.contrib.sekiban.listing import events_by_id
 from epochal.contrib.sekiban.options import SekibanOptions
+from epochal.contrib.sekiban.paging import DcbReads
 from epochal.contrib.sekiban.reading import read_heads, settled_events
-from epochal.contrib.sekiban.reads import DcbReads
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
