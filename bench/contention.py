@@ -43,8 +43,7 @@ from epochal.store.joint_decisions import transact_all
 from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.bucket import MemoryBucket
-from epochal.testing.stores import memory_settings, memory_tables
+from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables
 
 WASTED: Final = 400
 

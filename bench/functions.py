@@ -40,9 +40,8 @@ from epochal.reactions.reaction import reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import SERVICE_NAME
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings, memory_tables
+from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables
 
 LAMBDAS: Final = Path(__file__).resolve().parent.parent / "lambdas"
 INDEX: Final = "index"

@@ -22,7 +22,7 @@ from epochal.layout.tips.tables import TIPS
 from epochal.local import dynamodb_local, processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.programs import here
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

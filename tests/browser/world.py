@@ -13,9 +13,8 @@ from epochal.model.times import parse_time, unix_seconds
 from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 
 BEGUN = unix_seconds(parse_time("2013-01-01T10:15:00Z"))
 MINUTE = 60

@@ -14,7 +14,6 @@ from epochal.dynamo.interpreter import interpreter, performed
 from epochal.errors import EpochalError
 from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
-from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
     Absent,
     BatchGet,
@@ -23,13 +22,17 @@ from epochal.plan.ops import (
     Delete,
     Execute,
     Get,
+    Lost,
+    NotApplied,
     Op,
     Put,
     Query,
+    RequestFailure,
     Scan,
     Set,
     Transact,
     TransactGet,
+    Unreached,
     Update,
 )
 from epochal.plan.values import number, text

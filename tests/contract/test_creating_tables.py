@@ -15,7 +15,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.dynamo.stores import Place
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import Endpoint
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import TableSpec
 from epochal.store.checking import SPECS
 
 pytestmark = pytest.mark.ddbl

@@ -22,18 +22,20 @@ from epochal.plan.ops import (
     Execute,
     Extend,
     Get,
+    IndexSpec,
+    KeyAttribute,
     Not,
     Op,
     Put,
     Query,
     Scan,
     Set,
+    TableSpec,
     Transact,
     TransactGet,
     Update,
     equals,
 )
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import AttributeValue, Item, Key, binary, mapping, number, sequence, text
 from epochal.testing.memory import MemoryTables
 from tests.support.tables import Tables, light

@@ -25,8 +25,8 @@ from epochal.plan.ops import Execute, Get, Op, Put, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import Objects
-from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryObjects
 from tests.support.tables import Tables
 
 if TYPE_CHECKING:

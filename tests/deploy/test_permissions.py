@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import TableSpec
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"

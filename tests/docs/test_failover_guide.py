@@ -29,10 +29,9 @@ from epochal.layout.tables import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.docs.console import examples
 from tests.docs.shell import commands, exported, request_of
 

@@ -18,8 +18,7 @@ from epochal.aio.place import AsyncCarrier, AsyncPlace
 from epochal.aio.stores import AsyncStreams
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, Misconfigured, Unavailable
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Put
+from epochal.plan.ops import Lost, Put
 from epochal.store.driver import Patience
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -13,7 +13,6 @@ import pytest
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.layout.tips.tables import TIPS
-from epochal.plan.failures import RequestFailure
 from epochal.plan.ops import (
     Absent,
     BatchGet,
@@ -26,6 +25,7 @@ from epochal.plan.ops import (
     Query,
     Refusal,
     Reply,
+    RequestFailure,
     Scan,
     Together,
     Transact,

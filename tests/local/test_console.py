@@ -24,9 +24,8 @@ from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.support.filling import fill
 from tests.support.tables import Tables
 from tests.support.terminal import Terminal

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagHead, TagSite, is_head, read_event, read_head
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
-from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, Transact
+from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, TableSpec, Transact
 from epochal.plan.ops import Query as Pages
-from epochal.plan.tables import TableSpec
 from epochal.plan.values import Item
 from tests.simulation.gradual import Gradual
 from tests.simulation.world import NOON, bytes_of, driver_on

@@ -24,8 +24,7 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tips.port import tips_source
 from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Delete, Execute, Op, Put, Reply, Update
+from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import Units
 from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking

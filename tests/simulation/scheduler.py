@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from epochal.plan.failures import Lost, NotApplied
-from epochal.plan.ops import Done, Execute, Op, Reply
+from epochal.plan.ops import Done, Execute, Lost, NotApplied, Op, Reply
 from tests.simulation.stories import told
 
 Body = Callable[[Execute], None]

@@ -20,8 +20,7 @@ from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
+from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
 from epochal.store.decisions import Decisions, Projection
 from epochal.store.driver import Driver, Meter
 from epochal.store.model_snapshots import ModelSnapshots

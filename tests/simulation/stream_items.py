@@ -12,8 +12,7 @@ from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip, ti
 from epochal.layout.tips.streams import Tips
 from epochal.layout.tips.tables import TIPS
 from epochal.model.versions import Token
-from epochal.plan.ops import Op, Put, Transact, Update
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import Op, Put, TableSpec, Transact, Update
 from epochal.plan.values import Item
 
 

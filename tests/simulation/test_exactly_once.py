@@ -19,8 +19,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
-from epochal.plan.failures import RequestFailure
-from epochal.plan.ops import Execute, Op, Refusal, Reply
+from epochal.plan.ops import Execute, Op, Refusal, Reply, RequestFailure
 from epochal.store.driver import Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule

@@ -27,9 +27,8 @@ from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.bucket import MemoryBodies, MemoryBucket, MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings, memory_tables
+from epochal.testing.stores import MemoryBodies, MemoryBucket, MemoryObjects, memory_settings, memory_tables
 from tests.support.contract import hold
 
 TEXT_MEDIA = ("application/json", "application/javascript", "application/xml", "text/")

@@ -32,9 +32,8 @@ from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.driver import Driver, Meter
 from epochal.store.subjects import Subjects
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 from epochal.testing.subjects import MemoryWrapping
 
 KEPT: Final = Path(__file__).resolve().parents[1] / "unit" / "releases"

@@ -14,7 +14,7 @@ from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.light import SessionCarrier
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import KEY, SECRET, Endpoint
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import TableSpec
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account
 
 if TYPE_CHECKING:

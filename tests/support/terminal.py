@@ -15,9 +15,8 @@ from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.bucket import MemoryBucket, MemoryObjects
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings, memory_tables
+from epochal.testing.stores import MemoryBucket, MemoryObjects, memory_settings, memory_tables
 
 TYPES = ("user-account",)
 

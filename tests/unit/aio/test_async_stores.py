@@ -35,8 +35,7 @@ from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.store.codecs import EventCodec
 from epochal.store.encoding import BodyCodec
-from epochal.testing.bucket import MemoryBodies
-from epochal.testing.stores import memory_streams, memory_tagged_events
+from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
 
 
 def _slowed(execute: Execute, pause: Callable[[Op], Any]) -> Execute:

@@ -49,17 +49,15 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.errors import Misconfigured
 from epochal.model.events import Claim
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
+from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.read_models import Documents
 from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JoinedAppends
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.bucket import MemoryBodies
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_streams, memory_tagged_events, memory_tips
+from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events, memory_tips
 from epochal.testing.subjects import memory_subjects
 
 WRITES = (Put, Update, Delete, Transact)

@@ -15,9 +15,8 @@ from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Scan
 from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings, memory_streams, memory_tables
+from epochal.testing.stores import MemoryBucket, memory_settings, memory_streams, memory_tables
 
 WEEK = 7 * 86_400 * 10**9
 

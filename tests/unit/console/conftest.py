@@ -7,9 +7,8 @@ from flask.testing import FlaskClient
 
 from epochal.console.server import application
 from epochal.deployment import Deployment
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 
 
 @pytest.fixture

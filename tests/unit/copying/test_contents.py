@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.model.times import parse_time
 from epochal.store.encoding import BodyCodec
-from epochal.testing.bucket import MemoryBodies
+from epochal.testing.stores import MemoryBodies
 
 EVENT = FeedEvent(stream="Cart-1", index=0, type="Opened", data=b"data", timestamp="2020-01-01T00:00:00Z")
 

@@ -12,8 +12,7 @@ from epochal.model.dcb import Query, QueryItem
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import Position, Reached
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Delete, Op, Transact
+from epochal.plan.ops import Delete, Lost, Op, Transact
 from tests.support.examples import examples
 from tests.unit.dcb.world import NOW, World, event, query
 

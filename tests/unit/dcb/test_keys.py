@@ -13,8 +13,7 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.dcb import TaggedEvent
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.plan.failures import Lost
-from epochal.plan.ops import BatchGet, Items, Op, Put, Reply, Transact, TransactGet
+from epochal.plan.ops import BatchGet, Items, Lost, Op, Put, Reply, Transact, TransactGet
 from epochal.plan.values import text
 from epochal.store.decisions import Decided, Decisions, Projection, projection
 from epochal.store.driver import Driver, Meter, Patience

@@ -17,8 +17,8 @@ from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryObjects
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from typing import Any
 
 from epochal.layout.streams import AnyStreamLayout
 from epochal.layout.tips.streams import Tips
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Reply
+from epochal.plan.ops import Lost, Op, Reply
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter, Patience

@@ -24,8 +24,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import failure_of, interpreter
 from epochal.dynamo.stores import Place, open_tips
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
-from epochal.plan.failures import NotApplied, Unreached
-from epochal.plan.ops import Get
+from epochal.plan.ops import Get, NotApplied, Unreached
 from epochal.plan.values import text
 
 GET = Get(table="tips", key={"p": text("a")})

@@ -24,13 +24,14 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import failure_of, interpreter
 from epochal.dynamo.protocol.answers import DynamoFault, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
-from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
     Absent,
     BatchGet,
     Delete,
     Get,
     Items,
+    Lost,
+    NotApplied,
     Op,
     Overflow,
     Put,

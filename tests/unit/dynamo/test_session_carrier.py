@@ -27,8 +27,7 @@ from epochal.dynamo.interpreter import Carrier, performed
 from epochal.dynamo.light import SessionCarrier
 from epochal.dynamo.protocol.answers import DynamoFault
 from epochal.dynamo.protocol.requests import DynamoRequest, request_of
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Get, Op, Put
+from epochal.plan.ops import Get, Lost, Op, Put
 from tests.unit.dynamo.test_errors import OPS
 
 REGION = "eu-central-1"

@@ -22,7 +22,7 @@ from epochal.plan.values import Item, binary, number, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
-from epochal.testing.bucket import MemoryBodies
+from epochal.testing.stores import MemoryBodies
 from tests.simulation.gradual import Gradual
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, START, Layouts
 

@@ -17,7 +17,7 @@ from epochal.model.events import Claim, Event
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply
 from epochal.plan.values import item_size
 from epochal.store.encoding import BodyCodec
-from epochal.testing.bucket import MemoryBodies
+from epochal.testing.stores import MemoryBodies
 from tests.unit.feed.layouts import START, Layouts, of_table
 
 SOURCES = tuple(START)

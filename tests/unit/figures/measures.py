@@ -26,9 +26,8 @@ from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.support.api import Context, gateway_event
 from tests.unit.project.test_layouts_named import OFFENDERS, PLUGINS
 from tests.unit.reactions.world import Inline

@@ -45,9 +45,8 @@ from epochal.store.driver import POOL, Driver, Meter
 from epochal.store.importing import ImportedEvent
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.unit.reactions.world import Inline
 
 S = TypeVar("S")

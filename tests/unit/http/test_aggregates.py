@@ -9,8 +9,7 @@ import pytest
 
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.contrib.event_store_adapter.model import aggregate_id
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Execute, Op, Put, Reply, Transact
+from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Answer, Api
 

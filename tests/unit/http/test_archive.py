@@ -21,8 +21,8 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, tips_of
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryBucket
 from tests.support.api import Clock
 
 STREAM = "Cat-1"

@@ -11,8 +11,7 @@ from epochal.errors import Refused
 from epochal.http.problems import KINDS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tips.tables import TIPS
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Execute, Op, Put, Reply, Update
+from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.faults import Fault, Faults
 from tests.support.api import Api

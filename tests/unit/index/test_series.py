@@ -8,8 +8,7 @@ from epochal.codec.bodies import decode
 from epochal.errors import CorruptData
 from epochal.index.series import Ids, Series, read_series, register, start_epoch
 from epochal.layout.tips.items import read_event, read_tip, read_unfold
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put
+from epochal.plan.ops import Lost, Op, Put
 from tests.unit.feed.feeds import Feeds, is_read
 
 

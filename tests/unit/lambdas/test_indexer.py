@@ -16,8 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.index.stored import epoch_stream
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event
-from epochal.plan.failures import NotApplied
-from epochal.plan.ops import Op
+from epochal.plan.ops import NotApplied, Op
 from epochal.settings import variable
 from epochal.store.driver import Patience
 from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record

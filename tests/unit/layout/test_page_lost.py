@@ -13,8 +13,7 @@ from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Undetermined
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply, Update
+from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -18,8 +18,7 @@ from epochal.layout.port import Gap
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import NO_STREAM, parse_token
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply, Update
+from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Hole
 from epochal.store.streams import Streams

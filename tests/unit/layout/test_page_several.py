@@ -28,8 +28,7 @@ from epochal.layout.pages.streams import Pages
 from epochal.model.outcomes import Capacity
 from epochal.model.several import AllAppended, AllUndetermined, Conflicts
 from epochal.model.versions import Token, parse_token
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply, Transact, TransactGet, Update
+from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

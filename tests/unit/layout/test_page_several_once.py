@@ -13,8 +13,7 @@ from epochal import ANY, NO_STREAM, Appended, AtVersion, Event, StreamAppend, Un
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge
 from epochal.model.several import AllAppended, Conflicts
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Reply, Transact, TransactGet
+from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

@@ -16,7 +16,7 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.training import EACH, EXAMPLES, LEAST, TOGETHER
 from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
-from epochal.model.training import Trained
+from epochal.model.spans import Trained
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import binary
 from epochal.store.driver import Driver, Meter

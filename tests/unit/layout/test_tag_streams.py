@@ -20,8 +20,7 @@ from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import TaggedConflict, parse_down
 from epochal.model.versions import Position, Reached
-from epochal.plan.failures import Lost
-from epochal.plan.ops import BatchGet, Check, Items, Op, Put, Reply, Transact, TransactGet, Update
+from epochal.plan.ops import BatchGet, Check, Items, Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents

@@ -19,8 +19,7 @@ from epochal.feed.results import FeedEvent
 from epochal.layout import registry
 from epochal.layout.port import Gap, Healed, Permission, Port, Source, soundly
 from epochal.model.spans import End, Span
-from epochal.plan.ops import Absent, Get, Put, Refusal, Steps, equals
-from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.ops import Absent, Get, KeyAttribute, Put, Refusal, Steps, TableSpec, equals
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin
 from epochal.settings import Options, Settings, variable

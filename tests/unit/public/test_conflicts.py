@@ -22,8 +22,7 @@ from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply, Update
+from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_tables, memory_tips

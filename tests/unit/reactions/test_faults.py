@@ -14,8 +14,8 @@ from epochal.model.names import StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number
 from epochal.reactions.reaction import reaction
-from epochal.testing.bucket import MemoryBodies
 from epochal.testing.feeds import MemoryFeed
+from epochal.testing.stores import MemoryBodies
 from tests.unit.reactions.world import World
 
 Break = Callable[[Item], Item]

@@ -15,7 +15,7 @@ from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders

@@ -9,8 +9,7 @@ import pytest
 from epochal.errors import Contended, InvalidInput, TooLarge
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import READ_MODELS, store_tables
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Transact
+from epochal.plan.ops import Lost, Op, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables

@@ -13,8 +13,8 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.layout.pages.items import DICTIONARIES
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryObjects
 from tests.support.permissions import Allowed, on
 from tests.unit.stacks.templates import Deployment, Synthesise
 

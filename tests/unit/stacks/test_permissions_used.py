@@ -44,8 +44,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
 from epochal.model.versions import NO_STREAM
 from epochal.plan import ops
-from epochal.plan.failures import Lost
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import Lost, TableSpec
 from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
@@ -57,9 +56,9 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of, tips_of
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tagged_of
-from epochal.testing.bucket import MemoryObjects
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryObjects
 from tests.support.permissions import Allowed, actions, on
 from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED
 

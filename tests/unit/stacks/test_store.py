@@ -17,7 +17,7 @@ from epochal.codec.bodies import PREFIX
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import ARCHIVE, ARCHIVES, READ_MODELS, STREAMS_ARCHIVE, store_tables
 from epochal.layout.tips.tables import TIPS
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 
 TABLE = "AWS::DynamoDB::GlobalTable"

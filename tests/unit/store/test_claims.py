@@ -18,9 +18,8 @@ from epochal.plan.ops import ITEM_BYTES
 from epochal.plan.values import item_size
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
-from epochal.testing.bucket import MemoryBodies
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import MemoryBodies, memory_tables, memory_tips
 from tests.support.stream_layouts import LAYOUTS
 
 STREAM = "Flight-1"

@@ -29,8 +29,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.results import FeedEvent
 from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Delete, Op, Put, Reply, Transact, Update
+from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction
 from epochal.reactions.read_models import Documents
 from epochal.store.codecs import EventCodec

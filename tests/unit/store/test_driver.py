@@ -10,23 +10,26 @@ import pytest
 
 from epochal.dynamo.deployed import deployed
 from epochal.errors import EpochalError, MissingTable, Refused, Unavailable
-from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Delete,
     Done,
     Found,
     Get,
+    Lost,
+    NotApplied,
     Op,
     Overflow,
     Put,
     Query,
     Refusal,
     Reply,
+    RequestFailure,
     Scan,
     Several,
     Steps,
     Transact,
+    Unreached,
     Update,
 )
 from epochal.plan.values import Units, number, text

@@ -22,8 +22,7 @@ from epochal.layout.pages.port import appended
 from epochal.layout.streams import Batch
 from epochal.model.outcomes import Conflict, Outcome
 from epochal.model.spans import Span
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Query, Reply, Update
+from epochal.plan.ops import Lost, Op, Put, Query, Reply, Update
 from epochal.store import joined
 from epochal.store.driver import Patience, Turn, turn
 from epochal.store.encoding import BodyCodec

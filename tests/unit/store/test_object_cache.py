@@ -12,8 +12,8 @@ from epochal.contrib.sekiban.items import PROJECTION_STATES
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates
 from epochal.errors import InvalidInput, MissingBody
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryObjects
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import MemoryObjects
 
 
 class Counted(MemoryObjects):

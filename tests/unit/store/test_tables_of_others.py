@@ -21,8 +21,7 @@ from epochal.layout.tips.streams import Tips
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Execute, Get, Items, Op, Put, Reply, Scan, Transact
+from epochal.plan.ops import Execute, Get, Items, Lost, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.checking import checked, distinct, kind_of

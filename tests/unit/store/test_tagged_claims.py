@@ -13,8 +13,7 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent, Unfetched
 from epochal.model.events import Claim
 from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedEvents
-from epochal.testing.bucket import MemoryBodies
-from epochal.testing.stores import memory_tagged_events
+from epochal.testing.stores import MemoryBodies, memory_tagged_events
 
 CONTENT = b'{"seats":1}'
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -19,8 +19,7 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.dynamo.kms import KmsWrapping
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Op, Put, Reply
+from epochal.plan.ops import Lost, Op, Put, Reply
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.codecs import json_codec
 from epochal.store.driver import Driver, Meter

@@ -13,8 +13,7 @@ import pytest
 
 from epochal.errors import InvalidInput, SubjectForgotten, Unavailable
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
-from epochal.plan.failures import Lost
-from epochal.plan.ops import Delete, Op, Put, Reply, Scan
+from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.store.subjects import Shredded, Subjects

@@ -20,8 +20,8 @@ from epochal.index.stored import calf_key
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.model.names import TAG_STREAMS, category_of
+from epochal.model.spans import Trained
 from epochal.model.times import Ticks, from_unix_nanoseconds
-from epochal.model.training import Trained
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
 from epochal.settings import Settings

@@ -21,13 +21,11 @@ from epochal.cli.console import console
 from epochal.cli.copying import copy
 from epochal.cli.feed import feed, search, streams, tail, trace, watch
 from epochal.cli.index import index
-from epochal.cli.local import local
-from epochal.cli.new import new
+from epochal.cli.local import local, new
 from epochal.cli.prove import prove
 from epochal.cli.react import parked, react
-from epochal.cli.stats import stats, train
+from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
-from epochal.cli.tables import tables
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
 from epochal.cli.tips import tips

@@ -17,7 +17,7 @@ from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.dcb import Query, QueryItem
 from epochal.model.names import TAG_STREAMS
-from epochal.model.storage import StoredItem
+from epochal.model.spans import StoredItem
 from epochal.plan.values import Key
 from epochal.store.reading import StreamState
 

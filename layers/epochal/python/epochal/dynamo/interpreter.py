@@ -28,8 +28,7 @@ from botocore.exceptions import (
 from epochal.dynamo.protocol.answers import DynamoFault, reply_to
 from epochal.dynamo.protocol.requests import DynamoRequest, conversation
 from epochal.plan import ops
-from epochal.plan.failures import Lost, NotApplied, RequestFailure, Unreached
-from epochal.plan.ops import Execute, Op, Reply
+from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply, RequestFailure, Unreached
 from epochal.settings import LIGHT
 
 if TYPE_CHECKING:

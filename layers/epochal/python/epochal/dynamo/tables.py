@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -21,8 +21,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, step, tails
 from epochal.layout.port import Categories
 from epochal.layout.registry import layout_of, source_of
-from epochal.model.kinds import must_be, must_be_names, must_be_whole
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.kinds import must_be, must_be_done, must_be_names, must_be_plain, must_be_whole
 from epochal.model.spans import Span
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool

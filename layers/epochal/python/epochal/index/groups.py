@@ -39,8 +39,7 @@ from epochal.index.stored import (
 from epochal.layout.registry import source_of
 from epochal.model.names import StreamName
 from epochal.model.versions import Token
-from epochal.plan.batches import get_all
-from epochal.plan.ops import Delete, Put, Query, Steps
+from epochal.plan.ops import Delete, Put, Query, Steps, get_all
 from epochal.plan.values import Key, number, read_number, read_text, text
 
 READ_UP_TO: Final = "ReadUpTo"

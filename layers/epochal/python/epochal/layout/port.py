@@ -20,16 +20,14 @@ from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
 from epochal.model.names import category_of
 from epochal.model.spans import End, Span
-from epochal.plan.ops import Condition, Steps
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import Condition, Steps, TableSpec
 from epochal.plan.values import Item, decodes
 from epochal.settings import Options, Settings
 
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
-    from epochal.model.storage import StoredItem
+    from epochal.model.spans import StoredItem, Trained
     from epochal.model.times import Ticks
-    from epochal.model.training import Trained
 
 PIECE: Final = 1024 * 1024
 """Bytes of types after which a piece ends; a request more than that may be held."""

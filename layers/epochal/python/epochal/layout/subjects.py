@@ -15,8 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from epochal.plan.ops import Absent, Done, Get, Put, Steps
-from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.ops import Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec
 from epochal.plan.values import Item, Key, number, text
 
 SUBJECT_KEYS: Final = TableSpec(kind="subject-keys", partition=KeyAttribute(name="pk", type="S"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.ops import KeyAttribute, TableSpec
 from epochal.plugins import Layout, layouts
 
 _P = KeyAttribute(name="p", type="S")

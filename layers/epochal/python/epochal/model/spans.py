@@ -1,4 +1,4 @@
-"""What heads tell of a stream: where it ends, and its spans, of which the feed is made."""
+"""What layouts tell of a stream: spans, of which the feed is made, its end, how it is stored, what was trained."""
 
 from __future__ import annotations
 
@@ -55,3 +55,66 @@ class End:
     next: int | None
     pruned: int = 0
     since: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAppend:
+    """What an append added to an item, and what that cost.
+
+    Attributes:
+        index: of its first event.
+        bytes: that its events take.
+        units: write units, where it was no part of a transaction, in which it costs twice as much.
+        least: it may have been more, since what the item held besides is no longer there.
+        timestamp: ISO 8601.
+    """
+
+    index: int
+    events: int
+    bytes: int
+    units: int
+    least: bool
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredItem:
+    """An item of a stream.
+
+    Attributes:
+        index: of its first event.
+        end: the index after its last.
+        bytes: of the whole item, its unfolds among them.
+        full: it takes no more.
+    """
+
+    index: int
+    end: int
+    bytes: int
+    unfolds: int
+    full: bool
+    appends: tuple[StoredAppend, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A dictionary was trained on events of some streams, and measured on appends of others.
+
+    Attributes:
+        streams: that it was trained on, and
+        events: of these.
+        measured: appends that it was measured on.
+        before: bytes that their events take as writers pack them now,
+        after: and under this dictionary.
+        dictionary: its id; None where there was too little to train on, or nothing that enough streams share.
+        in_use: it pays, and writers take it from now on.
+    """
+
+    category: str
+    streams: int
+    events: int
+    measured: int
+    before: int
+    after: int
+    dictionary: str | None
+    in_use: bool

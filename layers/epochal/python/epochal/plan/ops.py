@@ -5,14 +5,14 @@ makes, retries and delays requests, or loses them; the layout cannot tell, excep
 Operations that do not depend on each other may be yielded together (`Several`).
 
 Every reply says what it cost. A failing condition is a reply, with the item that stood in the way (DESIGN §5.2).
-Failures of the store itself are not replies: interpreters raise them (`plan.failures`), and the driver retries.
+Failures of the store itself are not replies: interpreters raise them, and the driver retries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar
 
 from epochal.errors import TooLarge
 from epochal.plan.values import NONE, AttributeValue, Item, Key, Units, item_size, value_size
@@ -319,7 +319,7 @@ class Overflow:
 Reply = Found | Items | Together | Done | Refusal | Overflow
 
 Execute = Callable[[Op], Reply]
-"""An interpreter: performs one operation, or raises one of `plan.failures`."""
+"""An interpreter: performs one operation, or raises a `RequestFailure`."""
 
 Steps = Generator[Op | Several, Any, T]
 """A layout's conversation with the store: yields operations, is sent the reply to each, returns its outcome."""
@@ -382,3 +382,131 @@ def _check_transaction(writes: tuple[Op, ...]) -> None:
         total += size
     if total > TRANSACTION_BYTES:
         raise TooLarge("transaction", total, TRANSACTION_BYTES)
+
+
+# How a request can fail without an answer: what an interpreter raises, and a driver retries.
+
+
+class RequestFailure(Exception):
+    """A request that got no answer of substance. `cause` names it for logs."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class NotApplied(RequestFailure):
+    """Throttled, or in conflict with a transaction: certainly not applied, worth trying again."""
+
+
+class Unreached(NotApplied):
+    """No connection, at an address that has never answered: it may be a wrong one, which no waiting mends."""
+
+
+class Lost(RequestFailure):
+    """Timed out, cut off, or an internal error: it may have been applied, or may still be."""
+
+
+# Items by key, however many they are: in requests for as many as each may ask for. Requests side by side.
+
+
+def get_all(table: str, keys: Iterable[Key]) -> Steps[list[Item]]:
+    """The items that exist, in no order. `keys` may have none twice."""
+    wanted = tuple(keys)
+    starts = range(0, len(wanted), BATCH_KEYS)
+    replies = yield from side_by_side(
+        BatchGet(table=table, keys=wanted[start : start + BATCH_KEYS]) for start in starts
+    )
+    return [item for reply in replies for item in reply.items]
+
+
+def side_by_side(ops: Iterable[Op]) -> Steps[list[Any]]:
+    """Replies to operations that do not depend on each other, in their order."""
+    together = tuple(ops)
+    if not together:
+        return []
+    if len(together) == 1:
+        return [(yield together[0])]
+    replies: list[Any] = yield Several(ops=together)
+    return replies
+
+
+def settled(places: Iterable[tuple[str, Key]]) -> Steps[None]:
+    """Reads that wait for what is under way on these items, each by table and key; none may come twice."""
+    wanted = tuple(places)
+    for start in range(0, len(wanted), TRANSACTION_ITEMS):
+        yield TransactGet(keys=wanted[start : start + TRANSACTION_ITEMS])
+
+
+# What a table must look like for a layout to work: keys, indexes, expiry, stream.
+#
+# Written once, read by the stacks that deploy tables, by the tests that create them, and by the memory interpreter.
+# Billing, recovery and encryption are a deployment's business and are not here.
+
+KeyType = Literal["S", "N", "B"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyAttribute:
+    """A key attribute: its name and DynamoDB scalar type."""
+
+    name: str
+    type: KeyType
+
+
+class PlacedName(str):
+    """A table's name, and which of the places that have tables this process means: another region may have one of that
+    name, and so may another account.
+    """
+
+    __slots__ = ("place",)
+    place: int
+
+    def __new__(cls, name: str, place: int) -> Self:
+        """The name, as that of a table in a place."""
+        placed = super().__new__(cls, name)
+        placed.place = place
+        return placed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process has other places: there it is a name."""
+        return str, (str(self),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexSpec:
+    """A global secondary index. `keys_only` projects keys; otherwise every attribute."""
+
+    name: str
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    keys_only: bool = False
+
+    def key_names(self, table: TableSpec) -> tuple[str, ...]:
+        """Key attributes of an entry: the index's own, then the table's."""
+        own = (self.partition.name,) if self.sort is None else (self.partition.name, self.sort.name)
+        return (*own, *(name for name in table.keys if name not in own))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSpec:
+    """One table. `kind` names it among the layouts (`tips`, `index`, ...), not in an account.
+
+    Attributes:
+        help: what it holds, in a few words: the command line and the outputs of stacks show them.
+        ttl: attribute that holds the expiry time in epoch seconds, if items of this table may expire.
+        stream: whether the table feeds DynamoDB Streams with new images.
+    """
+
+    kind: str
+    help: str = ""
+    partition: KeyAttribute
+    sort: KeyAttribute | None = None
+    indexes: tuple[IndexSpec, ...] = ()
+    ttl: str | None = None
+    stream: bool = False
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the primary key's attributes, partition first."""
+        return (self.partition.name,) if self.sort is None else (self.partition.name, self.sort.name)

@@ -23,7 +23,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent, name_of
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.registry import layout_names
-from epochal.model.plain import is_async, must_be_done, must_be_plain, must_take_one
+from epochal.model.kinds import is_async, must_be_done, must_be_plain, must_take_one
 from epochal.model.spans import Span
 from epochal.store.context import metadata
 

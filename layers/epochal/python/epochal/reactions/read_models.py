@@ -22,8 +22,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.errors import Contended, InvalidInput
 from epochal.feed.results import FeedEvent
-from epochal.model.kinds import must_be_text
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.plan.ops import TRANSACTION_ITEMS, Absent, Condition, Delete, Done, Get, Put, Transact, equals
 from epochal.plan.values import Item, Key, number, read_number, text
 from epochal.reactions.reaction import Delivery

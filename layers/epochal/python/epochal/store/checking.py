@@ -17,8 +17,19 @@ from typing import Final
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.stored import PREFIX, SERIES, tip_key
 from epochal.layout.tables import ARCHIVES, INDEX, READ_MODELS, store_tables
-from epochal.plan.failures import Lost, NotApplied
-from epochal.plan.ops import Execute, Found, Get, Items, Op, Reply, Scan, Transact, TransactGet
+from epochal.plan.ops import (
+    Execute,
+    Found,
+    Get,
+    Items,
+    Lost,
+    NotApplied,
+    Op,
+    Reply,
+    Scan,
+    Transact,
+    TransactGet,
+)
 from epochal.plan.values import Item
 from epochal.plugins import layouts
 

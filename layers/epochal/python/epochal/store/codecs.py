@@ -19,7 +19,7 @@ from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Body, Claim, Event, content_of
 from epochal.model.json_bodies import VERSION, read_json
-from epochal.model.plain import must_be_done, must_be_plain
+from epochal.model.kinds import must_be_done, must_be_plain
 
 if TYPE_CHECKING:
     from epochal.model.dcb import TaggedEvent

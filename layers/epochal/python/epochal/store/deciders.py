@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.streams import Head, Rejected, Unknown, Written
 from epochal.model.events import Event, Unfold
+from epochal.model.kinds import must_be_done, must_be_events, must_be_plain
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done, must_be_events, must_be_plain
 from epochal.model.versions import Token
 from epochal.store.backoff import give_way
 from epochal.store.codecs import EventCodec

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.fences import IdTaken
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent, own_tags
+from epochal.model.kinds import must_be_done, must_be_events, must_be_plain, must_be_state
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done, must_be_events, must_be_plain, must_be_state
 from epochal.model.tagged_results import Seen, TaggedAppended, TaggedConflict
 from epochal.model.versions import Position
 from epochal.store.backoff import give_way

@@ -24,7 +24,6 @@ from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, Unavailable
 from epochal.model.outcomes import Capacity
-from epochal.plan.failures import Lost, RequestFailure, Unreached
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -33,18 +32,21 @@ from epochal.plan.ops import (
     Found,
     Get,
     Items,
+    Lost,
     Op,
     Overflow,
     Put,
     Query,
     Refusal,
     Reply,
+    RequestFailure,
     Scan,
     Several,
     Steps,
     Together,
     Transact,
     TransactGet,
+    Unreached,
     Update,
 )
 from epochal.plan.values import Units

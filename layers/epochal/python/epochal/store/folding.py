@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
 from epochal.layout.streams import Head, Known, Written
 from epochal.model.events import Claim, Recorded, RecordedUnfold
-from epochal.model.plain import must_be_done, must_be_plain, must_be_state
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole

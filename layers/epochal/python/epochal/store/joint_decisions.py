@@ -23,9 +23,8 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 from epochal.errors import InvalidInput, OutcomeUndetermined, TooLarge
 from epochal.layout.streams import DecidedBefore, Head, Rejected, Unknown, Written
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_done, must_be_list
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done
 from epochal.model.several import StreamAppend
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.backoff import give_way

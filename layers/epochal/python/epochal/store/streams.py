@@ -36,7 +36,7 @@ from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import ANY, ExpectedVersion, Position, Token, check_expected
-from epochal.plan.tables import PlacedName
+from epochal.plan.ops import PlacedName
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (

@@ -28,8 +28,7 @@ from epochal.model.kinds import must_be_texts
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import from_unix_nanoseconds
 from epochal.model.versions import Position, Reached, Token
-from epochal.plan.ops import Steps
-from epochal.plan.tables import PlacedName
+from epochal.plan.ops import PlacedName, Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec

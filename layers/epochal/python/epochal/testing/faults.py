@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from epochal.plan.failures import Lost, NotApplied
-from epochal.plan.ops import Execute, Op, Reply
+from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
 
 
 class Fault(Enum):

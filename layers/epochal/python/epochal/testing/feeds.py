@@ -20,9 +20,8 @@ from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModels
 from epochal.reactions.traces import trace_of
 from epochal.store.driver import Driver, Meter
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_settings
+from epochal.testing.stores import MemoryBucket, memory_settings
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
 

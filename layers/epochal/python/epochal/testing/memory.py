@@ -25,6 +25,7 @@ from epochal.plan.ops import (
     Done,
     Found,
     Get,
+    IndexSpec,
     Items,
     Op,
     Overflow,
@@ -33,12 +34,12 @@ from epochal.plan.ops import (
     Refusal,
     Reply,
     Scan,
+    TableSpec,
     Together,
     Transact,
     TransactGet,
     TransactionWrite,
 )
-from epochal.plan.tables import IndexSpec, TableSpec
 from epochal.plan.values import Item, Key, item_size
 from epochal.testing import refusals
 

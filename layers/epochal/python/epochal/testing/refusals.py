@@ -40,18 +40,20 @@ from epochal.plan.ops import (
     Delete,
     Extend,
     Get,
+    IndexSpec,
+    KeyAttribute,
     Not,
     Op,
     Present,
     Put,
     Query,
     Scan,
+    TableSpec,
     Transact,
     TransactGet,
     TransactionWrite,
     Update,
 )
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import AttributeValue, Item, Key, value_size
 
 SpecOf = Callable[[str], TableSpec]

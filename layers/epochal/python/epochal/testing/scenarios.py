@@ -14,7 +14,7 @@ from functools import reduce
 from pprint import pformat
 from typing import Generic, TypeVar
 
-from epochal.model.plain import must_be_events, must_be_state
+from epochal.model.kinds import must_be_events, must_be_state
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider
 

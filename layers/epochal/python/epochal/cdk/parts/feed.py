@@ -45,8 +45,7 @@ from epochal.cdk.stages import Stage
 from epochal.index.stored import EPOCHS, WHERE
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
-from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings
 

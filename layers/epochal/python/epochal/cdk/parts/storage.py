@@ -23,7 +23,7 @@ from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.stores import UPLOADS, Stores, changes_of, output, specs_of
 from epochal.cdk.stages import Stage
 from epochal.layout.registry import declared
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 
 
 class Storage:

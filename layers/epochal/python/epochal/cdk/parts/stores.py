@@ -24,7 +24,7 @@ from constructs import Construct
 
 from epochal.cdk.stages import Stage
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import TableSpec
 
 BODIES: Final = "bodies/"
 """Where the library keeps bodies too large for an item."""

@@ -31,7 +31,7 @@ from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.stores import Stores, changes_of, function_of, queue_of, specs_of
 from epochal.cdk.stages import Stage
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import TableSpec
 
 FAILING_PERCENT: Final = 1
 """Of requests answered 5xx. Clients retry those, so that few users notice less."""

@@ -43,9 +43,8 @@ from epochal.contrib.event_store_adapter.store import (
 )
 from epochal.errors import Contended, CorruptData, EpochalError, InvalidInput, UnknownType
 from epochal.model.events import Claim
-from epochal.model.kinds import must_be_whole
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.plain import must_be_done, must_be_plain, must_be_state
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import BATCH_KEYS
 from epochal.store.backoff import give_way

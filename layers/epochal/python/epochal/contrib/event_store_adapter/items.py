@@ -23,7 +23,7 @@ from epochal.contrib.event_store_adapter.model import UNDECLARED, AggregateId, A
 from epochal.contrib.event_store_adapter.options import LIBRARY, SHARDS, AdapterOptions
 from epochal.contrib.event_store_adapter.payloads import JAVASCRIPT, Serializer, serializer_of
 from epochal.errors import CorruptData, InvalidInput
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,

@@ -27,8 +27,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.port import Change, Gap, Heal, Healed, Permission, Port, Source, Touched, soundly
 from epochal.model.names import category_of
 from epochal.model.spans import End, Span
-from epochal.plan.ops import BatchGet, Condition, Steps, equals
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import BatchGet, Condition, Steps, TableSpec, equals
 from epochal.plan.values import Item, number, read_number
 from epochal.settings import Options, Settings, variable
 

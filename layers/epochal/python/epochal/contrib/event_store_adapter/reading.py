@@ -29,8 +29,7 @@ from typing import Final, Literal
 from epochal.contrib.event_store_adapter.items import JournalEvent, JournalSite, read_event
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData
-from epochal.plan.batches import get_all, settled
-from epochal.plan.ops import BATCH_KEYS, BatchGet, Query, Steps, TransactGet
+from epochal.plan.ops import BATCH_KEYS, BatchGet, Query, Steps, TransactGet, get_all, settled
 from epochal.plan.values import Item, number, text
 
 Via = Literal["table", "index"]

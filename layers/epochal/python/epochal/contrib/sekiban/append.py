@@ -23,8 +23,7 @@ from epochal.layout.reads import first_in_the_way
 from epochal.model.dcb import RecordedTaggedEvent, own_tags
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import Position, Reached
-from epochal.plan.batches import settled
-from epochal.plan.ops import Done, Refusal, Steps
+from epochal.plan.ops import Done, Refusal, Steps, settled
 from epochal.plan.values import Key
 
 

@@ -13,8 +13,7 @@ from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import InvalidInput
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedBody, group_of, is_reserved
 from epochal.model.versions import Reached
-from epochal.plan.ops import Query
-from epochal.plan.tables import IndexSpec, KeyAttribute, TableSpec
+from epochal.plan.ops import IndexSpec, KeyAttribute, Query, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,

@@ -40,8 +40,7 @@ from epochal.layout.port import (
 )
 from epochal.model.dcb import UNTAGGED, group_of, is_reserved
 from epochal.model.spans import End, Span
-from epochal.plan.ops import All, BeginsWith, Condition, Steps, equals
-from epochal.plan.tables import TableSpec
+from epochal.plan.ops import All, BeginsWith, Condition, Steps, TableSpec, equals
 from epochal.plan.values import Item, read_list, read_number, text
 from epochal.settings import Options, Settings, variable
 

@@ -21,8 +21,7 @@ from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
 from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import Reach, Seen
 from epochal.model.versions import Position, Reached
-from epochal.plan.batches import get_all, settled
-from epochal.plan.ops import Steps
+from epochal.plan.ops import Steps, get_all, settled
 from epochal.plan.values import Item, Key
 
 

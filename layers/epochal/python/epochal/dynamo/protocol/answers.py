@@ -22,17 +22,19 @@ from zlib import crc32
 
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
-from epochal.plan.failures import Lost, NotApplied, RequestFailure
 from epochal.plan.ops import (
     BatchGet,
     Delete,
     Get,
+    Lost,
+    NotApplied,
     Op,
     Overflow,
     Put,
     Query,
     Refusal,
     Reply,
+    RequestFailure,
     Scan,
     Transact,
     TransactGet,

@@ -8,7 +8,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from epochal.plan.failures import Lost, NotApplied
 from epochal.plan.ops import (
     Absent,
     All,
@@ -24,7 +23,9 @@ from epochal.plan.ops import (
     Found,
     Get,
     Items,
+    Lost,
     Not,
+    NotApplied,
     Op,
     Present,
     Put,

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from epochal.errors import CorruptData
 from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.history import Hydrate
+from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import streams_of
+
+if TYPE_CHECKING:
+    from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +43,6 @@ class PageHistory:
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
             if not stream.startswith(TAG_STREAMS):
                 return named(stream, first, end)
-            from epochal.feed.histories.tags import events_of_tag  # noqa: PLC0415  who has no tags does without
-
             return events_of_tag(self.settings, self.driver, self.codec, (stream, first, end), fetch=fetch)
 
         return hydrate
@@ -56,3 +58,31 @@ class PageHistory:
 def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> PageHistory:
     """The streams of a deployment."""
     return PageHistory(settings, driver, codec)
+
+
+def events_of_tag(
+    settings: Settings, driver: Driver, codec: BodyCodec, span: tuple[str, int, int], *, fetch: bool
+) -> Iterator[FeedEvent]:
+    """The events of a tag's stream from an index up to and without another."""
+    from epochal.store.tagged import tagged_of  # noqa: PLC0415  who has no tags does without
+
+    store, (stream, first, end) = tagged_of(settings, driver, codec), span
+    yield from _read(store, stream, first, end, fetch=fetch)
+
+
+def _read(store: TaggedEvents, stream: str, first: int, end: int, *, fetch: bool) -> Iterator[FeedEvent]:
+    """Where one of them is broken, those of either half."""
+    try:
+        found = store.between(stream.removeprefix(TAG_STREAMS), first, end, fetch=fetch)
+    except CorruptData as fault:
+        if end - first == 1:
+            yield from faulty(stream, first, end, fault)
+            return
+        half = (first + end) // 2
+        yield from _read(store, stream, first, half, fetch=fetch)
+        yield from _read(store, stream, half, end, fetch=fetch)
+        return
+    from epochal.feed.histories.tagged import of_tag  # noqa: PLC0415  as above
+
+    for index, event in enumerate(found, first):
+        yield of_tag(stream, index, event)

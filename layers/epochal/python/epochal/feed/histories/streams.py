@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from epochal.errors import CorruptData
 from epochal.feed.history import Hydrate, faulty
@@ -13,6 +14,9 @@ from epochal.model.events import Recorded
 from epochal.store.driver import Driver
 from epochal.store.reading import Unreadable
 from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,6 @@ from epochal.layout.pages.writes import (
 )
 from epochal.layout.streams import Known
 from epochal.model.times import Ticks
-from epochal.plan.batches import settled
 from epochal.plan.effects import holds
 from epochal.plan.ops import (
     ITEM_BYTES,
@@ -59,6 +58,7 @@ from epochal.plan.ops import (
     TransactGet,
     TransactionWrite,
     Update,
+    settled,
 )
 from epochal.plan.values import Item
 

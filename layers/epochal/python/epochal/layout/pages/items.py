@@ -22,7 +22,7 @@ from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unf
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks
 from epochal.model.versions import MAX_VERSION, Token
-from epochal.plan.tables import KeyAttribute, PlacedName, TableSpec
+from epochal.plan.ops import KeyAttribute, PlacedName, TableSpec
 from epochal.plan.values import (
     AttributeValue,
     Item,

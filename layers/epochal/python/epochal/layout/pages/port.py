@@ -32,15 +32,14 @@ from epochal.layout.pages.reading import advance, begin, query
 from epochal.layout.port import CategoriesBy, Heal, Permission, Port, Source, Touched, heal_streams
 from epochal.model.dcb import group_of
 from epochal.model.names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
-from epochal.model.spans import End, Span
-from epochal.model.storage import StoredAppend, StoredItem
+from epochal.model.spans import End, Span, StoredAppend, StoredItem
 from epochal.model.times import Ticks, format_ticks
 from epochal.plan.ops import Condition, Present, Steps
 from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
-    from epochal.model.training import Trained
+    from epochal.model.spans import Trained
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:

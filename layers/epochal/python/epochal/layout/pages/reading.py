@@ -24,8 +24,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import ReadPart
 from epochal.model.versions import MAX_VERSION
-from epochal.plan.batches import side_by_side
-from epochal.plan.ops import Get, Query, Steps
+from epochal.plan.ops import Get, Query, Steps, side_by_side
 from epochal.plan.values import Item, number
 
 SHORT: Final = 16

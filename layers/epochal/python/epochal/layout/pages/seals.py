@@ -25,8 +25,7 @@ from epochal.layout.pages.writes import is_own, place_of
 from epochal.model.names import SEALS
 from epochal.model.times import PER_SECOND, Ticks
 from epochal.model.versions import Token
-from epochal.plan.ops import Absent, Done, Put, Query, Steps
-from epochal.plan.tables import PlacedName
+from epochal.plan.ops import Absent, Done, PlacedName, Put, Query, Steps
 from epochal.plan.values import Item, Key, binary, number, text
 
 KEY_BYTES: Final = 32

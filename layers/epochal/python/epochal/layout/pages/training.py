@@ -36,8 +36,8 @@ from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.telling import BLANK, WORD, Holders, Link, Piece, Told, blanked
 from epochal.layout.stored import EncodedEvent
 from epochal.model.json_bodies import SEALED
+from epochal.model.spans import Trained
 from epochal.model.times import format_ticks, from_unix_nanoseconds
-from epochal.model.training import Trained
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 

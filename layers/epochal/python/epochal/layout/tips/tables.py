@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.ops import KeyAttribute, TableSpec
 
 TIPS: Final = TableSpec(
     kind="tips",

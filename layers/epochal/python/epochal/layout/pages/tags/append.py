@@ -61,8 +61,7 @@ from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import Position, Reached
-from epochal.plan.batches import settled
-from epochal.plan.ops import Put, Refusal, Steps
+from epochal.plan.ops import Put, Refusal, Steps, settled
 from epochal.plan.values import Item
 
 MOST_READ: Final = 20_000

@@ -58,8 +58,7 @@ from epochal.model.dcb import (
 from epochal.model.events import Claim
 from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.model.versions import Reached
-from epochal.plan.batches import get_all, settled
-from epochal.plan.ops import Absent, Put, Steps
+from epochal.plan.ops import Absent, Put, Steps, get_all, settled
 from epochal.plan.values import Item, Key, number, text
 
 

@@ -39,8 +39,7 @@ from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
 from epochal.model.dcb import RecordedTaggedEvent, Trail
 from epochal.model.tagged_results import REST, Down, Reach, Seen, Takes
 from epochal.model.versions import MAX_VERSION, Position, Reached
-from epochal.plan.batches import side_by_side
-from epochal.plan.ops import BATCH_KEYS, Items, Query, Steps
+from epochal.plan.ops import BATCH_KEYS, Items, Query, Steps, side_by_side
 
 Cursors = Mapping[str, Cursor]
 """Where the reads of tags have got to that have begun; a tag that is missing has not."""
