@@ -21,8 +21,7 @@ from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
 from epochal.http.shapes import text as text_schema
-from epochal.http.stream_shapes import IN_THE_WAY, INDEX, VERSION
-from epochal.http.tagged_shapes import POSITION
+from epochal.http.stream_shapes import IN_THE_WAY, INDEX, POSITION, VERSION
 from epochal.plugins import parts
 
 ALWAYS: Final = (

@@ -50,7 +50,7 @@ from epochal.http.shapes import (
 from epochal.http.shapes import moment as moment_schema
 from epochal.http.shapes import only_one as only_one_schema
 from epochal.model.events import Body, Event, Recorded, RecordedUnfold, Unfold
-from epochal.model.names import stream_name
+from epochal.model.names import MAX_TAG_BYTES, stream_name
 from epochal.model.outcomes import Conflict
 from epochal.model.several import StreamAppend
 from epochal.model.versions import ANY, MAX_VERSION, ExpectedVersion, parse_token
@@ -68,11 +68,30 @@ MAX_UNFOLDS: Final = 100
 MAX_APPENDS: Final = TRANSACTION_ITEMS
 """Streams of one append; one less with a key, whose record is a write of the transaction too."""
 
+MAX_NAMED: Final = TRANSACTION_ITEMS
+"""Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""
+
+MAX_POSITION_BYTES: Final = 1024 * 1024
+
 STREAM: Final = name("A stream's name, `Category-id`.", "Aircraft-N14228")
 TOKEN: Final = text(
     "The stream's exact state: its ETag, without the quotes.",
     pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",
 )
+TAG: Final = text(
+    "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
+    most=MAX_TAG_BYTES,
+    pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
+    examples=["course:1"],
+)
+POSITION: Final = text("What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES)
+CONDITION: Final = {
+    "failIf": ref("EventQuery"),
+    "after": {
+        **POSITION,
+        "description": "Only events beyond this position are in the way; left out, any that match.",
+    },
+}
 INDEX: Final = whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
 VERSION: Final = whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
 _LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
@@ -154,7 +173,8 @@ _IDS: Final = {
     "causationId": text("What caused it.", most=MAX_ID_BYTES),
 }
 NEW_UNFOLD: Final = Component("NewUnfold", _sent({}))
-NEW_EVENT: Final = Component("NewEvent", _sent(_IDS))
+_TAGS: Final = array(TAG, "What it concerns: queries find it. Not below `/tips`.", MAX_NAMED)
+NEW_EVENT: Final = Component("NewEvent", _sent({**_IDS, "tags": _TAGS}))
 
 
 def event_of(node: Node) -> Event:
@@ -164,7 +184,15 @@ def event_of(node: Node) -> Event:
         **_contents(node, fields),
         correlation_id=optional_id(fields, "correlationId"),
         causation_id=optional_id(fields, "causationId"),
+        tags=tuple(map(tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
     )
+
+
+def tag_of(node: Node) -> str:
+    """A tag; raises `InvalidInput` naming the field that breaks a rule."""
+    from epochal.model.dcb import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
+
+    return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
 def unfold_of(node: Node) -> Unfold:
@@ -192,9 +220,19 @@ def _body(fields: Mapping[str, Node], *names: str) -> Body:
 
 # Appends.
 
+_WITH_QUERY: Final = {"after": ["failIf"]}
+_REACHED: Final = {
+    **POSITION,
+    "description": "To append after: that of `failIf`, moved past this append; without one, where it is in the tags of "
+    "its events. Absent where neither is there; of a replayed append it may be before the events.",
+}
 
-def _append(more: dict[str, Schema], *expectations: Schema) -> Schema:
+
+def _append(
+    more: dict[str, Schema], *expectations: Schema, condition: Mapping[str, Schema] | None = None
+) -> Schema:
     """An append to a stream, which `more` names where the path does not."""
+    rest = {} if condition is None else {"dependentRequired": _WITH_QUERY}
     return record(
         {
             **more,
@@ -212,19 +250,26 @@ def _append(more: dict[str, Schema], *expectations: Schema) -> Schema:
                     *expectations,
                 ],
             },
+            **(condition or {}),
         },
         required=tuple(more),
         description="At least one event or unfold.",
         anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
+        **rest,
     )
 
 
-APPEND: Final = Component("Append", _append({}))
+APPEND: Final = Component("Append", _append({}, condition=CONDITION))
 STREAM_APPEND: Final = Component("StreamAppend", _append({"stream": STREAM}, TOKEN))
 APPEND_ALL: Final = Component(
     "AppendAll",
     record(
-        {"appends": {**array(ref("StreamAppend"), "Each of another stream.", MAX_APPENDS), "minItems": 1}}
+        {
+            "appends": {**array(ref("StreamAppend"), "Each of another stream.", MAX_APPENDS), "minItems": 1},
+            **CONDITION,
+        },
+        required=("appends",),
+        dependentRequired=_WITH_QUERY,
     ),
 )
 
@@ -262,8 +307,10 @@ APPENDED: Final = Shown(
         "first": (_FIRST, "first"),
         "version": (VERSION, "version"),
         "replayed": (_REPLAYED, "replayed"),
+        "position": _REACHED,
         "capacity": CAPACITY,
     },
+    optional=("position",),
 )
 EACH_APPENDED: Final = Shown(
     "", {"stream": STREAM, "first": (_FIRST, "first"), "version": (VERSION, "version"), "token": TOKEN}
@@ -273,8 +320,10 @@ ALL_APPENDED: Final = Shown(
     {
         "streams": array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
         "replayed": _REPLAYED,
+        "position": _REACHED,
         "capacity": CAPACITY,
     },
+    optional=("position",),
 )
 IN_THE_WAY: Final = record(
     {
@@ -315,10 +364,14 @@ SHOWN_EVENT: Final = {
     "index": INDEX,
     "type": words("What kind of event it is."),
 }
+TAGS_SHOWN: Final = {
+    "id": text("Of an event with tags: the same in the streams of all of them."),
+    "tags": array(text("A tag."), "What it concerns, in order."),
+}
 EVENT: Final = Component(
     "Event",
     record(
-        {**SHOWN_EVENT, "timestamp": words(), **IDS_SHOWN, **shown_bodies()},
+        {**SHOWN_EVENT, "timestamp": words(), **IDS_SHOWN, **TAGS_SHOWN, **shown_bodies()},
         required=("stream", "index", "type", "timestamp"),
     ),
 )
@@ -353,8 +406,10 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
         "type": found.type,
         "timestamp": found.timestamp,
     }
-    if not isinstance(found, Recorded) and found.id is not None:
+    if found.id is not None:
         frame |= {"id": found.id, "tags": list(found.tags)}
+        if not isinstance(found, Recorded) and found.home:
+            frame["home"] = found.home
     if found.correlation_id is not None:
         frame["correlationId"] = found.correlation_id
     if found.causation_id is not None:
@@ -387,6 +442,9 @@ FEED_ITEM: Final = Component(
             **shown_bodies(),
             "id": text("A tagged event's id, the same in the streams of all its tags."),
             "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
+            "home": words(
+                "The stream that an event with tags was appended to: through it that comes exactly once."
+            ),
             "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
             "expired": {"const": True, "description": "The event's time was over; its place stays."},
             "fault": record(

@@ -27,6 +27,8 @@ from epochal.http.bodies import (
     text_of,
 )
 from epochal.http.fields import (
+    DEFAULT_LIMIT,
+    Node,
     QueryString,
     document,
     etag,
@@ -120,7 +122,8 @@ def opened(deployment: Deployment, streams: str) -> Opened:
 @operation(
     "Append events, replace unfolds, or both",
     "One atomic write. What the stream is expected to be stands in one place: `If-Match`, "
-    "`If-None-Match: *` or `expected`.",
+    "`If-None-Match: *` or `expected`. With `failIf` it is refused, too, if an event that matches lies beyond "
+    "`after`; the answer has these events.",
     parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, IDEMPOTENCY_KEY),
     takes=APPEND,
     status=201,
@@ -130,6 +133,7 @@ def opened(deployment: Deployment, streams: str) -> Opened:
         problems.VERSION_CONFLICT,
         problems.STREAM_DELETED,
         problems.PRECONDITION_FAILED,
+        problems.CONDITION_FAILED,
         problems.UNDETERMINED,
     ),
 )
@@ -143,21 +147,25 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     key = idempotency_key(request)
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
-    expected = wanted.expected
+    expected, condition = wanted.expected, _condition(fields, store, on.link)
     outcome = store.try_append(
         stream,
         events,
         unfolds=unfolds,
         expected=seals.believed(stream, expected) if isinstance(expected, Token) else expected,
         idempotency_key=key,
+        **condition,
     )
     match outcome:
         case Appended(token=token, replayed=replayed):
             headers = {"ETag": etag(seals.sealed(stream, token))}
-            view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units))
+            reached = _reached(outcome, store)
+            view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached)
             return answer(
                 meter, view, status=201, headers=headers, figures=appends(events, replayed=replayed)
             )
+        case Conflict() if outcome.events:
+            raise _forbidden(outcome, condition, store, meter)
         case Conflict():
             if outcome.token is not None:
                 outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
@@ -180,7 +188,12 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     takes=APPEND_ALL,
     status=201,
     gives=ALL_APPENDED,
-    fails=(problems.VERSION_CONFLICT, problems.STREAM_DELETED, problems.UNDETERMINED),
+    fails=(
+        problems.VERSION_CONFLICT,
+        problems.STREAM_DELETED,
+        problems.CONDITION_FAILED,
+        problems.UNDETERMINED,
+    ),
 )
 def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
@@ -191,12 +204,14 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
             raise InvalidInput(name, "names the state of one stream: each append has its own `expected`")
     key = idempotency_key(request)
     root = document(request)
-    nodes = required(root, root.members(APPEND_ALL.names), "appends").items(MAX_APPENDS - (key is not None))
+    fields = root.members(APPEND_ALL.names)
+    nodes = required(root, fields, "appends").items(MAX_APPENDS - (key is not None))
     asked = tuple(map(append_of, nodes))
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
     asked = tuple(_believed(each, seals) for each in asked)
-    match _outcome(store, asked, key):
+    condition = _condition(fields, store, on.link)
+    match _outcome(store, asked, key, condition):
         case AllAppended() as made:
             replayed = any(each.replayed for each in made.streams.values())
             got = [(each.stream, made.streams[each.stream]) for each in asked]
@@ -204,10 +219,13 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
                 EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
                 for name, one in got
             ]
-            view = ALL_APPENDED(streams=shown, replayed=replayed, capacity=capacity(meter.units))
+            reached = _reached(made, store)
+            view = ALL_APPENDED(streams=shown, replayed=replayed, capacity=capacity(meter.units), **reached)
             counted = appends([event for each in asked for event in each.events], replayed=replayed)
             figures = {**counted, "Appends": float(len(asked))} if counted else {}
             return answer(meter, view, status=201, figures=figures)
+        case Conflicts() as forbidden if forbidden.events:
+            raise _forbidden(forbidden, condition, store, meter)
         case Conflicts(streams=found):
             raise _all_refused(found, seals, meter)
         case AllUndetermined() as unknown:
@@ -225,9 +243,51 @@ def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
     return replace(append, expected=seals.believed(append.stream, append.expected))
 
 
-def _outcome(store: Streams, asked: Sequence[StreamAppend], key: str | None) -> AllOutcome:
+def _condition(fields: Mapping[str, Node], store: Streams, link: Link) -> dict[str, Any]:
+    """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
+    answer.
+    """
+    if "after" in fields and "failIf" not in fields:
+        raise InvalidInput("after", "needs a query to go with")
+    if "failIf" not in fields:
+        return {}
+    from epochal.http import tagged_shapes  # noqa: PLC0415  most appends have none
+
     try:
-        return store.try_append_all(asked, idempotency_key=key)
+        tagged = store.tagged
+    except InvalidInput as error:
+        raise InvalidInput("failIf", error.rule) from error
+    after = tagged_shapes.position_of(fields)
+    return {
+        "fail_if": tagged_shapes.query_of(fields["failIf"], tagged),
+        "after": None if after is None else tagged.believed(after),
+        "takes": tagged_shapes.Listed(DEFAULT_LIMIT, link),
+    }
+
+
+def _reached(made: Appended | AllAppended, store: Streams) -> dict[str, Any]:
+    """The position after an append, where that concerned tags."""
+    if not made.position.seen:
+        return {}
+    from epochal.model.positions import write_position  # noqa: PLC0415  most appends concern none
+
+    return {"position": write_position(store.tagged.sealed(made.position, writes=True))}
+
+
+def _forbidden(
+    conflict: Conflict | Conflicts, condition: Mapping[str, Any], store: Streams, meter: Meter
+) -> Problem:
+    from epochal.http.tagged import condition_failed  # noqa: PLC0415  likewise
+
+    sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
+    return condition_failed(sealed, condition["takes"], meter.units)
+
+
+def _outcome(
+    store: Streams, asked: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
+) -> AllOutcome:
+    try:
+        return store.try_append_all(asked, idempotency_key=key, **condition)
     except InvalidInput as error:
         if error.field in _OF_ALL:
             error.call_it("appends")

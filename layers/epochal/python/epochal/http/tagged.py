@@ -27,6 +27,7 @@ from epochal.http.fields import (
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.shapes import IDEMPOTENCY_KEY, MEGABYTES, operation, path, query, text, whole
+from epochal.http.stream_shapes import MAX_POSITION_BYTES, TAG
 from epochal.http.tagged_shapes import (
     APPEND,
     APPENDED,
@@ -37,10 +38,8 @@ from epochal.http.tagged_shapes import (
     EVENT_PAGE,
     ID,
     LISTED,
-    MAX_POSITION_BYTES,
     QUERY,
     SORTABLE_ID,
-    TAG,
     TAG_COUNT,
     TAG_PAGE,
     TAG_SHOWN,
@@ -49,8 +48,11 @@ from epochal.http.tagged_shapes import (
     position_of,
     query_of,
 )
-from epochal.model.dcb import MAX_TAG_BYTES, SortableId, check_tag, parse_event_id, parse_sortable_id
+from epochal.model.dcb import SortableId, check_tag, parse_event_id, parse_sortable_id
+from epochal.model.names import MAX_TAG_BYTES
+from epochal.model.outcomes import Conflict
 from epochal.model.positions import write_position
+from epochal.model.several import Conflicts
 from epochal.model.tagged_results import (
     BackwardPage,
     Down,
@@ -121,12 +123,14 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, TaggedConflict):
-        raise _refused(outcome, listed, meter.units)
+        raise condition_failed(outcome, listed, meter.units)
     view = tagged_shapes.appended(outcome, meter.units)
     return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
 
 
-def _refused(rejected: TaggedConflict, listed: Listed, units: Units) -> Problem:
+def condition_failed(
+    rejected: TaggedConflict | Conflict | Conflicts, listed: Listed, units: Units
+) -> Problem:
     """The events in the way, with which a writer decides anew without another read."""
     return Problem(
         problems.CONDITION_FAILED,

@@ -48,9 +48,17 @@ from epochal.http.shapes import (
     words,
 )
 from epochal.http.shapes import only_one as only_one_schema
-from epochal.http.stream_shapes import OMITTED
+from epochal.http.stream_shapes import (
+    CONDITION,
+    INDEX,
+    MAX_NAMED,
+    MAX_POSITION_BYTES,
+    OMITTED,
+    POSITION,
+    TAG,
+    tag_of,
+)
 from epochal.model.dcb import (
-    MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
     Query,
     QueryItem,
@@ -58,7 +66,6 @@ from epochal.model.dcb import (
     TaggedBody,
     TaggedEvent,
     Unfetched,
-    check_tag,
     check_type,
     group_of,
     parse_event_id,
@@ -67,31 +74,18 @@ from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedAppended, TaggedPage
 from epochal.model.times import MAX_EXPIRES
 from epochal.model.versions import Position
-from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.store.tag_pages import DatedPage
 from epochal.store.tagged_store import MAX_EVENTS, TaggedStore
-
-MAX_NAMED: Final = TRANSACTION_ITEMS
-"""Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""
-
-MAX_POSITION_BYTES: Final = 1024 * 1024
 
 ID: Final = text(
     "The event's id, a UUID.",
     pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
 )
-TAG: Final = text(
-    "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
-    most=MAX_TAG_BYTES,
-    pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
-    examples=["course:1"],
-)
 SORTABLE_ID: Final = text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
 )
-POSITION: Final = text("What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES)
 _TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
 _NEXT: Final = text(
     "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
@@ -164,11 +158,7 @@ APPEND: Final = Component(
                 **array(ref("NewTaggedEvent"), "Appended in this order, all or none.", MAX_EVENTS),
                 "minItems": 1,
             },
-            "failIf": ref("EventQuery"),
-            "after": {
-                **POSITION,
-                "description": "Only events beyond this position are in the way; left out, any that match.",
-            },
+            **CONDITION,
         },
         required=("events",),
         dependentRequired={"after": ["failIf"]},
@@ -206,7 +196,7 @@ def event_of(node: Node, most: int | None = None) -> TaggedEvent:
         type=check_type(kind.text(MAX_TYPE_BYTES), kind.name),
         data=_data(fields, most),
         meta=_body(fields, "meta", "meta64", most),
-        tags=tuple(map(_tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
+        tags=tuple(map(tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
         id=parse_event_id(fields["id"].text(64), fields["id"].name) if "id" in fields else None,
         causation_id=optional_id(fields, "causationId"),
         correlation_id=optional_id(fields, "correlationId"),
@@ -241,16 +231,12 @@ def _item(node: Node) -> QueryItem:
     types = map(_type_of, fields["types"].items(MAX_NAMED)) if "types" in fields else ()
     return QueryItem(
         types=frozenset(types),
-        tags=frozenset(map(_tag_of, fields["tags"].items(MAX_NAMED)) if "tags" in fields else ()),
+        tags=frozenset(map(tag_of, fields["tags"].items(MAX_NAMED)) if "tags" in fields else ()),
     )
 
 
 def _type_of(node: Node) -> str:
     return check_type(node.text(MAX_TYPE_BYTES), node.name)
-
-
-def _tag_of(node: Node) -> str:
-    return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
 def _data(fields: Mapping[str, Node], most: int | None) -> TaggedBody:
@@ -287,6 +273,8 @@ EVENT: Final = Component(
             "sortableId": SORTABLE_ID,
             "type": words("What kind of event it is."),
             "tags": array(words(), "What it concerns, in order."),
+            "stream": words("The stream that it was appended to, if it was to one, and"),
+            "index": {**INDEX, "description": "its index there."},
             "timestamp": _STAMP,
             "causationId": words("As it was sent."),
             "correlationId": words("As it was sent."),
@@ -361,6 +349,7 @@ def fields(found: RecordedTaggedEvent) -> dict[str, Any]:
         "type": found.type,
         "tags": list(found.tags),
         "timestamp": found.timestamp,
+        **({"stream": found.stream, "index": found.index} if found.stream else {}),
         **{name: value for name, value in ids.items() if value is not None},
     }
 

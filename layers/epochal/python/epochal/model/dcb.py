@@ -17,13 +17,13 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Body, Claim
 from epochal.model.json_bodies import read_json, write_json
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
+from epochal.model.names import MAX_TAG_BYTES
 from epochal.model.times import MAX_EXPIRES, Ticks
 from epochal.model.versions import Position, Reached
 
 SortableId = NewType("SortableId", str)
 """19 digits of 100 ns ticks since year 1, then 11 digits of randomness: ordered as text, and as a number."""
 
-MAX_TAG_BYTES: Final = 512
 MAX_TYPE_BYTES: Final = 512
 
 MAX_ASKED_BYTES: Final = 2_000

@@ -111,8 +111,10 @@ def _ran(
         result: MixedResult = driver.run(steps)
         told = None
         if result.tags is not None:
-            whole = replace(tagged, driver=driver).whole(result.tags.events)
-            told = _native(replace(result.tags, events=whole))
+            told = _native(result.tags)
+            if forbidden.takes is None:
+                whole = replace(tagged, driver=driver).whole(result.tags.events)
+                told = _native(replace(result.tags, events=whole))
     return result.streams, told, meter.capacity
 
 
