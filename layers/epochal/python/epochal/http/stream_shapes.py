@@ -173,7 +173,9 @@ _IDS: Final = {
     "causationId": text("What caused it.", most=MAX_ID_BYTES),
 }
 NEW_UNFOLD: Final = Component("NewUnfold", _sent({}))
-_TAGS: Final = array(TAG, "What it concerns: queries find it. Not below `/tips`.", MAX_NAMED)
+_TAGS: Final = array(
+    TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED
+)
 NEW_EVENT: Final = Component("NewEvent", _sent({**_IDS, "tags": _TAGS}))
 
 
