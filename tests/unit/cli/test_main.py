@@ -155,7 +155,7 @@ def test_the_index_without_a_layouts_table_is_refused_with_the_options_that_name
 def test_a_store_of_one_layout_is_a_store(table: str) -> None:
     settings = Settings.of(index_table="index", **{table: "mine"})
     store = open_store(Choice(settings=settings, endpoint="http://127.0.0.1:1", region="eu-central-1"))
-    assert [each.table for each in store.sources] == ["mine"]
+    assert [each.table for each in store.deployment.sources] == ["mine"]
 
 
 @pytest.fixture

@@ -92,9 +92,9 @@ class AsyncPlace(Place):
         """An interpreter whose requests wait within what `bridge.run` runs."""
         return performed(self._carry)
 
-    def reached(self, settings: Settings, **how: Any) -> Deployment:
+    def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """The deployment there, whose pauses and bucket do not block the event loop."""
-        found = Place.reached(self, settings, **how)
+        found = Place.deployment(self, settings, **how)
         driver = replace(found.driver, sleep=lambda seconds: wait(asyncio.sleep(seconds)))
         return replace(found, driver=driver, bucket=_BucketInThreads(found.bucket))
 

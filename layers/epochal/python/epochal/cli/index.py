@@ -140,7 +140,7 @@ def sources_of(
     told = dict(_told(each) for each in partitions)
     recorded = store.feed.driver.run(read_series(store.feed.table)).partitions
     counts = recorded | told if told_wins else told | recorded
-    return tuple(replace(each, partitions=counts.get(each.name, 1)) for each in store.sources)
+    return tuple(replace(each, partitions=counts.get(each.name, 1)) for each in store.deployment.sources)
 
 
 def indexer_of(store: OpenedStore, partitions: Sequence[str]) -> Indexer:
@@ -441,7 +441,11 @@ def rebuild(
 
 def _holding(store: OpenedStore) -> set[str]:
     """Tables with users' data. Some have the keys of an index, and would accept its items."""
-    return {table for table, kind in store.kinds.items() if kind != DECLARED["index_table"].table}
+    return {
+        table
+        for table, kind in store.deployment.settings.kinds.items()
+        if kind != DECLARED["index_table"].table
+    }
 
 
 def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, str]:

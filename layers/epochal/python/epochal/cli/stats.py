@@ -133,7 +133,7 @@ def train(store: OpenedStore, *, category: str, as_json: bool) -> None:
     With it they take fewer bytes. It holds how they are written, and words that ten holders of streams use: no names,
     no numbers. It is measured on appends of other streams, and used where it saves a tenth of their bytes or more.
     """
-    source = next((each for each in store.sources if each.train is not None), None)
+    source = next((each for each in store.deployment.sources if each.train is not None), None)
     if source is None:
         raise InvalidInput("category", "has no dictionaries: this store has no streams as pages")
     with output.progress("training"):

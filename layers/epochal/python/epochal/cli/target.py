@@ -18,12 +18,12 @@ from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_nam
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
-from epochal.dynamo.clients import cloudformation_client, dynamodb_client, s3_client, service_client
-from epochal.dynamo.deployed import deployed, lazily
+from epochal.dynamo.clients import cloudformation_client, service_client
+from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
-from epochal.layout.port import Source
 from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
@@ -72,8 +72,6 @@ class OpenedStore:
 
     Attributes:
         tagged_in: the kinds of the tables that the tagged events are in.
-        sources: of the feed, with as many partitions as is told without asking the index.
-        kinds: of its tables, by their names.
         client: of another service where the store is, made when it is asked for.
     """
 
@@ -81,8 +79,6 @@ class OpenedStore:
     streams: Streams
     tagged: TaggedStore
     feed: FeedReader
-    sources: tuple[Source, ...]
-    kinds: Mapping[str, str]
     sizes: Callable[[], list[TableSize]]
     client: Callable[[str], Any]
     tagged_in: Sequence[str] = ("streams",)
@@ -97,8 +93,6 @@ class OpenedStore:
             streams=found.streams,
             tagged=found.tagged,
             feed=found.feed,
-            sources=found.sources,
-            kinds=found.settings.kinds,
             sizes=sizes,
             client=client,
         )
@@ -156,16 +150,15 @@ def open_store(choice: Choice) -> OpenedStore:
     if not layouts_in(settings):
         heads = (declared()[each.table].flag for each in layouts())
         raise InvalidInput("tables", f"one of {', '.join(heads)} is needed too, where another table is named")
-    place = {"endpoint": choice.endpoint or None, "region": choice.region or None}
+    place = Place(endpoint=choice.endpoint or None, region=choice.region or None)
     # An archive's items are those of the table that it keeps: they do not tell which of the two they are in.
     kinds = {
         choice.settings.value(name): kind
         for name, kind in TABLES.values()
         if choice.settings.value(name) and not kind.endswith("archive")
     }
-    s3 = lazily(partial(s3_client, **place))
-    client = partial(service_client, endpoint=choice.endpoint or None, region=choice.region or None)
-    return _opened(settings, dynamodb_client(**place), s3, client, kinds)
+    client = partial(service_client, endpoint=place.endpoint, region=place.region)
+    return _opened(place.deployment(settings, at_once=SIDE_BY_SIDE, kinds=kinds), client)
 
 
 def _local() -> OpenedStore:
@@ -179,21 +172,16 @@ def _local() -> OpenedStore:
 def open_local(found: LocalStore) -> OpenedStore:
     """A store on the embedded AWS."""
     client = found.endpoint.client
-    return _opened(found.settings, client("dynamodb"), client("s3"), client)
+    execute, s3 = interpreter(client("dynamodb")), client("s3")
+    return _opened(deployed(found.settings, execute=execute, s3=s3, at_once=SIDE_BY_SIDE), client)
 
 
-def _opened(
-    settings: Settings,
-    dynamodb: Any,
-    s3: Any,
-    client: Callable[[str], Any],
-    kinds: Mapping[str, str] | None = None,
-) -> OpenedStore:
-    """Stores on the tables; those that somebody named, whose `kinds` are told, are looked at before they are used."""
-    found = deployed(settings, execute=interpreter(dynamodb), s3=s3, at_once=SIDE_BY_SIDE, kinds=kinds)
-    return OpenedStore.of(
-        found, lambda: [_size(dynamodb, name) for name in tables_of(settings).values()], client
-    )
+def _opened(found: Deployment, client: Callable[[str], Any]) -> OpenedStore:
+    def sizes() -> list[TableSize]:
+        dynamodb = client("dynamodb")
+        return [_size(dynamodb, name) for name in tables_of(found.settings).values()]
+
+    return OpenedStore.of(found, sizes, client)
 
 
 def tables_of(settings: Settings) -> dict[str, str]:

@@ -44,26 +44,22 @@ class Place:
     region: str | None = None
     carrier: str = BOTO3
 
-    def deployment(self, settings: Settings) -> Deployment:
-        """The deployment that these settings tell of."""
-        return self.reached(settings)
+    def deployment(self, settings: Settings, **how: Any) -> Deployment:
+        """The deployment that these settings tell of, as `epochal.dynamo.deployed` makes it."""
+        s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
+        return deployed(settings, execute=self.execute(), s3=s3, **how)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
         """The same, of tables that a caller named: each is checked before it is used."""
-        return self.reached(settings, patience=patience, kinds=settings.kinds)
+        return self.deployment(settings, patience=patience, kinds=settings.kinds)
 
     def driver(self) -> Driver:
         """A driver with a meter of its own."""
-        return self.reached(Settings()).driver
+        return self.deployment(Settings()).driver
 
     def execute(self) -> Execute:
         """An interpreter there."""
         return execute_through(self.carrier, endpoint=self.endpoint, region=self.region)
-
-    def reached(self, settings: Settings, **how: Any) -> Deployment:
-        """The deployment there, as `epochal.dynamo.deployed` makes it."""
-        s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
-        return deployed(settings, execute=self.execute(), s3=s3, **how)
 
     def blocking(self, service: T) -> T:
         """A service whose calls block, as a program there may call it."""
