@@ -137,7 +137,7 @@ def test_deciders_decide_again_where_another_task_was_faster() -> None:
         await asyncio.gather(*(deciders.handle("Sum-1", number) for number in range(5)))
         assert await deciders.query("Sum-1", lambda total: total) == 10
         assert (await deciders.transact("Sum-1", lambda total: [total])).state == 20
-        assert await deciders.transact_result("Sum-1", lambda total: (total, [])) == 20
+        assert (await deciders.transact_result("Sum-1", lambda total: (total, [])))[0] == 20
 
     asyncio.run(live())
 

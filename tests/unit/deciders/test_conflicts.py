@@ -262,8 +262,8 @@ def test_a_result_is_that_of_the_decision_that_stands() -> None:
             store.elsewhere().transact(S, add(10))
         return f"saw {state.total}", add(1)(state)
 
-    assert store.tallies().transact_result(S, decide) == "saw 20"
-    assert store.tallies().transact_result(S, lambda state: (state.total, [])) == 21
+    assert store.tallies().transact_result(S, decide)[0] == "saw 20"
+    assert store.tallies().transact_result(S, lambda state: (state.total, []))[0] == 21
 
 
 def test_a_command_is_handled_by_the_decider() -> None:

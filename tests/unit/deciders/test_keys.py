@@ -107,10 +107,10 @@ def test_a_result_is_that_of_the_state_that_was_decided_on(store: Store) -> None
 
     tallies = store.tallies(STRATEGIES["snapshot"])
     tallies.transact(S, add(7))
-    assert tallies.transact_result(S, take, idempotency_key="a") == 7
-    assert tallies.transact_result(S, take, idempotency_key="a") == 7, "the append is the last one still"
-    assert tallies.transact_result(S, take) == 8
-    assert tallies.transact_result(S, take, idempotency_key="a") == 7
+    assert tallies.transact_result(S, take, idempotency_key="a")[0] == 7
+    assert tallies.transact_result(S, take, idempotency_key="a")[0] == 7, "the append is the last one still"
+    assert tallies.transact_result(S, take)[0] == 8
+    assert tallies.transact_result(S, take, idempotency_key="a")[0] == 7
     assert written(store) == 3
 
 

@@ -16,7 +16,7 @@ from epochal.model.events import Claim, Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.several import Conflicts, StreamAppend
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
-from epochal.store.backoff import PAUSES
+from epochal.store.deciding import PAUSES
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams

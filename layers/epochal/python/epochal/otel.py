@@ -31,10 +31,8 @@ from epochal.model.outcomes import NOTHING
 from epochal.plugins import parts
 from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
-from epochal.store import joint_decisions
 from epochal.store.context import Context
-from epochal.store.deciders import Deciders
-from epochal.store.decisions import Decisions
+from epochal.store.deciding import DecisionSource
 from epochal.store.encoding import AMBIENT, Adding, E
 from epochal.store.joined import JoinedAppends
 from epochal.store.loading import Loader
@@ -56,9 +54,7 @@ _CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
     ("read", Streams, ("load", "page")),
     ("read", Loader, ("load",)),
     ("read", TaggedStore, ("read", "page", "page_back")),
-    ("decide", Deciders, ("_transact",)),
-    ("decide", joint_decisions._Joint, ("run",)),  # noqa: SLF001  what `transact_all` is
-    ("decide", Decisions, ("decide",)),
+    ("decide", DecisionSource, ("decide",)),
 )
 """Spans, and the methods that they are around."""
 
@@ -203,7 +199,7 @@ def _failed(span: Span, error: Exception) -> None:
 
 def _said(args: Sequence[Any]) -> dict[str, Any]:
     """The category of the stream or the aggregate that a call is about."""
-    for about in args[1:3]:
+    for about in (getattr(args[0], "about", None), *args[1:3]):
         if isinstance(about, str):
             return {"epochal.category": category_of(about)}
         if isinstance(kind := getattr(about, "type", None), str):  # an aggregate's id

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from epochal.aio.bridge import finished, reads, run, writes
+from epochal.model.dcb import TaggedEvent
 from epochal.store import joint_decisions
-from epochal.store.deciders import Deciders, Transacted
-from epochal.store.decisions import Decisions
+from epochal.store.deciders import Deciders, Party, Transacted
+from epochal.store.deciding import ATTEMPTS
+from epochal.store.decisions import Decided, Decisions, Projection
+from epochal.store.joint_decisions import AllTransacted
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
-
-if TYPE_CHECKING:
-    from epochal.store.joint_decisions import AllTransacted, Party
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -89,7 +89,7 @@ class AsyncDeciders(Generic[C, S, E]):
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> R:
+    ) -> tuple[R, Transacted[S, E]]:
         """`Deciders.transact_result`."""
         return await finished(
             run(
@@ -130,6 +130,25 @@ class AsyncDecisions:
     model = reads(Decisions.model, of="decisions")
     decide = writes(Decisions.decide, of="decisions")
 
+    async def decide_result(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decide: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, Decided]:
+        """`Decisions.decide_result`."""
+        return await finished(
+            run(
+                self.decisions.decide_result,
+                projections,
+                decide,
+                metadata=metadata,
+                idempotency_key=idempotency_key,
+            )
+        )
+
 
 @overload
 async def transact_all(
@@ -137,7 +156,7 @@ async def transact_all(
     decide: Callable[[S, S2], tuple[Sequence[E], Sequence[E2]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
@@ -149,7 +168,7 @@ async def transact_all(
     decide: Callable[[S, S2, S3], tuple[Sequence[E], Sequence[E2], Sequence[E3]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
@@ -161,7 +180,7 @@ async def transact_all(
     decide: Callable[..., Sequence[Sequence[E]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
@@ -172,7 +191,7 @@ async def transact_all(
     decide: Callable[..., Sequence[Sequence[Any]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[Any]:
@@ -180,6 +199,29 @@ async def transact_all(
     return await finished(
         run(
             joint_decisions.transact_all,
+            parties,
+            decide,
+            load=load,
+            attempts=attempts,
+            metadata=metadata,
+            idempotency_key=idempotency_key,
+        )
+    )
+
+
+async def transact_all_result(
+    parties: Sequence[Party[Any, Any]],
+    decide: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[R, AllTransacted[tuple[Transacted[Any, Any], ...]]]:
+    """`epochal.store.joint_decisions.transact_all_result`, likewise."""
+    return await finished(
+        run(
+            joint_decisions.transact_all_result,
             parties,
             decide,
             load=load,

@@ -1,52 +1,48 @@
-"""Deciders on streams: load a state, decide on it, store what was decided, and decide again where another was faster.
+"""Deciders on streams: a decision on the state of one, stored in it.
+
+Decisions are made in the loop of `epochal.store.deciding`. What is theirs alone:
 
     load        from the head, one request, which may lag; or from the cache, none; or assumed empty, none
-    decide      the user's function, on a state that may be an old one where nothing was read, or the read may lag
-    nothing     to store, or an error: a state that may be old is first compared with the head, and decided on again
-    append      on exactly the head the state was made from, one request
-     ├ stored      done; the state goes into the cache with the token that came back
-     ├ refused     by the head that came back: its state is decided on, without a second read (DESIGN §5.2); from the
-     │             second time on after a pause, from the third on after a pause and a read
-     └ untellable  `OutcomeUndetermined`
+    append      on exactly the head that the state was made from, one request
+     └ stored   the state goes into the cache with the token that came back
 
 Under an idempotency key the append is made once, and nothing is decided on a state that may have it (`layout.once`):
 
     before deciding   the key's record is put, one request; where it is there, the stream is searched for the append
     there             it is answered: its events as they are stored, on the state that they were decided on
     not there         as above; each head that the decision goes on with is searched, too
-
-So whatever a transaction answers was decided on the stream's latest state, at the moment of the append or of the read.
-Each attempt is an append of its own, made exactly once by `Streams` (DESIGN §5.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from functools import cached_property, partial
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
-from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.layout.once import DecisionKey
 from epochal.layout.streams import Head, Rejected, Unknown, Written
 from epochal.model.events import Event, Unfold
-from epochal.model.kinds import must_be_done, must_be_events, must_be_plain
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_whole
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.versions import Token
-from epochal.store.backoff import give_way
 from epochal.store.codecs import EventCodec
-from epochal.store.encoding import block_of
+from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.driver import Driver
 from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader, token_of
 from epochal.store.streams import Streams
-
-if TYPE_CHECKING:
-    from epochal.layout.once import DecisionKey
-    from epochal.store.joint_decisions import Party
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
 R = TypeVar("R")
+T = TypeVar("T")
+
+_NEEDS_EVENTS: Final = (
+    "needs events that make the state: once unfolds are replaced, nothing tells what was decided"
+)
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -113,12 +109,11 @@ class Deciders(Generic[C, S, E]):
     codec: EventCodec[E]
     access: Access[S, E] = UNOPTIMIZED
     cache: Cache | None = None
-    attempts: int = 10
+    attempts: int = ATTEMPTS
     forget_pruned: bool = False
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise InvalidInput("attempts", "must be at least 1")
+        must_be_whole(self.attempts, "attempts", 1)
 
     def handle(
         self,
@@ -167,8 +162,9 @@ class Deciders(Generic[C, S, E]):
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
         """
-        return self._transact(
-            stream, lambda state: (None, decide(state)), load, metadata, idempotency_key, answers=False
+        decision = partial(without_result, decide)
+        return self._on(stream, decision, load, idempotency_key).decide(
+            attempts=self.attempts, metadata=metadata
         )[1]
 
     def transact_result(
@@ -179,12 +175,14 @@ class Deciders(Generic[C, S, E]):
         load: Load | AllowStale = REQUIRE_LOAD,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
-    ) -> R:
+    ) -> tuple[R, Transacted[S, E]]:
         """`transact` with a `decide` that also answers; the answer given with the decision that stands.
 
         For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
         """
-        return self._transact(stream, decide, load, metadata, idempotency_key, answers=True)[0]
+        return self._on(stream, decide, load, idempotency_key, answers=True).decide(
+            attempts=self.attempts, metadata=metadata
+        )
 
     def query(
         self,
@@ -197,133 +195,10 @@ class Deciders(Generic[C, S, E]):
         return projection(self.loader.load(stream, load).state)
 
     def on(self, stream: str) -> Party[S, E]:
-        """The stream, with these rules, as a party to `epochal.store.joint_decisions.transact_all`."""
-        from epochal.store.joint_decisions import Party  # noqa: PLC0415  most decisions are on one stream
-
+        """The stream, with these rules, as a party to `transact_all`."""
         return Party(deciders=self, stream=stream)
 
-    def _transact(
-        self,
-        stream: str,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        load: Load | AllowStale,
-        metadata: Mapping[str, Any] | None,
-        key: str | None,
-        *,
-        answers: bool,
-    ) -> tuple[R, Transacted[S, E]]:
-        streams, meter = self.streams.metered()
-        with meter, block_of(metadata):
-            own = replace(self, streams=streams)
-            result, transacted = own._run(stream, decide, load, key, answers=answers)  # noqa: SLF001  its own
-        return result, replace(transacted, capacity=meter.capacity)
-
-    def _run(
-        self,
-        stream: str,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        load: Load | AllowStale,
-        key: str | None,
-        *,
-        answers: bool,
-    ) -> tuple[R, Transacted[S, E]]:
-        loader, attempt = self.loader, 0
-        known_by = None if key is None else self._known_by(stream, key)
-        loaded = loader.load(stream, load)
-        found = loaded if known_by is None else loader.begun(known_by, loaded)
-        while not isinstance(found, Written):
-            loaded = found
-            plan = self._plan(loaded, decide)
-            if plan is None:
-                found = loader.resumed(known_by, loaded, loader.read(stream, loaded))
-                continue
-            if not plan.writes:
-                return plan.result, plan.outcome(token_of(loaded.known))
-            plan.check_key(key)
-            attempt += 1
-            as_of = loader.now()
-            match self.streams.append_on(loaded.known, stream, plan.events, plan.unfolds, decided=known_by):
-                case Written(token=token, replayed=False):
-                    loader.keep(stream, replace(loaded, state=plan.state, known=token), as_of)
-                    return plan.result, plan.outcome(token)
-                case Written() as earlier:
-                    found = earlier
-                case Unknown(first=first):
-                    raise OutcomeUndetermined(stream, first)
-                case Rejected(head=head):
-                    check_attempts(stream, attempt, self.attempts, head)
-                    newest = give_way(self.streams.driver, attempt, as_of)
-                    found = loader.resumed(
-                        known_by, loaded, loader.again(stream, head, loaded, as_of, newest=newest)
-                    )
-        telling = replace(self, streams=self.streams.on(self.streams.driver.telling()))
-        before, transacted = telling.earlier(stream, found, whole=answers)
-        if not answers:
-            return cast("R", None), transacted
-        return decision_of(decide(before))[0], transacted
-
-    def earlier(self, stream: str, written: Written, *, whole: bool) -> tuple[S, Transacted[S, E]]:
-        """The state that a decision was made on which has been appended, and its outcome.
-
-        Args:
-            whole: the former is wanted. Without it, the state after an append that is still the last is the stream's:
-                what snapshots hold may be pruned.
-        """
-        loader, events = self.loader, tuple[E, ...]()
-        latest = None if whole else loader.read(stream)
-        if latest is not None and latest.version == written.version:
-            before = state = latest.state
-            events = loader.folder.events(stream, written)
-        else:
-            before, events = loader.folder.replayed(stream, written)
-            state = loader.folder.fold(before, events)
-        return before, Transacted(state=state, events=events, token=written.token, replayed=True)
-
-    def _known_by(self, stream: str, key: str) -> DecisionKey:
-        self.check_key()
-        return self.streams.decision_key(stream, key)
-
-    def _plan(self, base: Loaded[S], decide: Callable[[S], tuple[R, Sequence[E]]]) -> Plan[R, S, E] | None:
-        """A decision that may stand: the store holds what writes to its state. Others need a confirmed one: None."""
-        try:
-            result, decided = decision_of(decide(base.state))
-            plan = self.planned(base, result, decided)
-        except Exception:
-            if base.confirmed:
-                raise
-            return None
-        return plan if plan.writes or base.confirmed else None
-
-    def planned(self, base: Loaded[S], result: R, decided: tuple[E, ...]) -> Plan[R, S, E]:
-        """The plan of a decision on a state: its events, unfolds and new state."""
-        nothing: Plan[R, S, E] = Plan(base=base, result=result, state=base.state)
-        if not decided:
-            return nothing
-        state = self.loader.folder.fold(base.state, decided)
-        events, unfolds = must_be_done(self.access.transmute(decided, state), "transmute")
-        if not events and unfolds is None:
-            return nothing
-        return replace(
-            nothing,
-            state=state,
-            decided=decided,
-            events=tuple(map(self._encoded, events)),
-            unfolds=None if unfolds is None else tuple(map(self._unfold, unfolds)),
-        )
-
-    def _encoded(self, event: E) -> Event:
-        return must_be_done(self.codec.encode(event), "encode")
-
-    def _unfold(self, event: E) -> Unfold:
-        encoded = self._encoded(event)
-        return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
-
-    def check_key(self) -> None:
-        """Raise `InvalidInput` where a decision leaves nothing to answer a repeat from."""
-        if self.access.state_in_unfolds:
-            raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
-
-    @property
+    @cached_property
     def loader(self) -> Loader[S, E]:
         """Loads states of streams, for decisions that are built on these deciders."""
         folder = Folder(
@@ -336,45 +211,204 @@ class Deciders(Generic[C, S, E]):
         )
         return Loader(folder=folder, cache=self.cache)
 
+    def _on(
+        self,
+        stream: str,
+        decision: Callable[[S], tuple[R, Sequence[E]]],
+        load: Load | AllowStale,
+        key: str | None,
+        *,
+        answers: bool = False,
+    ) -> _OneStream[R, S, E]:
+        if key is not None:
+            check_access(self.access)
+        return _OneStream(
+            deciders=self,
+            stream=stream,
+            decision=decision,
+            how=load,
+            key=None if key is None else self.streams.decision_key(stream, key),
+            answers=answers,
+        )
 
-_NEEDS_EVENTS = "needs events that make the state: once unfolds are replaced, nothing tells what was decided"
 
+# No slots, as above.
+@dataclass(frozen=True, kw_only=True)
+class Party(Generic[S, E]):
+    """A stream, and the deciders whose rules its state is made by; made by `Deciders.on`."""
 
-def check_attempts(stream: str, attempt: int, most: int, head: Head | None) -> None:
-    """Raise where a decision that was refused cannot be made again."""
-    if head is not None and head.deleted:
-        raise StreamDeleted(stream, head.version)
-    if attempt == most:
-        raise Contended(stream, attempt)
-
-
-def decision_of(answer: tuple[R, Sequence[E]]) -> tuple[R, tuple[E, ...]]:
-    """A decision's answer and its events; raises `InvalidInput` for a coroutine."""
-    result, events = must_be_done(answer, "decide")
-    return result, tuple(must_be_events(events))
+    deciders: Deciders[Any, S, E]
+    stream: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Generic[R, S, E]):
-    """What a decision on the state `base` stores, and the answer once it is stored."""
+class Plan(Decision[R, E], Generic[R, S, E]):
+    """What a decision on the state `base` stores, and the state after it."""
 
     base: Loaded[S]
-    result: R
     state: S
-    decided: tuple[E, ...] = ()
-    events: tuple[Event, ...] = ()
+    stored: tuple[Event, ...] = ()
     unfolds: tuple[Unfold, ...] | None = None
 
     @property
     def writes(self) -> bool:
         """Whether anything is stored."""
-        return bool(self.events) or self.unfolds is not None
+        return bool(self.stored) or self.unfolds is not None
 
-    def check_key(self, key: str | None) -> None:
+    def check_key(self) -> None:
         """Raise `InvalidInput` where a decision under a key stores unfolds alone."""
-        if key is not None and not self.events:
+        if not self.stored:
             raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
     def outcome(self, token: Token | None) -> Transacted[S, E]:
-        """The answer once the plan is stored."""
-        return Transacted(state=self.state, events=self.decided, token=token)
+        """The answer once it is stored."""
+        return Transacted(state=self.state, events=self.events, token=token)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OneStream(DecisionSource[Loaded[S], Plan[R, S, E], R, Transacted[S, E]], Generic[R, S, E]):
+    """A decision on one stream.
+
+    Attributes:
+        answers: an answer of `decision` is wanted, of an earlier call too.
+    """
+
+    deciders: Deciders[Any, S, E]
+    stream: str
+    decision: Callable[[S], tuple[R, Sequence[E]]]
+    how: Load | AllowStale
+    key: DecisionKey | None
+    answers: bool
+
+    @property
+    def driver(self) -> Driver:
+        return self.deciders.streams.driver
+
+    @property
+    def about(self) -> object:
+        return self.stream
+
+    def over(self, driver: Driver) -> _OneStream[R, S, E]:
+        streams = self.deciders.streams.on(driver)
+        return replace(self, deciders=replace(self.deciders, streams=streams))
+
+    def load(self) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
+        loaded = self.deciders.loader.load(self.stream, self.how)
+        return loaded if self.key is None else self._free(self.deciders.loader.begun(self.key, loaded))
+
+    def confirmed(self, base: Loaded[S]) -> bool:
+        return base.confirmed
+
+    def confirm(self, base: Loaded[S]) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
+        return self._resumed(base, self.deciders.loader.read(self.stream, base))
+
+    def plan(self, base: Loaded[S]) -> Plan[R, S, E]:
+        return planned(self.deciders, base, decision_of(self.decision(base.state)))
+
+    def unchanged(self, base: Loaded[S], plan: Plan[R, S, E]) -> tuple[R, Transacted[S, E]]:
+        return plan.result, plan.outcome(token_of(base.known))
+
+    def append(
+        self, base: Loaded[S], plan: Plan[R, S, E], since: float
+    ) -> tuple[R, Transacted[S, E]] | Earlier[R, Transacted[S, E]] | Moved[Loaded[S], R, Transacted[S, E]]:
+        if self.key is not None:
+            plan.check_key()
+        stream, loader = self.stream, self.deciders.loader
+        match self.deciders.streams.append_on(
+            base.known, stream, plan.stored, plan.unfolds, decided=self.key
+        ):
+            case Written(token=token, replayed=False):
+                loader.keep(stream, replace(base, state=plan.state, known=token), since)
+                return plan.result, plan.outcome(token)
+            case Written() as written:
+                return self._as_earlier(written)
+            case Unknown(first=first):
+                raise OutcomeUndetermined(stream, first)
+            case Rejected(head=head):
+                check_there(stream, head)
+
+                def onward(newest: bool) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
+                    return self._resumed(base, loader.again(stream, head, base, since, newest=newest))
+
+                return Moved(name=stream, onward=onward)
+
+    def _resumed(self, before: Loaded[S], loaded: Loaded[S]) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
+        return self._free(self.deciders.loader.resumed(self.key, before, loaded))
+
+    def _free(self, found: Loaded[S] | Written) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
+        return self._as_earlier(found) if isinstance(found, Written) else found
+
+    def _as_earlier(self, written: Written) -> Earlier[R, Transacted[S, E]]:
+        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, written))  # noqa: SLF001  its own
+
+    def _earlier(self, written: Written) -> tuple[R, Transacted[S, E]]:
+        before, transacted = earlier(self.deciders, self.stream, written, whole=self.answers)
+        if not self.answers:
+            return cast("R", None), transacted
+        return decision_of(self.decision(before)).result, transacted
+
+
+def planned(deciders: Deciders[Any, S, E], base: Loaded[S], decision: Decision[R, E]) -> Plan[R, S, E]:
+    """What a decision stores, and what that leaves."""
+    plan = Plan(result=decision.result, events=decision.events, base=base, state=base.state)
+    if not decision.events:
+        return plan
+    state = deciders.loader.folder.fold(base.state, decision.events)
+    events, unfolds = must_be_done(deciders.access.transmute(decision.events, state), "transmute")
+    if not events and unfolds is None:
+        return replace(plan, events=())
+    return replace(
+        plan,
+        state=state,
+        stored=tuple(_encoded(deciders.codec, event) for event in events),
+        unfolds=None if unfolds is None else tuple(_unfold(deciders.codec, event) for event in unfolds),
+    )
+
+
+def earlier(
+    deciders: Deciders[Any, S, E], stream: str, written: Written, *, whole: bool
+) -> tuple[S, Transacted[S, E]]:
+    """The state that a decision was made on which has been appended, and its outcome.
+
+    Args:
+        whole: the former is wanted. Without it, the state after an append that is still the last is the stream's:
+            what snapshots hold may be pruned.
+    """
+    loader, events = deciders.loader, tuple[E, ...]()
+    if written.version == 0:
+        begun = loader.folder.begin()
+        return begun, Transacted(state=begun, events=(), token=None, replayed=True)
+    latest = None if whole else loader.read(stream)
+    if latest is not None and latest.version == written.version:
+        before = state = latest.state
+        events = loader.folder.events(stream, written)
+    else:
+        before, events = loader.folder.replayed(stream, written)
+        state = loader.folder.fold(before, events)
+    return before, Transacted(state=state, events=events, token=written.token, replayed=True)
+
+
+def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
+    """What a function without an answer decides, as one that has none."""
+    return None, decide(*states)
+
+
+def check_access(access: Access[Any, Any]) -> None:
+    """Raise `InvalidInput` where a decision leaves nothing to answer a repeat under a key from."""
+    if access.state_in_unfolds:
+        raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
+
+
+def check_there(stream: str, head: Head | None) -> None:
+    """Raise where a decision that was refused cannot be made again."""
+    if head is not None and head.deleted:
+        raise StreamDeleted(stream, head.version)
+
+
+def _encoded(codec: EventCodec[E], event: E) -> Event:
+    return must_be_done(codec.encode(event), "encode")
+
+
+def _unfold(codec: EventCodec[E], event: E) -> Unfold:
+    encoded = _encoded(codec, event)
+    return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)

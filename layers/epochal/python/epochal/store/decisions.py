@@ -4,7 +4,7 @@ A projection is a query and a fold. A model asks for what any of its projections
 events that concern it, and lets a decision append only if nothing that the model was made of has changed: the
 consistency boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that
 stood in the way are folded in and the decision is made again, without a second read; after long pauses
-(`epochal.store.backoff`) with one.
+(`epochal.store.deciding`, which has the loop) with one.
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from epochal.errors import Contended, InvalidInput
+from epochal.errors import InvalidInput
 from epochal.layout.fences import IdTaken
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent, own_tags
-from epochal.model.kinds import must_be_done, must_be_events, must_be_plain, must_be_state
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.tagged_results import Seen, TaggedAppended, TaggedConflict
+from epochal.model.tagged_results import Seen, TaggedConflict
 from epochal.model.versions import Position
-from epochal.store.backoff import give_way
-from epochal.store.encoding import block_of
+from epochal.store.deciders import without_result
+from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.driver import Driver
 from epochal.store.tagged_store import TaggedStore
 
 if TYPE_CHECKING:
@@ -30,9 +32,8 @@ if TYPE_CHECKING:
     from epochal.store.model_snapshots import ModelSnapshots
 
 E = TypeVar("E")
+R = TypeVar("R")
 S = TypeVar("S")
-
-ATTEMPTS: Final = 10
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -164,8 +165,7 @@ class Decisions:
     snapshots: ModelSnapshots | None = None
 
     def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise InvalidInput("attempts", "must be at least 1")
+        must_be_whole(self.attempts, "attempts", 1)
 
     def model(self, projections: Mapping[str, Projection[Any]]) -> Model:
         """Read once, and fold every projection over its events."""
@@ -203,11 +203,37 @@ class Decisions:
             Contended: others were faster at every attempt.
         """
         must_be_plain(decide, "decide")
-        store, meter = self.store.metered()
-        with meter, block_of(metadata):
-            own = replace(self, store=store)
-            decided = own._run(projections, decide, idempotency_key)  # noqa: SLF001  its own
-        return replace(decided, capacity=meter.capacity)
+        decision = partial(without_result, decide)
+        return self._on(projections, decision, idempotency_key).decide(
+            attempts=self.attempts, metadata=metadata
+        )[1]
+
+    def decide_result(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decide: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]],
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[R, Decided]:
+        """`decide` with a function that also answers; the answer given with the decision that stands.
+
+        For a repeat it is asked again on the model of the first, for its answer alone.
+        """
+        must_be_plain(decide, "decide")
+        return self._on(projections, decide, idempotency_key, answers=True).decide(
+            attempts=self.attempts, metadata=metadata
+        )
+
+    def _on(
+        self,
+        projections: Mapping[str, Projection[Any]],
+        decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]],
+        key: str | None,
+        *,
+        answers: bool = False,
+    ) -> _OnQuery[R]:
+        return _OnQuery(decisions=self, projections=projections, decision=decision, key=key, answers=answers)
 
     def _seen(
         self, query: Query, projections: Mapping[str, Projection[Any]]
@@ -220,58 +246,93 @@ class Decisions:
                 return kept[0], self.store.read(query, after=kept[1])
         return _begun(projections), self.store.read(query)
 
-    def _run(self, projections: Mapping[str, Projection[Any]], decide: Decide, key: str | None) -> Decided:
-        model, driver, attempt = self.model(projections), self.store.driver, 0
-        while True:
-            # After the model: what is under the key and not in the model is found, or in the way.
-            if key is not None and (earlier := self.store.appended(key)):
-                return self._earlier(projections, earlier)
-            attempt += 1
-            events = list(must_be_events(must_be_done(decide(model.states), "decide")))
-            if not events:
-                return Decided(events=(), model=model, position=model.position)
-            as_of = driver.clock()
-            try:
-                answer = self.store.try_append(
-                    events, fail_if=model.query, after=model.position, idempotency_key=key
-                )
-            except IdTaken:
-                earlier = () if key is None else self.store.appended(key)
-                if not earlier:
-                    raise
-                return self._earlier(projections, earlier)
-            if isinstance(answer, TaggedAppended):
-                if answer.replayed and key is not None:
-                    return self._earlier(projections, answer.events)
-                return Decided(
-                    events=answer.events, model=model, position=answer.position, versions=answer.versions
-                )
-            if attempt == self.attempts:
-                raise Contended("the decision", attempt)
-            model = _moved(model, projections, answer)
-            if not give_way(driver, attempt, as_of):
-                model = _moved(model, projections, self.store.read(model.query, after=model.position))
 
-    def _earlier(
-        self, projections: Mapping[str, Projection[Any]], events: tuple[RecordedTaggedEvent, ...]
-    ) -> Decided:
+@dataclass(frozen=True, kw_only=True)
+class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Generic[R]):
+    """A decision on a query: a model is made by one read, so it is never an old one."""
+
+    decisions: Decisions
+    projections: Mapping[str, Projection[Any]]
+    decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]]
+    key: str | None
+    answers: bool
+
+    @property
+    def driver(self) -> Driver:
+        return self.decisions.store.driver
+
+    def over(self, driver: Driver) -> _OnQuery[R]:
+        store = replace(self.decisions.store, driver=driver)
+        return replace(self, decisions=replace(self.decisions, store=store))
+
+    def load(self) -> Model | Earlier[R, Decided]:
+        return self._free(self.decisions.model(self.projections))
+
+    def plan(self, base: Model) -> Decision[R, TaggedEvent]:
+        return decision_of(self.decision(base.states))
+
+    def unchanged(self, base: Model, plan: Decision[R, TaggedEvent]) -> tuple[R, Decided]:
+        return plan.result, Decided(events=(), model=base, position=base.position)
+
+    def append(
+        self,
+        base: Model,
+        plan: Decision[R, TaggedEvent],
+        since: float,  # noqa: ARG002  a model has no age
+    ) -> tuple[R, Decided] | Earlier[R, Decided] | Moved[Model, R, Decided]:
+        store = self.decisions.store
+        try:
+            answer = store.try_append(
+                plan.events, fail_if=base.query, after=base.position, idempotency_key=self.key
+            )
+        except IdTaken:
+            if self.key is None or not (earlier := store.appended(self.key)):
+                raise
+            return self._as_earlier(earlier)
+        if isinstance(answer, TaggedConflict):
+            return Moved(name="the decision", onward=partial(self._onward, base, answer))
+        if answer.replayed and self.key is not None:
+            return self._as_earlier(answer.events)
+        return plan.result, Decided(
+            events=answer.events, model=base, position=answer.position, versions=answer.versions
+        )
+
+    def _onward(self, base: Model, conflict: TaggedConflict, newest: bool) -> Model | Earlier[R, Decided]:
+        model = _moved(base, self.projections, conflict)
+        if not newest:
+            seen = self.decisions.store.read(model.query, after=model.position)
+            model = _moved(model, self.projections, seen)
+        return self._free(model)
+
+    def _free(self, model: Model) -> Model | Earlier[R, Decided]:
+        """After the model: what is under the key and not in the model is found, or in the way."""
+        made = () if self.key is None else self.decisions.store.appended(self.key)
+        return self._as_earlier(made) if made else model
+
+    def _as_earlier(self, events: tuple[RecordedTaggedEvent, ...]) -> Earlier[R, Decided]:
+        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, events))  # noqa: SLF001  its own
+
+    def _earlier(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[R, Decided]:
         """The answer of an earlier call with the same key."""
-        query, store = _query_of(projections), replace(self.store, driver=self.store.driver.telling())
+        query, store = _query_of(self.projections), self.decisions.store
         seen = store.read(query)
         before = [event for event in seen.events if event.key < events[0].key]
         position = before[-1].position if before else None
         model = Model(
-            states=_folded(_begun(projections), projections, before),
+            states=_folded(_begun(self.projections), self.projections, before),
             query=query,
-            position=self.store.beginning(query) if position is None else position,
+            position=store.beginning(query) if position is None else position,
         )
-        return Decided(
+        decided = Decided(
             events=events,
             model=model,
             position=seen.position,
             versions=store.counts(own_tags(events)),
             replayed=True,
         )
+        if not self.answers:
+            return cast("R", None), decided
+        return decision_of(self.decision(model.states)).result, decided
 
 
 def _query_of(projections: Mapping[str, Projection[Any]]) -> Query:

@@ -1,25 +1,26 @@
 """Decisions on the states of several streams, stored in several of them at once.
 
+The loop is that of `epochal.store.deciding`. What is theirs alone:
+
     load        each stream as a decider loads it: from the store, from the cache, or assumed empty
-    decide      the user's function, on all states
     append      to the streams that get something, on exactly the heads that their states were made from;
                 and only if the other streams, which were read, are still at theirs
-     ├ stored      done; each state goes into its cache, with the token that came back
-     ├ refused     the heads of the streams that have moved came back: these states alone are made anew, and all are
-     │             decided on again; from the second time on after a pause, from the third on after a pause and a read
-     └ untellable  `OutcomeUndetermined`
+     ├ stored   each state goes into its cache, with the token that came back
+     └ moved    the heads of the streams that have moved came back: these states alone are made anew, and they alone
+                are read after a long pause. To read all wastes more: the reads of eight writers drift apart
 
-So whatever stands was decided on what all streams were at one moment, those that are only read among them. Otherwise
-two decisions that each write where the other has only read would both be stored, though neither was made after the
-other (write skew). A decision that stores nothing, or an error, is told once a read of all heads together has shown
-that they were so at one moment: streams that are read one after another may show what never was.
+What stands on several streams was decided on what all of them were at one moment, those that are only read among them.
+Otherwise two decisions that each write where the other has only read would both be stored, though neither was made
+after the other (write skew). A decision that stores nothing, or an error, is answered once a read of all heads together
+has shown that they were so at one moment: streams that are read one after another may show what never was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from functools import partial
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from epochal.errors import InvalidInput, OutcomeUndetermined, TooLarge
 from epochal.layout.streams import DecidedBefore, Head, Rejected, Unknown, Written
@@ -27,9 +28,19 @@ from epochal.model.kinds import must_be, must_be_done, must_be_list
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.several import StreamAppend
 from epochal.plan.ops import TRANSACTION_ITEMS
-from epochal.store.backoff import give_way
-from epochal.store.deciders import Deciders, Plan, Transacted, check_attempts, decision_of
-from epochal.store.encoding import block_of, check_key
+from epochal.store.deciders import (
+    Party,
+    Plan,
+    Transacted,
+    check_access,
+    check_there,
+    earlier,
+    planned,
+    without_result,
+)
+from epochal.store.deciding import ATTEMPTS, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.driver import Driver
+from epochal.store.encoding import check_key
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.several import layout_of
@@ -37,21 +48,12 @@ from epochal.store.streams import Streams
 
 S = TypeVar("S")
 E = TypeVar("E")
+R = TypeVar("R")
 S2 = TypeVar("S2")
 E2 = TypeVar("E2")
 S3 = TypeVar("S3")
 E3 = TypeVar("E3")
 T = TypeVar("T")
-
-_Decide: TypeAlias = Callable[..., Sequence[Sequence[Any]]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Party(Generic[S, E]):
-    """A stream, and the deciders whose rules its state is made by; made by `Deciders.on`."""
-
-    deciders: Deciders[Any, S, E]
-    stream: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,7 @@ def transact_all(
     decide: Callable[[S, S2], tuple[Sequence[E], Sequence[E2]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
@@ -85,7 +87,7 @@ def transact_all(
     decide: Callable[[S, S2, S3], tuple[Sequence[E], Sequence[E2], Sequence[E3]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
@@ -97,7 +99,7 @@ def transact_all(
     decide: Callable[..., Sequence[Sequence[E]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
@@ -105,10 +107,10 @@ def transact_all(
 
 def transact_all(
     parties: Sequence[Party[Any, Any]],
-    decide: _Decide,
+    decide: Callable[..., Sequence[Sequence[Any]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
-    attempts: int = 10,
+    attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
     idempotency_key: str | None = None,
 ) -> AllTransacted[Any]:
@@ -130,18 +132,33 @@ def transact_all(
             or what `Deciders.transact` raises it for.
         StreamDeleted, Contended, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as `Deciders.transact`.
     """
-    streams, meter = _store_of(parties, idempotency_key).metered()
-    if attempts < 1:
-        raise InvalidInput("attempts", "must be at least 1")
-    with meter, block_of(metadata):
-        metered = [replace(each, deciders=replace(each.deciders, streams=streams)) for each in parties]
-        outcomes = _Joint(
-            parties=metered, streams=streams, decide=decide, attempts=attempts, key=idempotency_key
-        ).run(load)
-    return AllTransacted(parties=outcomes, capacity=meter.capacity)
+    decision = partial(without_result, decide)
+    return _several(parties, decision, load, idempotency_key).decide(attempts=attempts, metadata=metadata)[1]
 
 
-def _store_of(parties: Sequence[Party[Any, Any]], key: str | None) -> Streams:
+def transact_all_result(
+    parties: Sequence[Party[Any, Any]],
+    decide: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[R, AllTransacted[tuple[Transacted[Any, Any], ...]]]:
+    """`transact_all` with a `decide` that also answers, as `Deciders.transact_result` has it."""
+    return _several(parties, decide, load, idempotency_key, answers=True).decide(
+        attempts=attempts, metadata=metadata
+    )
+
+
+def _several(
+    parties: Sequence[Party[Any, Any]],
+    decision: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
+    load: Load | AllowStale,
+    key: str | None,
+    *,
+    answers: bool = False,
+) -> _SeveralStreams[R]:
     must_be_list(Party, parties, "parties")
     if not parties:
         raise InvalidInput("parties", "must not be empty")
@@ -151,136 +168,163 @@ def _store_of(parties: Sequence[Party[Any, Any]], key: str | None) -> Streams:
     if key is not None:
         check_key(key)
         for party in parties:
-            party.deciders.check_key()
-    names = [party.stream for party in parties]
-    if len(set(names)) < len(names):
+            check_access(party.deciders.access)
+    if len({party.stream for party in parties}) < len(parties):
         raise InvalidInput("parties", "must name a stream once")
     streams = parties[0].deciders.streams
     if any(party.deciders.streams != streams for party in parties):
         raise InvalidInput("parties", "must be of one store of streams")
     layout_of(streams.layout)
-    return streams
+    return _SeveralStreams(
+        parties=parties, streams=streams, decision=decision, how=load, key=key, answers=answers
+    )
+
+
+_States: TypeAlias = Sequence[Loaded[Any]]
+_AllTransacted: TypeAlias = AllTransacted[tuple[Transacted[Any, Any], ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Decided:
-    """The plans of all parties, or the error that the decision raised."""
+class _AllPlans(Generic[R]):
+    """The plans of all parties, or the error that the decision raised. Either rests on all streams."""
 
-    plans: Sequence[Plan[None, Any, Any]] = ()
+    result: R
+    plans: Sequence[Plan[None, Any, Any]]
     fault: Exception | None = None
+    writes: Literal[True] = True
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Joint:
+class _SeveralStreams(DecisionSource[_States, _AllPlans[R], R, _AllTransacted], Generic[R]):
+    """A decision on several streams."""
+
     parties: Sequence[Party[Any, Any]]
     streams: Streams
-    decide: _Decide
-    attempts: int
+    decision: Callable[..., tuple[R, Sequence[Sequence[Any]]]]
+    how: Load | AllowStale
     key: str | None
-
-    def run(self, load: Load | AllowStale) -> tuple[Transacted[Any, Any], ...]:
-        loaded = [party.deciders.loader.load(party.stream, load) for party in self.parties]
-        attempt = 0
-        while True:
-            # After the loads: an append under the key that these have not seen is found, or in the way.
-            before = None if self.key is None else self.streams.decided_all(self._names, self.key)
-            if before is not None:
-                return self._earlier(before)
-            attempt += 1
-            decided = self._decided(loaded)
-            as_of = self.streams.driver.clock()
-            told = self._stored(loaded, decided)
-            if isinstance(told, DecidedBefore):
-                return self._earlier(told)
-            moved = {
-                place: found.head
-                for place, party in enumerate(self.parties)
-                if isinstance(found := told[party.stream], Rejected)
-            }
-            if not moved:
-                if decided.fault is not None:
-                    raise decided.fault
-                return self._outcomes(decided.plans, told, as_of)
-            for place, head in moved.items():
-                check_attempts(self.parties[place].stream, attempt, self.attempts, head)
-            newest = give_way(self.streams.driver, attempt, as_of)
-            for place, head in moved.items():
-                stream, loader = self.parties[place].stream, self.parties[place].deciders.loader
-                loaded[place] = loader.again(stream, head, loaded[place], as_of, newest=newest)
+    answers: bool
 
     @property
-    def _names(self) -> list[str]:
-        return [party.stream for party in self.parties]
+    def driver(self) -> Driver:
+        return self.streams.driver
 
-    def _earlier(self, before: DecidedBefore) -> tuple[Transacted[Any, Any], ...]:
-        """The answer of an earlier call with the same key."""
-        told, streams = [], self.streams.on(self.streams.driver.telling())
-        for party in self.parties:
-            deciders, written = replace(party.deciders, streams=streams), before.streams[party.stream]
-            if written.version == 0:
-                begun = deciders.loader.folder.begin()
-                told.append(Transacted[Any, Any](state=begun, events=(), token=None, replayed=True))
-            else:
-                told.append(deciders.earlier(party.stream, written, whole=False)[1])
-        return tuple(told)
+    def over(self, driver: Driver) -> _SeveralStreams[R]:
+        streams = self.streams.on(driver)
+        return replace(
+            self,
+            streams=streams,
+            parties=[
+                replace(party, deciders=replace(party.deciders, streams=streams)) for party in self.parties
+            ],
+        )
 
-    def _decided(self, loaded: Sequence[Loaded[Any]]) -> _Decided:
+    def load(self) -> _States | Earlier[R, _AllTransacted]:
+        return self._free([party.deciders.loader.load(party.stream, self.how) for party in self.parties])
+
+    def plan(self, base: _States) -> _AllPlans[R]:
         """An error is the domain's, as far as it is one of states that the streams were in at one moment."""
         try:
-            answer = self._answer(loaded)
-            return _Decided(plans=tuple(map(_planned, self.parties, loaded, answer)))
+            result, answered = self._answer(loaded.state for loaded in base)
+            decisions = (decision_of((None, events)) for events in answered)
+            return _AllPlans(
+                result=result,
+                plans=[
+                    planned(party.deciders, loaded, decision)
+                    for party, loaded, decision in zip(self.parties, base, decisions, strict=True)
+                ],
+            )
         except Exception as fault:  # noqa: BLE001  raised again, as it is, once it is known to stand
-            return _Decided(fault=fault)
+            return _AllPlans(result=cast("R", None), plans=(), fault=fault)
 
-    def _answer(self, loaded: Sequence[Loaded[Any]]) -> Sequence[Sequence[Any]]:
-        answer = must_be_done(self.decide(*(each.state for each in loaded)), "decide")
-        must_be(Sequence, answer, "decide", "a function that answers with the events of each party")
-        if len(answer) != len(self.parties):
-            raise InvalidInput("decide", "must answer with the events of each party, in their order")
-        return answer
+    def append(
+        self, base: _States, plan: _AllPlans[R], since: float
+    ) -> tuple[R, _AllTransacted] | Earlier[R, _AllTransacted] | Moved[_States, R, _AllTransacted]:
+        results = self._append(base, plan)
+        if isinstance(results, DecidedBefore):
+            return self._as_earlier(results)
+        moved: dict[str, Head | None] = {}
+        for stream, result in results.items():
+            if isinstance(result, Unknown):
+                raise OutcomeUndetermined(stream, result.first)
+            if isinstance(result, Rejected):
+                moved[stream] = result.head
+        if not moved:
+            if plan.fault is not None:
+                raise plan.fault
+            return plan.result, self._outcome(plan.plans, results, since)
+        for stream, head in moved.items():
+            check_there(stream, head)
 
-    def _stored(
-        self, loaded: Sequence[Loaded[Any]], decided: _Decided
-    ) -> dict[str, Written | Rejected[Head] | None] | DecidedBefore:
-        """The result of each stream's write."""
+        def onward(newest: bool) -> _States | Earlier[R, _AllTransacted]:
+            return self._free(
+                [
+                    loaded
+                    if party.stream not in moved
+                    else party.deciders.loader.again(
+                        party.stream, moved[party.stream], loaded, since, newest=newest
+                    )
+                    for party, loaded in zip(self.parties, base, strict=True)
+                ]
+            )
+
+        return Moved(name=next(iter(moved)), onward=onward)
+
+    def _append(
+        self, base: _States, plan: _AllPlans[R]
+    ) -> dict[str, Written | Rejected[Head] | Unknown | None] | DecidedBefore:
+        """The result of each stream's write, or of the fence around it."""
         writing = {
-            party.stream: plan
-            for party, plan in zip(self.parties, decided.plans, strict=False)
-            if plan.writes
+            party.stream: each for party, each in zip(self.parties, plan.plans, strict=False) if each.writes
         }
-        for plan in writing.values():
-            plan.check_key(self.key)
-        known = {party.stream: each.known for party, each in zip(self.parties, loaded, strict=True)}
+        if self.key is not None:
+            for each in writing.values():
+                each.check_key()
+        known = {party.stream: each.known for party, each in zip(self.parties, base, strict=True)}
         appends = [
-            StreamAppend(stream=stream, events=plan.events, unfolds=plan.unfolds)
-            for stream, plan in writing.items()
+            StreamAppend(stream=stream, events=each.stored, unfolds=each.unfolds)
+            for stream, each in writing.items()
         ]
         reads = {stream: each for stream, each in known.items() if stream not in writing}
         results = self.streams.append_all_on([known[stream] for stream in writing], appends, reads, self.key)
         if isinstance(results, DecidedBefore):
             return results
-        told: dict[str, Written | Rejected[Head] | None] = {}
-        for stream, result in zip((*writing, *reads), results, strict=True):
-            if isinstance(result, Unknown):
-                raise OutcomeUndetermined(stream, result.first)
-            told[stream] = result
-        return told
+        return dict(zip((*writing, *reads), results, strict=True))
 
-    def _outcomes(
-        self,
-        plans: Sequence[Plan[None, Any, Any]],
-        told: dict[str, Written | Rejected[Head] | None],
-        as_of: float,
-    ) -> tuple[Transacted[Any, Any], ...]:
+    def _answer(self, states: Iterable[Any]) -> tuple[R, Sequence[Sequence[Any]]]:
+        result, answer = must_be_done(self.decision(*states), "decide")
+        must_be_done(answer, "decide")
+        must_be(Sequence, answer, "decide", "a function that answers with the events of each party")
+        if len(answer) != len(self.parties):
+            raise InvalidInput("decide", "must answer with the events of each party, in their order")
+        return result, answer
+
+    def _outcome(
+        self, plans: Sequence[Plan[None, Any, Any]], results: Mapping[str, object], since: float
+    ) -> _AllTransacted:
         outcomes = []
         for party, plan in zip(self.parties, plans, strict=True):
-            written = told[party.stream]
+            written = results[party.stream]
             known = written.token if isinstance(written, Written) else plan.base.known
-            party.deciders.loader.keep(party.stream, replace(plan.base, state=plan.state, known=known), as_of)
+            party.deciders.loader.keep(party.stream, replace(plan.base, state=plan.state, known=known), since)
             outcomes.append(plan.outcome(token_of(known)))
-        return tuple(outcomes)
+        return AllTransacted(parties=tuple(outcomes))
 
+    def _free(self, base: _States) -> _States | Earlier[R, _AllTransacted]:
+        """After the loads: an append under the key that these have not seen is found, or in the way."""
+        names = [party.stream for party in self.parties]
+        made = None if self.key is None else self.streams.decided_all(names, self.key)
+        return base if made is None else self._as_earlier(made)
 
-def _planned(party: Party[Any, Any], loaded: Loaded[Any], events: Sequence[Any]) -> Plan[None, Any, Any]:
-    _, decided = decision_of((None, events))
-    return party.deciders.planned(loaded, None, decided)
+    def _as_earlier(self, before: DecidedBefore) -> Earlier[R, _AllTransacted]:
+        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, before))  # noqa: SLF001  its own
+
+    def _earlier(self, before: DecidedBefore) -> tuple[R, _AllTransacted]:
+        found = [
+            earlier(party.deciders, party.stream, before.streams[party.stream], whole=self.answers)
+            for party in self.parties
+        ]
+        outcome: _AllTransacted = AllTransacted(parties=tuple(transacted for _, transacted in found))
+        if not self.answers:
+            return cast("R", None), outcome
+        return self._answer(state for state, _ in found)[0], outcome

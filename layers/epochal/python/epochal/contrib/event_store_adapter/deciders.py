@@ -1,19 +1,12 @@
 """Deciders on aggregates: replay a state, decide on it, store that, and decide again where another was faster.
 
     load        the snapshot and the events after it, two requests; or a standing that the caller has, none
-    decide      the user's function, on a state that may be an old one where nothing was read
-    nothing     to store: a state that was not read is first replayed, and decided on again
     append      under exactly the lock that the state was made at, one request; with a snapshot where the policy says so
-     ├ stored      done; the standing that comes back makes the next decision one request
-     └ refused     by the head that came back: only the events since are read, one request, and decided on; from the
-                   second time on after a pause, from the third on after a pause that makes the head an old one:
-                   the state is replayed
+     ├ stored   the standing that comes back makes the next decision one request
+     └ moved    only the events since the head that came back are read, one request; after a long pause all is replayed
 
-Under an idempotency key the key's record is looked for after each load, and is a write of the append's transaction:
-where it is there, it says which events the decision has.
-
-So whatever a transaction answers was decided on the aggregate's latest state, at the moment of the append or of the
-read. Each attempt is an append of its own, made exactly once by `AggregateStore` (DESIGN §5.3).
+The loop is that of `epochal.store.deciding`. Under an idempotency key the key's record is looked for after each load,
+and is a write of the append's transaction: where it is there, it says which events the decision has.
 
 The first append always stores a snapshot. Afterwards a snapshot makes replays shorter; the events since it make them
 longer. The head that holds it is written by every append, and paid for whole, whatever the policy: so a snapshot is
@@ -41,15 +34,16 @@ from epochal.contrib.event_store_adapter.store import (
     AggregateStore,
     Replay,
 )
-from epochal.errors import Contended, CorruptData, EpochalError, InvalidInput, UnknownType
+from epochal.errors import CorruptData, EpochalError, InvalidInput, UnknownType
 from epochal.model.events import Claim
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import BATCH_KEYS
-from epochal.store.backoff import give_way
 from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider, decision_of
+from epochal.store.deciders import Decider, without_result
+from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.driver import Driver
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -193,12 +187,11 @@ class AggregateDeciders(Generic[C, S, E]):
     codec: EventCodec[E]
     state: StateCodec[S]
     policy: Policy = ONE_BATCH
-    attempts: int = 10
+    attempts: int = ATTEMPTS
 
     def __post_init__(self) -> None:
         must_be_plain(self.policy, "policy")
-        if self.attempts < 1:
-            raise InvalidInput("attempts", "must be at least 1")
+        must_be_whole(self.attempts, "attempts", 1)
 
     def handle(
         self,
@@ -237,9 +230,9 @@ class AggregateDeciders(Generic[C, S, E]):
             Unavailable: the store could not be reached; see `maybe_applied`.
             CorruptData, UnknownType: the state cannot be made.
         """
-        return self._transact(
-            aggregate, lambda state: (None, decide(state)), known, idempotency_key, answers=False
-        )[1]
+        return self._on(
+            aggregate, partial(without_result, decide), known, idempotency_key, answers=False
+        ).decide(attempts=self.attempts)[1]
 
     def transact_result(
         self,
@@ -253,89 +246,21 @@ class AggregateDeciders(Generic[C, S, E]):
 
         For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
         """
-        return self._transact(aggregate, decide, known, idempotency_key, answers=True)
+        return self._on(aggregate, decide, known, idempotency_key, answers=True).decide(
+            attempts=self.attempts
+        )
 
-    def _transact(
+    def _on(
         self,
         aggregate: AggregateId,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
+        decision: Callable[[S], tuple[R, Sequence[E]]],
         known: Standing[S] | None,
         key: str | None,
         *,
         answers: bool,
-    ) -> tuple[R, AggregateTransacted[S, E]]:
-        store, meter = self.store.metered()
-        with meter:
-            own = replace(self, store=store)
-            result, transacted = own._run(aggregate, decide, known, key, answers=answers)  # noqa: SLF001  its own
-        return result, replace(transacted, capacity=meter.capacity)
-
-    def _run(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        known: Standing[S] | None,
-        key: str | None,
-        *,
-        answers: bool,
-    ) -> tuple[R, AggregateTransacted[S, E]]:
-        base = self.load(aggregate) if known is None else known
-        confirmed, attempt = known is None, 0
-        # After each load: an append under the key that it has not seen is found, or in the way.
-        while (earlier := None if key is None else self.store.decided(aggregate, key)) is None:
-            decision = self._decided(base, decide, confirmed=confirmed)
-            if decision is None:
-                base, confirmed = self.load(aggregate), True
-                continue
-            result, decided = decision
-            if not decided:
-                return result, AggregateTransacted(standing=base, events=())
-            attempt += 1
-            as_of = self.store.driver.clock()
-            after, outcome = self._append(aggregate, base, decided, key)
-            if isinstance(outcome, AggregateAppended):
-                if outcome.replayed:
-                    earlier = outcome
-                    break
-                return result, AggregateTransacted(
-                    standing=after, events=decided, retention_error=outcome.retention_error
-                )
-            if attempt == self.attempts:
-                raise Contended(str(aggregate), attempt)
-            if give_way(self.store.driver, attempt, as_of):
-                base, confirmed = self._caught_up(aggregate, base, outcome), True
-            else:
-                base, confirmed = self.load(aggregate), True
-        telling = replace(self, store=replace(self.store, driver=self.store.driver.telling()))
-        return telling._earlier(aggregate, earlier, decide if answers else None)  # noqa: SLF001  its own
-
-    def _earlier(
-        self,
-        aggregate: AggregateId,
-        made: AggregateAppended,
-        decide: Callable[[S], tuple[R, Sequence[E]]] | None,
-    ) -> tuple[R, AggregateTransacted[S, E]]:
-        """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
-        result = None if decide is None else decision_of(decide(self._at(aggregate, made.first - 1).state))[0]
-        found = self.store.events_after(aggregate, made.first - 1, limit=made.lock.seq_nr - made.first + 1)
-        decoded = (self._decoded(event) for event in found)
-        standing = replace(self._at(aggregate, made.lock.seq_nr), lock=made.lock)
-        events = tuple(event for event in decoded if event is not None)
-        return cast("R", result), AggregateTransacted(standing=standing, events=events, replayed=True)
-
-    def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
-        """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
-        snapshot = self.store.latest_snapshot(aggregate)
-        if snapshot is None or snapshot.seq_nr > seq_nr:
-            state, begun = must_be_done(self.decider.initial(), "initial"), 0
-        else:
-            state, begun = must_be_done(self.state.decode(snapshot.data), "decode"), snapshot.seq_nr
-        events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
-        return Standing(
-            state=reduce(self._evolve, events, state),
-            lock=None,
-            events=len(events),
-            size=sum(len(event.data) for event in events),
+    ) -> _OnAggregate[R, S, E]:
+        return _OnAggregate(
+            deciders=self, aggregate=aggregate, decision=decision, known=known, key=key, answers=answers
         )
 
     def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
@@ -349,21 +274,10 @@ class AggregateDeciders(Generic[C, S, E]):
             return Standing(state=must_be_done(self.decider.initial(), "initial"), lock=None)
         return self._folded(must_be_done(self.state.decode(found.snapshot.data), "decode"), found)
 
-    def _decided(
-        self, base: Standing[S], decide: Callable[[S], tuple[R, Sequence[E]]], *, confirmed: bool
-    ) -> tuple[R, tuple[E, ...]] | None:
-        """A decision that may stand: the store holds events to their state. Others need a confirmed one: None."""
-        try:
-            result, decided = decision_of(decide(base.state))
-        except Exception:
-            if confirmed:
-                raise
-            return None
-        return (result, decided) if decided or confirmed else None
-
     def _append(
         self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...], key: str | None
     ) -> tuple[Standing[S], AggregateAppended | AggregateConflict]:
+        """Append what was decided on a standing, with a snapshot where the policy says so; the standing after that."""
         state = reduce(self._moved, decided, base.state)
         events = tuple(map(self._encoded, decided))
         size = base.size + sum(len(event.data) for event in events)
@@ -392,6 +306,32 @@ class AggregateDeciders(Generic[C, S, E]):
             return self.load(aggregate)
         found = self.store.since(conflict.head, base.lock.seq_nr)
         return self._folded(base.state, found, before=base)
+
+    def _earlier(
+        self, aggregate: AggregateId, made: AggregateAppended, *, whole: bool
+    ) -> tuple[Standing[S] | None, AggregateTransacted[S, E]]:
+        """What an append came to that was made before, and, where it is wanted, what it was decided on."""
+        before = self._at(aggregate, made.first - 1) if whole else None
+        found = self.store.events_after(aggregate, made.first - 1, limit=made.lock.seq_nr - made.first + 1)
+        decoded = (self._decoded(event) for event in found)
+        standing = replace(self._at(aggregate, made.lock.seq_nr), lock=made.lock)
+        events = tuple(event for event in decoded if event is not None)
+        return before, AggregateTransacted(standing=standing, events=events, replayed=True)
+
+    def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
+        """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
+        snapshot = self.store.latest_snapshot(aggregate)
+        if snapshot is None or snapshot.seq_nr > seq_nr:
+            state, begun = must_be_done(self.decider.initial(), "initial"), 0
+        else:
+            state, begun = must_be_done(self.state.decode(snapshot.data), "decode"), snapshot.seq_nr
+        events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
+        return Standing(
+            state=reduce(self._evolve, events, state),
+            lock=None,
+            events=len(events),
+            size=sum(len(event.data) for event in events),
+        )
 
     def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
         """A state with more events; those that the snapshot holds no longer count."""
@@ -435,9 +375,92 @@ class AggregateDeciders(Generic[C, S, E]):
         return AggregateEvent(type=encoded.type, data=encoded.data, occurred_at=encoded.timestamp)
 
 
+# No slots, as above.
+@dataclass(frozen=True, kw_only=True)
+class _OnAggregate(
+    DecisionSource[Standing[S], Decision[R, E], R, AggregateTransacted[S, E]], Generic[R, S, E]
+):
+    """A decision on one aggregate."""
+
+    deciders: AggregateDeciders[Any, S, E]
+    aggregate: AggregateId
+    decision: Callable[[S], tuple[R, Sequence[E]]]
+    known: Standing[S] | None
+    key: str | None
+    answers: bool
+
+    @property
+    def driver(self) -> Driver:
+        return self.deciders.store.driver
+
+    @property
+    def about(self) -> object:
+        return self.aggregate
+
+    def over(self, driver: Driver) -> _OnAggregate[R, S, E]:
+        store = replace(self.deciders.store, driver=driver)
+        return replace(self, deciders=replace(self.deciders, store=store))
+
+    def load(self) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
+        return self._free(self.known or self.deciders.load(self.aggregate))
+
+    def confirmed(self, base: Standing[S]) -> bool:
+        return base is not self.known
+
+    def confirm(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:  # noqa: ARG002  is replayed
+        return self._free(self.deciders.load(self.aggregate))
+
+    def plan(self, base: Standing[S]) -> Decision[R, E]:
+        return decision_of(self.decision(base.state))
+
+    def unchanged(self, base: Standing[S], plan: Decision[R, E]) -> tuple[R, AggregateTransacted[S, E]]:
+        return plan.result, AggregateTransacted(standing=base, events=())
+
+    def append(
+        self,
+        base: Standing[S],
+        plan: Decision[R, E],
+        since: float,  # noqa: ARG002  a head has no age
+    ) -> (
+        tuple[R, AggregateTransacted[S, E]]
+        | Earlier[R, AggregateTransacted[S, E]]
+        | Moved[Standing[S], R, AggregateTransacted[S, E]]
+    ):
+        after, outcome = self.deciders._append(self.aggregate, base, plan.events, self.key)  # noqa: SLF001  its own
+        if isinstance(outcome, AggregateConflict):
+            return Moved(name=str(self.aggregate), onward=partial(self._onward, base, outcome))
+        if outcome.replayed:
+            return self._as_earlier(outcome)
+        return plan.result, AggregateTransacted(
+            standing=after, events=plan.events, retention_error=outcome.retention_error
+        )
+
+    def _onward(
+        self, base: Standing[S], conflict: AggregateConflict, newest: bool
+    ) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
+        deciders, aggregate = self.deciders, self.aggregate
+        if not newest:
+            return self._free(deciders.load(aggregate))
+        return self._free(deciders._caught_up(aggregate, base, conflict))  # noqa: SLF001  its own
+
+    def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
+        """After each load: an append under the key that it has not seen is found, or in the way."""
+        made = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
+        return base if made is None else self._as_earlier(made)
+
+    def _as_earlier(self, made: AggregateAppended) -> Earlier[R, AggregateTransacted[S, E]]:
+        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, made))  # noqa: SLF001  its own
+
+    def _earlier(self, made: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
+        """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
+        before, transacted = self.deciders._earlier(self.aggregate, made, whole=self.answers)  # noqa: SLF001  its own
+        if before is None:
+            return cast("R", None), transacted
+        return decision_of(self.decision(before.state)).result, transacted
+
+
 SPANS: Final = (
     ("append", AggregateStore, ("try_append",)),
     ("read", AggregateStore, ("replay", "latest_snapshot", "events_after")),
-    ("decide", AggregateDeciders, ("_transact",)),
 )
 """Spans of OpenTelemetry, and the methods that they are around."""

@@ -1,0 +1,218 @@
+"""The loop of every decision: load a state, decide on it, append that, and decide again where another was faster.
+
+    load        what is decided on
+    decide      the user's function, on a state that may be an old one where nothing was read, or the read may lag
+    nothing     to store, or an error: a state that may be old is first compared with the store, and decided on again
+    append      on exactly the state that was decided on
+     ├ stored   done
+     ├ made     by an earlier call with the idempotency key: it is answered like that one
+     └ moved    what is there by now is decided on: what came with the refusal, without a second read (DESIGN §5.2);
+                from the second time on after a pause, from the third on after a pause and a read
+
+A `DecisionSource` says what that is of one stream, of several, of a query of tagged events. So whatever is answered was
+decided on the latest state, at the moment of the append or of the read; what an earlier call did is looked for after
+each load. Each attempt is an append of its own, made exactly once by its store (DESIGN §5.3).
+
+After its first refusal a decision is made again at once: what came back with the refusal is the newest there is. From
+the second on others are there all the time, and a writer that goes on without a pause costs each of them a refused
+write. From the third on pauses are so long that what came back is old by then: it is read again after the pause, or the
+next append would only be refused once more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
+
+from epochal.errors import Contended
+from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
+from epochal.store.driver import Driver, Patience
+from epochal.store.encoding import block_of
+
+ATTEMPTS: Final = 10
+"""Decisions on one command before `Contended` is raised."""
+
+PAUSES: Final = Patience(first=0.02, longest=0.2)
+"""Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
+
+_USUAL: Final = 0.01
+"""Seconds that an append takes which is refused, with a read of what followed a full page."""
+
+_SLOWEST: Final = 10
+"""Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
+
+_SHORT: Final = 2
+"""Refusals after which what came back is as good as the newest."""
+
+
+class Writing(Protocol):
+    """What a decision led to."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is to be appended."""
+
+
+E = TypeVar("E")
+R = TypeVar("R")
+T = TypeVar("T")
+B = TypeVar("B")
+P = TypeVar("P", bound=Writing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision(Generic[R, E]):
+    """The answer of a user's `decide`, and the events that it leads to."""
+
+    result: R
+    events: tuple[E, ...]
+
+    @property
+    def writes(self) -> bool:
+        """Whether there are any."""
+        return bool(self.events)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Earlier(Generic[R, T]):
+    """An earlier call with the idempotency key has made the decision: `answer` is what that was answered."""
+
+    answer: Callable[[], tuple[R, T]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved(Generic[B, R, T]):
+    """An append was refused.
+
+    Attributes:
+        name: what has moved.
+        onward: what is there by now. Given True, what came with the refusal is new enough; else it is read.
+    """
+
+    name: str
+    onward: Callable[[bool], B | Earlier[R, T]]
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class DecisionSource(ABC, Generic[B, P, R, T]):
+    """What one decision is made on, and by which function.
+
+    B is what is loaded, P what is made of it, R what the function answers besides its events, and T the outcome.
+    """
+
+    @property
+    @abstractmethod
+    def driver(self) -> Driver:
+        """That of the store."""
+
+    @property
+    def about(self) -> object:
+        """What one stream, or one of its kind, the decision is on; None where it is on more."""
+        return None
+
+    @abstractmethod
+    def over(self, driver: Driver) -> Self:
+        """The same, with all its requests through another driver."""
+
+    @abstractmethod
+    def load(self) -> B | Earlier[R, T]:
+        """What to decide on, as the caller wants it loaded."""
+
+    def confirmed(self, base: B) -> bool:  # noqa: ARG002  of those that may be old
+        """Whether the store has shown it during this call. Otherwise it may be old."""
+        return True
+
+    def confirm(self, base: B) -> B | Earlier[R, T]:  # noqa: ARG002  of those that may be old
+        """The latest."""
+        return self.load()
+
+    @abstractmethod
+    def plan(self, base: B) -> P:
+        """Let the function decide. Raises what it does."""
+
+    def unchanged(self, base: B, plan: P) -> tuple[R, T]:
+        """The answer of a decision that stores nothing; one on several streams stores that they have not moved."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def append(self, base: B, plan: P, since: float) -> tuple[R, T] | Earlier[R, T] | Moved[B, R, T]:
+        """Append what was decided, on exactly what it was decided on; `since` is the clock's reading before that.
+
+        Raises:
+            StreamDeleted, OutcomeUndetermined: nothing more can come of it.
+        """
+
+    def decide(self, *, attempts: int = ATTEMPTS, metadata: Mapping[str, Any] | None = None) -> tuple[R, T]:
+        """The answer and the outcome, which carries what all of it consumed.
+
+        Args:
+            metadata: of the events of this decision, however often it is made.
+
+        Raises:
+            Contended: other writers were faster at every attempt.
+        """
+        must_be_whole(attempts, "attempts", 1)
+        driver, meter = self.driver.metered()
+        with meter, block_of(metadata):
+            result, outcome = self.over(driver)._run(attempts)  # noqa: SLF001  its own
+        return result, replace(cast("Any", outcome), capacity=meter.capacity)
+
+    def _run(self, attempts: int) -> tuple[R, T]:
+        driver, attempt = self.driver, 0
+        base = self.load()
+        while not isinstance(base, Earlier):
+            plan = self._plan(base)
+            if plan is None:
+                base = self.confirm(base)
+                continue
+            if not plan.writes:
+                return self.unchanged(base, plan)
+            attempt += 1
+            since = driver.clock()
+            answer = self.append(base, plan, since)
+            if isinstance(answer, Moved):
+                if attempt == attempts:
+                    raise Contended(answer.name, attempt)
+                base = answer.onward(give_way(driver, attempt, since))
+            elif isinstance(answer, Earlier):
+                base = answer
+            else:
+                return answer
+        return base.answer()
+
+    def _plan(self, base: B) -> P | None:
+        """A decision that may stand: the store holds what writes to its state. Others need a confirmed one: None."""
+        confirmed = self.confirmed(base)
+        try:
+            plan = self.plan(base)
+        except Exception:
+            if confirmed:
+                raise
+            return None
+        return plan if confirmed or plan.writes else None
+
+
+def decision_of(answer: tuple[R, Sequence[E]]) -> Decision[R, E]:
+    """What a user's function answered; raises `InvalidInput` for a coroutine."""
+    result, events = must_be_done(answer, "decide")
+    return Decision(result=result, events=tuple(must_be_events(events)))
+
+
+def give_way(driver: Driver, refused: int, since: float) -> bool:
+    """Wait before a decision that has been refused so often is made again.
+
+    Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.
+
+    Args:
+        since: clock reading before the append that was refused.
+
+    Returns:
+        Whether what came back with the refusal will do; else the next decision is on what is read now.
+    """
+    if refused > 1:
+        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
+        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
+    return refused <= _SHORT
