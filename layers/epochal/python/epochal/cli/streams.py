@@ -11,6 +11,7 @@ import click
 
 from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
+from epochal.cli.tagged import position_of, query_of
 from epochal.cli.target import OpenedStore, existing, pass_store, pass_streams
 from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
@@ -28,6 +29,20 @@ from epochal.store.streams import Streams
 # Commands on one stream: append to it, read it, look at its state.
 
 
+def conditional(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that appends `--fail-if` and `--after`."""
+    fail_if = click.option(
+        "--fail-if",
+        "condition",
+        help="A query in the HTTP API's form: append only if no event with tags matches it.",
+    )
+    return fail_if(
+        click.option("--after", help="Only what is new since this position is in the way of --fail-if.")(
+            command
+        )
+    )
+
+
 @click.command()
 @click.argument("stream")
 @click.argument("type", required=False)
@@ -35,11 +50,13 @@ from epochal.store.streams import Streams
 @click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
 @click.option("--meta", help="Metadata of the event.")
 @click.option("--at", "timestamp", help="When it happened, ISO 8601; now, unless told.")
+@click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated.")
 @click.option(
     "--unfold", "unfolds", multiple=True, metavar="TYPE=JSON", help="State to store beside the events."
 )
 @click.option("--expected", default="any", help="A version, a token, any, no_stream or stream_exists.")
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@conditional
 @click.option(
     "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
 )
@@ -54,24 +71,27 @@ def append(
     source: str | None,
     meta: str | None,
     timestamp: str | None,
+    tags: Sequence[str],
     unfolds: Sequence[str],
     expected: str,
     key: str | None,
+    condition: str | None,
+    after: str | None,
     batch: int | None,
     as_json: bool,
 ) -> None:
     """Append to STREAM: an event of TYPE with DATA, or --events.
 
-    DATA, --meta, --events and an unfold's JSON are JSON text, @file, or - for standard input.
+    DATA, --meta, --events, --fail-if and an unfold's JSON are JSON text, @file, or - for standard input.
     """
     if (type is not None and source is not None) or (type is source is None and not unfolds):
         raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
     if batch is not None and source is None:
         raise click.UsageError("--batch cuts up what --events gives.")
     if source is None:
-        events = [] if type is None else [_event(type, data, meta, timestamp)]
-    elif meta or timestamp:
-        raise click.UsageError("--meta and --at belong to a single event; --events carry their own.")
+        events = [] if type is None else [replace(_event(type, data, meta, timestamp), tags=tuple(tags))]
+    elif meta or timestamp or tags:
+        raise click.UsageError("--meta, --at and --tag belong to a single event; --events carry their own.")
     else:
         events = inputs.several_of(source, event_of)
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
@@ -83,6 +103,7 @@ def append(
         expected=inputs.expected_of(expected),
         key=key,
         batch=batch,
+        condition=_condition(store.streams, condition, after),
     )
     output.stream(appends, lambda each: each[1], lambda each: each[0], as_json=as_json)
 
@@ -90,16 +111,26 @@ def append(
 @click.command("append-all")
 @click.argument("appends", metavar="APPENDS")
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@conditional
 @output.json_option
 @pass_streams
-def append_all(store: OpenedStore, *, appends: str, key: str | None, as_json: bool) -> None:
+def append_all(
+    store: OpenedStore,
+    *,
+    appends: str,
+    key: str | None,
+    condition: str | None,
+    after: str | None,
+    as_json: bool,
+) -> None:
     """Append to several streams, all or nothing.
 
     APPENDS are as the HTTP API takes them: a JSON array or a JSON document a line, as text, @file or - for standard
     input.
     """
     asked = inputs.several_of(appends, append_of, "APPENDS")
-    made = store.streams.append_all(asked, idempotency_key=key).streams
+    forbidden = _condition(store.streams, condition, after)
+    made = store.streams.append_all(asked, idempotency_key=key, **forbidden).streams
     output.stream(
         ((each.stream, made[each.stream]) for each in asked),
         lambda each: views.of_stream(*each),
@@ -192,6 +223,13 @@ def _event(kind: str, data: str | None, meta: str | None, timestamp: str | None)
     )
 
 
+def _condition(streams: Streams, source: str | None, after: str | None) -> dict[str, Any]:
+    """The condition of an append, as the store takes it."""
+    if source is None:
+        return {} if after is None else {"after": position_of(after)}
+    return {"fail_if": query_of(streams.tagged, source, "--fail-if"), "after": position_of(after)}
+
+
 def _appends(
     streams: Streams,
     stream: str,
@@ -201,6 +239,7 @@ def _appends(
     expected: ExpectedVersion,
     key: str | None,
     batch: int | None,
+    condition: dict[str, Any],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Append part by part, each on the token of the one before: what was appended, as a line and as JSON."""
     size = batch or max(1, len(events))
@@ -210,8 +249,11 @@ def _appends(
         its_unfolds = unfolds if part is parts[-1] else None
         meter = Meter()
         measured = replace(streams, driver=replace(streams.driver, meter=meter))
-        made = measured.append(stream, part, unfolds=its_unfolds, expected=expected, idempotency_key=its_key)
+        made = measured.append(
+            stream, part, unfolds=its_unfolds, expected=expected, idempotency_key=its_key, **condition
+        )
         expected = made.token
+        condition |= {"after": made.position} if condition else {}
         yield views.appended_line(stream, made), views.appended(stream, made, meter.units)
 
 

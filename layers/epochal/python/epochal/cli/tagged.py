@@ -96,10 +96,10 @@ def append(
         _event(type, data, tags, event_id), meta=b"" if meta is None else _text_of(meta, "--meta")
     )
     events = inputs.several_of(source, tagged_shapes.event_of) if source else [single]
-    fail_if = None if condition is None else _query_of(store, condition, "--fail-if")
+    fail_if = None if condition is None else query_of(store, condition, "--fail-if")
     meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
-    made = _made(measured, events, fail_if, _position_of(after), key)
+    made = _made(measured, events, fail_if, position_of(after), key)
     view = tagged_shapes.appended(made, meter.units)
     again = ", appended before" if made.replayed else ""
     count = f"{output.events(len(events))}{again}"
@@ -132,8 +132,8 @@ def query(
     """Print the events that match, and the position to append after."""
     if (source is not None) == bool(types or tags):
         raise click.UsageError("Give either --query or --type and --tag.")
-    asked = _query_of(store, source, "--query") if source else _item_of(store, types, tags)
-    read = _Read(store=store, query=asked, after=_position_of(after), limit=limit, backward=backward)
+    asked = query_of(store, source, "--query") if source else _item_of(store, types, tags)
+    read = _Read(store=store, query=asked, after=position_of(after), limit=limit, backward=backward)
     output.stream(read.events(), tagged_shapes.event, line, as_json=as_json)
     if read.position is not None:
         position = write_position(read.position)
@@ -223,7 +223,8 @@ def _made(
             raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
 
 
-def _query_of(store: TaggedStore, source: str, option: str) -> Query:
+def query_of(store: TaggedStore, source: str, option: str) -> Query:
+    """A query in the HTTP API's form."""
     return tagged_shapes.query_of(Node(inputs.json_of(source, option), option), store)
 
 
@@ -232,5 +233,6 @@ def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Q
     return tagged_shapes.query_of(Node({"items": [item]}, "query"), store)
 
 
-def _position_of(after: str | None) -> Position | None:
+def position_of(after: str | None) -> Position | None:
+    """A position that was printed."""
     return None if after is None else read_position(after, "--after")

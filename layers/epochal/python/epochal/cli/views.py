@@ -11,6 +11,7 @@ from epochal.http import stream_shapes as streams
 from epochal.http.bodies import capacity
 from epochal.model.events import Body, Claim, Recorded
 from epochal.model.outcomes import Appended
+from epochal.model.positions import write_position
 from epochal.plan.values import Units
 from epochal.store.reading import StreamState
 
@@ -22,7 +23,8 @@ def event(found: Recorded | FeedEvent) -> dict[str, Any]:
 
 def event_line(found: Recorded | FeedEvent) -> str:
     """An event in one line."""
-    return f"{found.stream}  {found.index:>6}  {found.timestamp[:19]}  {found.type}  {body_text(found.data)}"
+    tags = "".join(f"  {tag}" for tag in found.tags)
+    return f"{found.stream}  {found.index:>6}  {found.timestamp[:19]}  {found.type}{tags}  {body_text(found.data)}"
 
 
 def item(found: FeedItem) -> dict[str, Any]:
@@ -57,7 +59,8 @@ def state(found: StreamState) -> dict[str, Any]:
 
 def appended(stream: str, outcome: Appended, units: Units) -> dict[str, Any]:
     """The outcome of an append; its token makes the next one a single request."""
-    shown = streams.APPENDED(outcome, stream=stream, capacity=capacity(units))
+    reached = {"position": write_position(outcome.position)} if outcome.position.seen else {}
+    shown = streams.APPENDED(outcome, stream=stream, capacity=capacity(units), **reached)
     return {**shown, "token": outcome.token.text()}
 
 
@@ -77,7 +80,8 @@ def appended_line(stream: str, outcome: Appended) -> str:
     count = outcome.version - outcome.first
     what = output.events(count) if count else "unfolds"
     again = ", appended before" if outcome.replayed else ""
-    return f"{stream}: {what}{again}, now at version {outcome.version}"
+    reached = f"\nposition {write_position(outcome.position)}" if outcome.position.seen else ""
+    return f"{stream}: {what}{again}, now at version {outcome.version}{reached}"
 
 
 def body_text(body: Body) -> str:
