@@ -22,16 +22,16 @@ from typing import Literal, cast
 from bench.corpus import UNFOLD_BYTES, Workload
 from bench.optimum import Optimum, optimum
 from bench.report import Report, progress
-from epochal.layout.tips.batch import WireBatch, batch_of
-from epochal.layout.tips.calving import Append, ByCost, Calving, Fixed
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.tip_append import Append, WireBatch, batch_of
 from epochal.model.outcomes import Appended
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
 from epochal.plan.values import Units
 from epochal.store.encoding import BodyCodec, store_events, store_unfolds
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_tips
 
 BOUND = 1.10
 SIZES = (100, 150, 200, 300, 400, 500, 700, 850, 1000, 1500, 2000, 3000, 4096)

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from bench.local import Local
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import TIPS, heal_tips, tips_source
 from epochal.index.ingestion import Indexing, Partition
 from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.port import heal_tips, tips_source
-from epochal.layout.tips.tables import TIPS
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from examples.flights.dataset import YEAR, days, zones
 from examples.flights.happenings import Batch, by_moment, in_order
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from bench.flight_feed import PARTITION, full_feed, put
 from bench.local import local_at
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.history import PARALLEL
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.report import Report
+from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.event_store_adapter.items import HEAD, JournalSite, KeyResolver
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.port import journal_source
@@ -24,7 +25,6 @@ from epochal.contrib.sekiban.port import dcb_source
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.registry import base_of
-from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Op, Put, Query, Reply, Transact, Update
 from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter

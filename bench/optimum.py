@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from epochal.layout.tips.batch import WireBatch
-from epochal.layout.tips.items import StoredSpan, read_tip, span_size
-from epochal.layout.tips.writes import create, put_calf, restart
+from epochal.index.tip import StoredSpan, read_tip, span_size
+from epochal.index.tip_append import WireBatch, create, put_calf, restart
 from epochal.plan.effects import after
 from epochal.plan.ops import ITEM_BYTES, Update
 from epochal.plan.values import Item, attribute_size, write_units

@@ -26,6 +26,7 @@ from bench.rounds import Compared, by_turns
 from epochal.care.auditor import train
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode
 from epochal.codec.dictionaries import Dictionary
+from epochal.index.tip import read_event, write_event
 from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of
 from epochal.layout.pages.items import STREAMS, is_dictionary
 from epochal.layout.pages.port import pages_source
@@ -33,7 +34,6 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.training import example_of
 from epochal.layout.pages.training import train as train_on
 from epochal.layout.stored import EncodedEvent
-from epochal.layout.tips.items import read_event, write_event
 from epochal.model.events import Event, Unfold
 from epochal.model.times import format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion

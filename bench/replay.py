@@ -24,20 +24,15 @@ from typing import Any, Literal
 from bench.corpus import Kind, body
 from bench.local import SPECS, Laid, Local, dynamodb, local_at
 from bench.report import Report, progress
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.names import tip_key
+from epochal.index.tip import StoredSpan, event_bytes, events_attributes, write_event
+from epochal.index.tip_append import put_calf
 from epochal.layout.pages.frames import Frame, pack_events, stamp_of
 from epochal.layout.pages.items import Page, write_page
 from epochal.layout.pages.streams import Pages
 from epochal.layout.stored import EncodedEvent
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.items import (
-    StoredSpan,
-    event_bytes,
-    events_attributes,
-    tip_key,
-    write_calf,
-    write_event,
-)
-from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
@@ -104,7 +99,7 @@ class Long:
             span = StoredSpan(base=base, events=events, types=(TYPE,) * len(events))
             if span.next < self.events:
                 calved += event_bytes(span)
-                yield write_calf(STREAM, span)
+                yield put_calf("", STREAM, span).item
             else:
                 yield _tip(span, calved)
 

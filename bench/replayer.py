@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.peak import peak_bytes
+from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -25,9 +25,9 @@ from bench.corpus import Kind, Workload, body
 from bench.local import SPECS, Laid, local_at
 from bench.replay import Long, Read, Way, measure
 from epochal.codec.dictionaries import Dictionary
+from epochal.contrib.equinox.streams import Tips
 from epochal.layout.pages.dictionaries import put_in_use
 from epochal.layout.pages.streams import Pages
-from epochal.layout.tips.streams import Tips
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion

@@ -1,9 +1,9 @@
 import pytest
 
 from bench.indexing import Load
+from epochal.contrib.equinox.port import tips_source
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
-from epochal.layout.tips.port import tips_source
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 

@@ -8,9 +8,10 @@ from bench.calving import play
 from bench.corpus import Kind, Workload
 from bench.local import SPECS, local_at
 from bench.replay import BOUND, LONG, Long, read
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import TIPS
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.tips.tables import TIPS
-from epochal.testing.stores import memory_streams, memory_tables, memory_tips
+from epochal.testing.stores import memory_streams, memory_tables
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is told by /proc")

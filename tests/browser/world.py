@@ -49,7 +49,9 @@ class Airport:
     def __post_init__(self) -> None:
         """Have the stores and the index go by this clock."""
         feed = self.feed
-        feed.tips, feed.streams = (replace(each, now=self.clock) for each in (feed.tips, feed.streams))
+        vars(feed).update(
+            (name, replace(getattr(feed, name), now=self.clock)) for name in ("tips", "streams")
+        )
         feed._indexer = replace(feed._indexer, now=self.clock)  # noqa: SLF001  a memory's own clock is the machine's
 
     @property

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from epochal.aio.bridge import run
+from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.interpreter import interpreter, performed
-from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.memory import MemoryTables

@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_tips
+from epochal.contrib.equinox import open_tips
+from epochal.dynamo.stores import Place
 from epochal.errors import Unavailable
 
 

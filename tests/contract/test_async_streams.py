@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 
 from epochal.aio.place import AsyncPlace
+from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.stores import open_streams
-from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from tests.contract.places import Looped, Place
 from tests.contract.test_streams import *  # noqa: F403  each of its tests is collected here, too

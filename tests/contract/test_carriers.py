@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import pytest
 
+from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.errors import EpochalError
-from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import (
     Absent,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.layout.streams import AnyStreamLayout
@@ -11,7 +12,6 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_tips
 from tests.contract.places import PATIENT, Place
 from tests.support.stream_layouts import LAYOUTS
 

@@ -12,7 +12,7 @@ from itertools import count
 
 import pytest
 
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion

@@ -13,6 +13,8 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.care.quarantined import PoisonRecords
 from epochal.care.verify import Verifier
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
@@ -29,8 +31,6 @@ from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, Token
 from epochal.store.driver import Driver, Meter

@@ -12,6 +12,8 @@ from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import standings
 from epochal.care.verify import Repairer, Verifier
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
@@ -21,14 +23,11 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
+from epochal.index.names import calf_key, marks_name
 from epochal.index.series import register
-from epochal.index.stored import marks_name
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.items import calf_key
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan

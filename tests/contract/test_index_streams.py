@@ -10,6 +10,9 @@ from typing import Any
 import boto3
 import pytest
 
+from epochal.contrib.equinox.calving import ByCost, Fixed
+from epochal.contrib.equinox.port import TIPS, tips_source
+from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
@@ -17,10 +20,6 @@ from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
 from epochal.layout.registry import partition_of
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.calving import ByCost, Fixed
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.ops import Put

@@ -18,8 +18,9 @@ from epochal import (
     open_feed,
     open_streams,
     open_tagged_events,
-    open_tips,
 )
+from epochal.contrib.equinox import open_tips
+from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
@@ -30,7 +31,6 @@ from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable, WrongTable
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.tables import TIPS
 from epochal.store.driver import PERSISTENT
 from tests.support.tables import Tables
 

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from epochal import Event, TaggedEvent, open_feed, open_read_models, open_streams, open_tips
+from epochal import Event, TaggedEvent, open_feed, open_read_models, open_streams
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore, open_store
+from epochal.contrib.equinox import open_tips
+from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.listings import TagListings
@@ -19,7 +21,6 @@ from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, WrongTable
 from epochal.indexer.indexer import Indexer
 from epochal.layout.tables import READ_MODELS, store_tables
-from epochal.layout.tips.port import tips_source
 from epochal.settings import Settings
 from tests.support.tables import Tables
 

@@ -16,7 +16,7 @@ from epochal.contrib.sekiban.items import tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
-from epochal.index.stored import poison_stream
+from epochal.index.names import poison_stream
 from epochal.layout.registry import base_of
 from epochal.local.deploy import LocalDeployment
 from epochal.model.dcb import TaggedEvent

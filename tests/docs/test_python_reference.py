@@ -12,7 +12,7 @@ import griffe
 import pytest
 
 import epochal
-from epochal.contrib import event_store_adapter, sekiban
+from epochal.contrib import equinox, event_store_adapter, sekiban
 
 pytestmark = pytest.mark.slow  # all of the library is parsed
 
@@ -26,7 +26,7 @@ LISTED = Counter(
 INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "settings")
 """What stores are made of, and no program names: a store's attributes and openers lead there."""
 
-PLUGINS = (event_store_adapter, sekiban)
+PLUGINS = (equinox, event_store_adapter, sekiban)
 """Packages of plug-ins, which have names of their own."""
 
 PLUGIN_INNER = ("append", "items", "port", "reading")
@@ -35,6 +35,7 @@ PLUGIN_INNER = ("append", "items", "port", "reading")
 INNER = {
     f"epochal.{name}"
     for name in (
+        "contrib.equinox.streams.Tips",
         "aio.bridge.in_thread",
         "aio.bridge.look_at_error",
         "aio.bridge.wait",
@@ -144,7 +145,7 @@ def reached() -> dict[str, griffe.Object]:
             continue
         _, room, *within = each.canonical_path.split(".")
         inner = room in INNER_ROOMS or (room == "contrib" and within[1] in PLUGIN_INNER)
-        if not inner or ".tips.calving." in each.canonical_path:
+        if not inner:
             at[each.canonical_path] = each
             paths.extend(named_in(each))
     return at

@@ -13,12 +13,13 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from epochal import Event, open_tips
+from epochal import Event
 from epochal.cdk.fields import RULES
 from epochal.cli.main import epochal
+from epochal.contrib.equinox import open_tips
+from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.tables import create_table
 from epochal.errors import InvalidInput
-from epochal.layout.tips.tables import TIPS
 from epochal.store.streams import Streams
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "sharing-with-equinox.md"
@@ -75,7 +76,7 @@ def test_a_stream_of_a_shared_table_is_deleted_with_leave_open_alone(shared: Str
 def test_limits_of_ones_own_are_taken_and_two_steps_are_not(shared: Streams) -> None:
     (written,) = re.findall(r"`(calving=Fixed\([^)]*\))`", TEXT)
     assert written == "calving=Fixed(max_bytes=…, max_events=…)"
-    (module,) = re.findall(r"`Fixed` and `ByCost` are in `([a-z.]+)`", TEXT)
+    (module,) = re.findall(r"`Fixed` and `ByCost` are in `([a-z._]+)`", TEXT)
     fixed = import_module(module).Fixed
     open_tips("orders", equinox=True, calving=fixed(max_bytes=1_000, max_events=10))
     with pytest.raises(InvalidInput, match="calving"):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import TIPS, tips_source
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.tables import TIPS
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from examples.flights.through_library import LibraryStore
 
 

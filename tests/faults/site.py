@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.items import site_of
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
@@ -17,7 +18,6 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.stores import Place
 from epochal.feed.reader import FeedReader
 from epochal.layout.pages.streams import Pages
-from epochal.layout.tips.streams import Tips
 from epochal.settings import Settings
 from epochal.store.streams import Streams
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import interpreter, performed
-from epochal.layout.tips.tables import TIPS
 from epochal.plan.ops import (
     Absent,
     BatchGet,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.sekiban.items import TAGS
 from epochal.dynamo.tables import create_table
-from epochal.layout.tips.tables import TIPS
 from epochal.local.endpoint import Endpoint
 from tests.contract import __main__ as contract
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout.tips.tables import TIPS
+from epochal.contrib.equinox.port import TIPS
 from tests.support.tables import Tables
 
 

@@ -11,10 +11,11 @@ from itertools import pairwise
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import calf_key, is_tip, read_span, read_tip, tip_key
-from epochal.layout.tips.streams import Tips
+from epochal.index.names import calf_key, is_tip, tip_key
+from epochal.index.tip import read_span, read_tip
 from epochal.model.events import Recorded
 from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update, equals
 from epochal.plan.values import number, sequence, text

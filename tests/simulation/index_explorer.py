@@ -18,17 +18,18 @@ from typing import Any, TypeVar
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import heal_tips
 from epochal.index import ingestion, marks
 from epochal.index.epochs import EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.marks import LEAF
 from epochal.index.series import Ids
-from epochal.layout.tips.port import heal_tips
 from epochal.model.events import Event
 from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Refusal, Reply
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.simulation.exploring import explore, frames, put
 from tests.simulation.index_checks import EPOCH, WRITES, Reading, Watch, check_order, closed, item_of
 from tests.simulation.index_states import NOTHING, Budget, Past, State

@@ -16,6 +16,8 @@ from typing import Protocol
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
@@ -24,7 +26,6 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.layout.pages import writes
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
-from epochal.layout.tips.port import tips_source
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
@@ -32,7 +33,7 @@ from epochal.model.versions import Token
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_streams
 from tests.unit.feed.layouts import JOURNAL, persist_elsewhere, tag_site
 
 LAYOUTS = ("tips", "pages", "journal", "dcb")

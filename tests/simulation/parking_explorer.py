@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from epochal.contrib.equinox.port import tips_source
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import Units

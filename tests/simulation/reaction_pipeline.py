@@ -18,6 +18,8 @@ from typing import Any, cast
 
 from aws_lambda_powertools import Logger
 
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
@@ -35,8 +37,6 @@ from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of
 from epochal.layout.registry import partitions_of
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.metrics import Metrics
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
+from epochal.contrib.equinox.port import tips_source
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.reactions.group import Member

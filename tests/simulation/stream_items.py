@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from epochal.contrib.equinox.calving import ByCost, Fixed
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.names import is_tip, tip_key
+from epochal.index.tip import append_id, read_span, read_tip
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.calving import ByCost, Fixed
-from epochal.layout.tips.items import append_id, is_tip, read_span, read_tip, tip_key
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.versions import Token
 from epochal.plan.ops import Op, Put, TableSpec, Transact, Update
 from epochal.plan.values import Item

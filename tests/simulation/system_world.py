@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Repairer, Verifier
+from epochal.contrib.equinox.port import tips_source
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateStore
@@ -33,8 +35,6 @@ from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source
 from epochal.layout.registry import layout_names, source_of
 from epochal.layout.tables import store_tables
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.driver import Driver

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import pytest
 
 from epochal import Event
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.feed.histories.streams import StreamHistory
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter

@@ -12,10 +12,10 @@ from itertools import product
 
 import pytest
 
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.tips import reading
-from epochal.layout.tips.items import tip_key
+from epochal.contrib.equinox import reading
+from epochal.index.names import tip_key
 from epochal.plan.ops import Get, Steps
 from epochal.store import reading as stores
 from epochal.store import streams

@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox.append import append
+from epochal.contrib.equinox.calving import ByCost
 from epochal.index import epochs, ingestion, marks, series
 from epochal.index.epochs import LoadedEpochs, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
-from epochal.index.stored import epoch_stream
+from epochal.index.names import epoch_stream
+from epochal.index.tip import load_tip
+from epochal.index.tip_append import batch_of
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
-from epochal.layout.tips.append import append
-from epochal.layout.tips.batch import batch_of
-from epochal.layout.tips.reading import load_tip
 from epochal.model.spans import Span
 from epochal.model.versions import ANY
 from epochal.plan.ops import Several, Steps, Transact
@@ -220,8 +221,8 @@ def a_refused_write_is_tried_again_as_it_was(patch: Patch) -> None:
 
 @mutant("follows the end|backwards|a gap")
 def an_entry_is_written_whatever_the_epoch_holds_by_then(patch: Patch) -> None:
-    def anyhow(table: str, batch: Any, _known: Any, calving: Any) -> Steps[Any]:
-        return (yield from append(table, batch, ANY, calving))
+    def anyhow(table: str, batch: Any, _known: Any) -> Steps[Any]:
+        return (yield from append(table, batch, ANY, ByCost()))
 
     patch.setattr(ingestion, "append_on", anyhow)
 

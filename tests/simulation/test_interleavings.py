@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
-from epochal.layout.tips.items import tip_key
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.names import tip_key
 from epochal.model.events import Recorded
 from epochal.model.outcomes import Appended, Conflict, Outcome
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion

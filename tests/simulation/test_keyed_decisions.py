@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, every, json_state
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
@@ -26,7 +27,6 @@ from epochal.layout import once
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout, Unknown
-from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.codecs import json_codec

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.store.driver import Driver, Meter
 from epochal.store.folding import Loaded
 from epochal.store.loading import ALLOW_LAG, Cache, Loader
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.seeds import ranges
 from tests.simulation.world import NOON

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion

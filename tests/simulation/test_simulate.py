@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout.tips import append
+from epochal.contrib.equinox import append
 from tests.simulation import simulate
 
 

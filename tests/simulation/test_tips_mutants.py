@@ -13,20 +13,14 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox import append, calving, pruning, reading
+from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
+from epochal.index import tip_append
+from epochal.index.names import tip_key
+from epochal.index.tip import StoredSpan, Tip, next_part, read_span
+from epochal.index.tip_append import WireBatch
 from epochal.layout import expectations, key_records, once
 from epochal.layout.streams import ReadPart, Rejected, Written
-from epochal.layout.tips import (
-    append,
-    calve,
-    find,
-    pruning,
-    reading,
-    writes,
-)
-from epochal.layout.tips.batch import WireBatch
-from epochal.layout.tips.find import Earlier, MarkedAppend
-from epochal.layout.tips.items import StoredSpan, Tip, read_span, tip_key
-from epochal.layout.tips.keyed import TipAttempts
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps, equals
 from epochal.plan.values import number
@@ -44,28 +38,29 @@ mutant = MUTANTS.add
 
 @mutant()
 def the_tip_is_written_whatever_it_is(patch: Patch) -> None:
-    update = writes._update
+    update = tip_append._update
 
     def anyhow(*given: Any, **named: Any) -> Any:
         planned, token = update(*given, **named)
         return replace(planned, condition=None), token
 
-    patch.setattr(writes, "_update", anyhow)
+    patch.setattr(tip_append, "_update", anyhow)
 
 
 @mutant()
 def a_version_alone_guards_the_tip(patch: Patch) -> None:
-    patch.setattr(writes, "unchanged", lambda _etag, version: equals("n", number(version)))
+    patch.setattr(tip_append, "unchanged", lambda _etag, version: equals("n", number(version)))
 
 
 @mutant()
 def a_stream_is_created_over_another(patch: Patch) -> None:
-    create = writes.create
+    create = tip_append.create
 
     def anyhow(table: str, batch: WireBatch) -> tuple[Put, Token]:
         put, token = create(table, batch)
         return replace(put, condition=None), token
 
+    patch.setattr(tip_append, "create", anyhow)
     patch.setattr(append, "create", anyhow)
 
 
@@ -76,7 +71,7 @@ def what_is_expected_is_not_asked_for(patch: Patch) -> None:
 
 @mutant(dear=True)
 def a_tombstone_is_written_over(patch: Patch) -> None:
-    patch.setattr(writes, "_OPEN", equals("i", tip_key("any")["i"]))
+    patch.setattr(tip_append, "_OPEN", equals("i", tip_key("any")["i"]))
 
 
 @mutant()
@@ -101,12 +96,12 @@ def appends_are_told_apart_by_their_contents(patch: Patch) -> None:
     def by_contents(span: StoredSpan, _wanted: bytes) -> int | None:
         return span.base if span.events else None
 
-    patch.setattr(find, "_in_span", by_contents)
+    patch.setattr(append, "_in_span", by_contents)
 
 
 @mutant()
 def a_pruned_index_counts_as_never_written(patch: Patch) -> None:
-    search = find.find
+    search = append.find
 
     def sure(*given: Any, **named: Any) -> Steps[MarkedAppend | Earlier]:
         found = yield from search(*given, **named)
@@ -241,22 +236,23 @@ def events_leave_the_tip_before_their_calf_is_put(patch: Patch) -> None:
         yield from ()
         return True
 
-    patch.setattr(append, "calve", unput)
+    patch.setattr(tip_append, "calve", unput)
 
 
 @mutant()
 def a_calf_is_put_over_another(patch: Patch) -> None:
-    put_calf = writes.put_calf
-    patch.setattr(calve, "put_calf", lambda *given: replace(put_calf(*given), condition=None))
+    put_calf = tip_append.put_calf
+    for each in (tip_append, calving):
+        patch.setattr(each, "put_calf", lambda *given: replace(put_calf(*given), condition=None))
 
 
 @mutant()
 def what_another_has_calved_is_taken_for_all_of_it(patch: Patch) -> None:
     def enough(table: str, tip: Tip) -> Steps[bool]:
-        yield writes.put_calf(table, tip.stream, tip.span)
+        yield tip_append.put_calf(table, tip.stream, tip.span)
         return True
 
-    patch.setattr(append, "calve", enough)
+    patch.setattr(tip_append, "calve", enough)
 
 
 @mutant(dear=True)
@@ -270,15 +266,17 @@ def what_another_has_calved_is_calved_again(patch: Patch) -> None:
             else StoredSpan(base=rest.next)
         )
 
-    patch.setattr(calve, "_after", again)
+    for each in (tip_append, calving):
+        patch.setattr(each, "uncalved", again)
 
 
 @mutant()
 def calves_forget_the_first_event(patch: Patch) -> None:
-    put_calf = writes.put_calf
-    patch.setattr(
-        calve, "put_calf", lambda table, stream, span: put_calf(table, stream, span.since(span.base + 1))
-    )
+    put_calf = tip_append.put_calf
+    for each in (tip_append, calving):
+        patch.setattr(
+            each, "put_calf", lambda table, stream, span: put_calf(table, stream, span.since(span.base + 1))
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -287,30 +285,33 @@ def calves_forget_the_first_event(patch: Patch) -> None:
 @mutant()
 def only_the_tip_is_read(patch: Patch) -> None:
     def tip_only(table: str, cursor: Any, limit: int | None, *, consistent: bool) -> Steps[Any]:
-        del table, limit, consistent
-        yield from ()
+        if cursor.forward and cursor.at >= cursor.head.span.base:
+            return (yield from forward(table, cursor, limit, consistent=consistent))
         at = cursor.head.span.base if cursor.forward else cursor.head.low_water
         return ReadPart(spans=(), cursor=replace(cursor, at=at))
 
-    patch.setattr(reading, "_forward", tip_only)
+    forward = next_part
+
+    patch.setattr(reading, "next_part", tip_only)
     patch.setattr(reading, "_backward", tip_only)
 
 
 @mutant()
 def a_page_is_forgotten(patch: Patch) -> None:
     """All calves but the first are skipped, as by a query whose next pages nobody asks for."""
-    forward = reading._forward
+    forward = next_part
 
     def first_page(table: str, cursor: Any, limit: int | None, *, consistent: bool) -> Steps[Any]:
         pages = yield from forward(table, cursor, limit, consistent=consistent)
-        return pages and replace(pages, cursor=replace(pages.cursor, at=cursor.head.span.base))
+        base = cursor.head.span.base
+        return pages if cursor.at >= base else pages and replace(pages, cursor=replace(pages.cursor, at=base))
 
-    patch.setattr(reading, "_forward", first_page)
+    patch.setattr(reading, "next_part", first_page)
 
 
 @mutant()
 def events_that_calf_and_tip_both_hold_are_read_twice(patch: Patch) -> None:
-    patch.setattr(reading, "_forward", doubled(reading._forward))
+    patch.setattr(reading, "next_part", doubled(next_part))
 
 
 def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
@@ -318,7 +319,7 @@ def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
 
     def whole(table: str, cursor: Any, limit: int | None, *, consistent: bool) -> Steps[Any]:
         pages = yield from steps(table, cursor, limit, consistent=consistent)
-        if pages is None or not pages.spans:
+        if pages is None or not pages.spans or cursor.at >= cursor.head.span.base:
             return pages
         reply = yield Query(
             table=table,

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
-from epochal.layout.tips.items import is_tip, read_span
+from epochal.index.names import is_tip
+from epochal.index.tip import read_span
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
 from epochal.model.versions import Token

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from epochal.contrib.equinox.calving import ByCost, Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.calving import ByCost, Fixed
-from epochal.layout.tips.streams import Tips
 
 LAYOUTS: Final[dict[str, AnyStreamLayout]] = {"tips": Tips(), "pages": Pages()}
 """Each with the choices that it makes by itself."""

@@ -42,6 +42,7 @@ from epochal.aio.stores import (
     AsyncSubjects,
     AsyncTaggedEvents,
 )
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
@@ -57,7 +58,7 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JoinedAppends
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events, memory_tips
+from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
 from epochal.testing.subjects import memory_subjects
 
 WRITES = (Put, Update, Delete, Transact)

@@ -10,8 +10,8 @@ from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaf, hash_of, place_of, read_leaf
-from epochal.index.stored import SERIES, epoch_stream, marks_name
-from epochal.layout.tips.items import calf_key, read_tip, tip_key
+from epochal.index.names import SERIES, calf_key, epoch_stream, marks_name, tip_key
+from epochal.index.tip import read_tip
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, Key, binary, number
 from epochal.store.driver import Driver, Meter

@@ -11,8 +11,8 @@ import pytest
 from epochal.care import verify
 from epochal.index import chain_check
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.stored import epoch_stream, marks_name
-from epochal.layout.tips.reading import load_tip
+from epochal.index.names import epoch_stream, marks_name
+from epochal.index.tip import load_tip
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter

@@ -14,14 +14,14 @@ import pytest
 
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
+from epochal.contrib.equinox.port import tips_source
 from epochal.dynamo.exports import export_at
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import Leaves, read_marks
+from epochal.index.names import TIP, tip_key
 from epochal.index.series import register
 from epochal.layout.tables import INDEX, store_tables
-from epochal.layout.tips.items import TIP, tip_key
-from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter

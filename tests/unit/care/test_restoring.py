@@ -10,13 +10,13 @@ from epochal import Delivery, Event, TaggedEvent, reaction
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder
 from epochal.care.verify import Repairer, Verifier
+from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX, READ_MODELS, store_tables
-from epochal.layout.tips.port import tips_source
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction, Start

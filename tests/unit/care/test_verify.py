@@ -10,8 +10,8 @@ import pytest
 
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
-from epochal.layout.tips.items import tip_key
-from epochal.layout.tips.port import tips_source
+from epochal.contrib.equinox.port import tips_source
+from epochal.index.names import tip_key
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter

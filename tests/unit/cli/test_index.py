@@ -10,10 +10,9 @@ from click.testing import Result
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
-from epochal.index.stored import SERIES, epoch_stream
+from epochal.index.names import SERIES, epoch_stream, tip_key
 from epochal.layout.registry import layout_names
 from epochal.layout.tables import INDEX, store_tables
-from epochal.layout.tips.items import tip_key
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.memory import MemoryTables

@@ -17,13 +17,14 @@ from epochal.cli import target
 from epochal.cli.errors import StackMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
 from epochal.local.deploy import LocalStore
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.plugins import layouts
 from epochal.settings import Settings
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 
 Exits = Callable[..., tuple[int, str, str]]
 

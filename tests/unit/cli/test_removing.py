@@ -7,15 +7,14 @@ from dataclasses import replace
 import pytest
 
 from epochal.cli.errors import StreamMissing
+from epochal.contrib.equinox import memory_tips, pruning
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.layout.tables import ARCHIVE, store_tables
-from epochal.layout.tips import pruning
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
 from tests.support.terminal import Terminal
 
 
@@ -59,7 +58,7 @@ def test_prune_removes_what_is_below_and_says_how_much(filled: Terminal) -> None
 
 
 def test_prune_goes_on_until_all_items_are_deleted(filled: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("epochal.layout.tips.pruning.prune.__kwdefaults__", {"deletes": 2})
+    monkeypatch.setattr("epochal.contrib.equinox.pruning.prune.__kwdefaults__", {"deletes": 2})
     (view,) = filled.documents("prune", "Cart-1", "5", "--yes")
     assert (view["deleted"], view["done"]) == (5, True)
 
@@ -132,7 +131,7 @@ def test_delete_goes_on_to_the_end_whatever_the_archive_has(
     archiving: Archiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     defaults = dict(pruning.delete.__kwdefaults__)
-    monkeypatch.setattr("epochal.layout.tips.pruning.delete.__kwdefaults__", {**defaults, "deletes": 2})
+    monkeypatch.setattr("epochal.contrib.equinox.pruning.delete.__kwdefaults__", {**defaults, "deletes": 2})
     (view,) = archiving.documents("delete", "Cart-1", "--yes")
     assert (view["deleted"], view["done"]) == (5, True)
     assert indices(archiving) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cli.tips import tips
+from epochal.contrib.equinox.commands import tips
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, WrongExpectedVersion
 from tests.support.terminal import Terminal
 

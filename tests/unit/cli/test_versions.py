@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.model.events import Event
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_streams
 from tests.support.terminal import Terminal
 
 

@@ -40,7 +40,7 @@ class At:
 @pytest.fixture
 def clock(feed: MemoryFeed) -> At:
     clock = At(NOON)
-    feed.tips, feed.streams = (replace(each, now=clock) for each in (feed.tips, feed.streams))
+    vars(feed).update(tips=replace(feed.tips, now=clock), streams=replace(feed.streams, now=clock))
     indexer = replace(feed._indexer, now=clock)  # noqa: SLF001  it goes by the machine's clock
     feed._indexer = indexer  # noqa: SLF001
     return clock

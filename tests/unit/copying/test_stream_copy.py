@@ -10,6 +10,9 @@ from random import Random
 import pytest
 
 from epochal import AtVersion, Event, Recorded, Unfold
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.tools import AggregateSource
@@ -18,15 +21,13 @@ from epochal.copying.sources import Original, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
 from epochal.layout.tables import ARCHIVE
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.times import Ticks
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_streams
 
 LARGE = 500_000
 READS = (Get, Query)

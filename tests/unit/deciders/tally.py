@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.streams import Tips
 from epochal.plan.ops import Lost, Op, Reply
 from epochal.store.codecs import EventCodec, json_codec
 from epochal.store.deciders import Decider, Deciders
@@ -22,7 +23,7 @@ from epochal.store.folding import (
     snapshot,
 )
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 
 
 @dataclass(frozen=True, slots=True)

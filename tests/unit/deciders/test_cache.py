@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import EventsPruned, InvalidInput
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
 from epochal.plan.ops import Op, Update

@@ -10,6 +10,8 @@ from random import Random
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import (
     ConflictError,
     Contended,
@@ -19,8 +21,6 @@ from epochal.errors import (
     Unavailable,
 )
 from epochal.layout.pages.streams import Pages
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Unfold
 from epochal.plan.ops import Op, Put, Update
 from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import EventsPruned
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import calf_key
-from epochal.layout.tips.streams import Tips
+from epochal.index.names import calf_key
 from epochal.plan.ops import Delete, Op, Query, Reply
 from epochal.store.folding import Access, custom
 from epochal.testing.memory import MemoryTables

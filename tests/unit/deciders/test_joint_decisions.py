@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.pages import writes
 from epochal.layout.pages.streams import Pages
@@ -20,7 +21,7 @@ from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
 from epochal.store.deciders import Transacted
 from epochal.store.joint_decisions import transact_all
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_streams
 from tests.support.lagging import Lagging, oldest
 from tests.unit.deciders.tally import (
     CODEC,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied
 from epochal.layout.pages.streams import Pages
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
 from epochal.plan.ops import Delete, Op, Put, Transact, Update

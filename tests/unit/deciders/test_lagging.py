@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
 from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, Cache
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.support.lagging import Choice, Lagging, oldest
 from tests.support.stream_layouts import LAYOUTS
 from tests.unit.deciders.tally import STRATEGIES, Refused, Store, Tallies, Tally, add

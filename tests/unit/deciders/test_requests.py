@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.layout.pages.streams import Pages
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.outcomes import Capacity
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.plan.values import item_size

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, UnknownType
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event, Unfold
 from epochal.store.codecs import EventCodec, Stored, json_codec
 from epochal.store.deciders import Decider, Deciders

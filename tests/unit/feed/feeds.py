@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import tips_source
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
@@ -20,7 +21,7 @@ from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 
 Fault = Callable[[Op], None]
 """Sees each request before it is performed, and may raise."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from epochal.contrib.equinox.port import tips_source
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, AggregateTypes
@@ -21,8 +23,6 @@ from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.port import Source
-from epochal.layout.tips.port import tips_source
-from epochal.layout.tips.streams import Tips
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals

@@ -9,12 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from epochal.codec.bodies import Encoded, encode_claim
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.results import FeedItem
+from epochal.index.names import calf_key, tip_key
 from epochal.layout.tables import store_tables
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import calf_key, tip_key
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Claim, Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Delete, Get, Put

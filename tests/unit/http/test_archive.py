@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, Unavailable
 from epochal.http import streams
 from epochal.http.operation import Request
 from epochal.layout.tables import ARCHIVE
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
-from epochal.store.streams import Streams, tips_of
+from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket
 from tests.support.api import Clock

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
-from epochal.layout.tips.items import tip_key
+from epochal.index.names import tip_key
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.names import StreamName

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.equinox.port import TIPS
 from epochal.errors import Refused
 from epochal.http.problems import KINDS
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.tips.tables import TIPS
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.faults import Fault, Faults

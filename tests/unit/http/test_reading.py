@@ -11,7 +11,7 @@ from typing import Any
 import brotli
 import pytest
 
-from epochal.layout.tips.items import tip_key
+from epochal.index.names import tip_key
 from epochal.model.events import Event, Unfold
 from epochal.model.names import StreamName
 from epochal.plan.ops import Put

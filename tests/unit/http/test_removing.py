@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from epochal.layout.tips.pruning import DELETES
+from epochal.contrib.equinox.pruning import DELETES
 from epochal.model.events import Event
 from tests.support.api import Answer, Api
 

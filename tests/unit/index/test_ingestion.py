@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from epochal.contrib.equinox.port import heal_tips
 from epochal.errors import CorruptData
 from epochal.index import ingestion, marks
 from epochal.index.entries import MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
@@ -20,9 +21,8 @@ from epochal.index.ingestion import (
     Partition,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
+from epochal.index.names import calf_key, epoch_stream, mark_name, marks_name
 from epochal.index.series import Ids
-from epochal.index.stored import calf_key, epoch_stream, mark_name, marks_name
-from epochal.layout.tips.port import heal_tips
 from epochal.model.spans import ITEM_BYTES, Span
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
 from epochal.plan.values import number

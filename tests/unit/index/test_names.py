@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from epochal import plugins
-from epochal.index.stored import SERIES, epoch_stream, mark_name, marks_name, poison_stream
+from epochal.index.names import SERIES, epoch_stream, mark_name, marks_name, poison_stream
 from epochal.layout import registry
 from epochal.layout.registry import base_of, partition_of
 from epochal.plugins import BASE_DISTANCE, layouts

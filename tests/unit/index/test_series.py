@@ -7,7 +7,7 @@ import pytest
 from epochal.codec.bodies import decode
 from epochal.errors import CorruptData
 from epochal.index.series import Ids, Series, read_series, register, start_epoch
-from epochal.layout.tips.items import read_event, read_tip, read_unfold
+from epochal.index.tip import read_event, read_tip, read_unfold
 from epochal.plan.ops import Lost, Op, Put
 from tests.unit.feed.feeds import Feeds, is_read
 

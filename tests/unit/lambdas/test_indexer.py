@@ -13,7 +13,7 @@ import pytest
 
 from epochal.dynamo import interpreter
 from epochal.errors import InvalidInput
-from epochal.index.stored import epoch_stream
+from epochal.index.names import epoch_stream
 from epochal.layout.registry import partition_of
 from epochal.model.events import Event
 from epochal.plan.ops import NotApplied, Op

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 
 
 @pytest.fixture

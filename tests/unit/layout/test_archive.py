@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput
+from epochal.index.names import calf_key
 from epochal.layout.streams import AnyStreamLayout
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import calf_key
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal.layout.tips.calving import ROOM, Append, ByCost, Calving, Fixed
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
+from epochal.index.tip_append import ROOM, Append
 from epochal.model.versions import Token
 from epochal.plan.ops import ITEM_BYTES
 from tests.support.steps import steps

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.values import Item, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
 from tests.unit.layout.items import STREAM, TABLE, calf, item, numbered, store, tip
 
 READS: dict[str, Callable[[Streams], object]] = {

@@ -6,9 +6,10 @@ import zlib
 
 import pytest
 
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import TIP, calf_key, tip_key
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.names import TIP, calf_key, tip_key
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import ANY, AtVersion, ExpectedVersion
@@ -16,7 +17,6 @@ from epochal.plan.ops import Get
 from epochal.plan.values import Item, binary, mapping, number, sequence, text
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
 from tests.unit.layout.items import STREAM, TABLE, calf, event, numbered, store, tip, without
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.equinox import reading
+from epochal.contrib.equinox.calving import Fixed, calve_at_once
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData
-from epochal.layout.tips import reading
-from epochal.layout.tips.calve import calve_at_once
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import read_tip, tip_key
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
+from epochal.index.names import tip_key
+from epochal.index.tip import read_tip
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Put, Refusal, Transact, TransactionWrite, Update
 from epochal.plan.values import number

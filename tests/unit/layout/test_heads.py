@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from epochal.contrib.equinox.port import appended
 from epochal.errors import CorruptData
-from epochal.layout.tips.heads import appended
-from epochal.layout.tips.items import TIP
+from epochal.index.names import TIP
 from epochal.model.spans import Span
 from epochal.plan.values import Item, number, sequence, text
 from tests.unit.layout.items import STREAM, calf, item, numbered, tip

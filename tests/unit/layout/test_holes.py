@@ -10,11 +10,11 @@ from itertools import count, pairwise
 
 import pytest
 
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.items import calf_key
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
+from epochal.index.names import calf_key
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Delete, Execute, Op, Put, Query, Reply
 from epochal.plan.values import Item, number

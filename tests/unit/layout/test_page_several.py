@@ -20,6 +20,7 @@ from epochal import (
     StreamDeleted,
     Unfold,
 )
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
 from epochal.layout.pages import writes
 from epochal.layout.pages.commit import unmoved
@@ -32,7 +33,7 @@ from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_streams
 
 E = Event(type="Moved", data=b'{"amount": 1}')
 A, B, C = "Account-a", "Account-b", "Account-c"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from epochal.contrib.equinox.streams import tips_of
 from epochal.contrib.event_store_adapter.items import KeyResolver, write_copy
 from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
 from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.contrib.sekiban.items import Keys, write_head
 from epochal.contrib.sekiban.store import dcb_of
-from epochal.layout.tips.items import TIP
+from epochal.index.names import TIP
 from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.events import Event
 from epochal.model.versions import Reached
@@ -15,7 +16,7 @@ from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
-from epochal.store.streams import Streams, tips_of
+from epochal.store.streams import Streams
 from tests.support.layout_contract import LayoutContract, Writer
 
 ORDER = aggregate_id("order", "1")

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
-from epochal.layout.tips.items import tip_key
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.names import tip_key
 from epochal.model.events import Event, Recorded
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, ExpectedVersion
@@ -17,7 +18,7 @@ from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.unit.layout.items import STREAM, TABLE, calf, numbered, store, tip
 
 STREAMS: dict[str, Calving] = {

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import train
+from epochal.contrib.equinox.port import tips_source
 from epochal.errors import InvalidInput
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.training import EACH, EXAMPLES, LEAST, TOGETHER
-from epochal.layout.tips.port import tips_source
 from epochal.model.events import Event
 from epochal.model.spans import Trained
 from epochal.plan.ops import Put, Scan

@@ -9,26 +9,27 @@ from random import Random
 
 import pytest
 
-from epochal.dynamo.stores import Place, open_tips
+from epochal.contrib.equinox import open_tips
+from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips, tips_of
+from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.histories.streams import DeployedHistory
 from epochal.feed.reader import reader_of
-from epochal.layout.tips.calving import ByCost, Calving, Fixed
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.events import Event
 from epochal.model.versions import AtVersion
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact
 from epochal.settings import Settings, variable
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
-from epochal.store.streams import Streams, tips_of
+from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.unit.layout.equinox import Equinox
 
 STREAM = "Order-1"
 OURS = Settings.of(tips_table="tips", index_table="index")
-SHARED = replace(OURS, equinox=True)
+SHARED = OURS.having(equinox=True)
 
 
 class Died(Exception):
@@ -106,7 +107,7 @@ def test_in_two_steps_a_crash_blocks_equinox_for_ever_which_is_why_there_is_a_mo
 def test_equinox_appends_past_a_tombstone_so_a_shared_table_takes_none(tables: MemoryTables) -> None:
     streams = filled(tables, 1)
     before = list(tables.items("tips"))
-    with pytest.raises(InvalidInput, match="leave_open: must be true: Equinox applications use this table"):
+    with pytest.raises(InvalidInput, match="leave_open: must be true: other applications use this table"):
         streams.delete(STREAM)
     assert list(tables.items("tips")) == before
     assert streams.delete(STREAM, leave_open=True) is not None
@@ -161,10 +162,10 @@ def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     assert open_tips("t", calving=small, place=place).layout == Tips(calving=small)
     with pytest.raises(InvalidInput, match="calving: must be transactional"):
         open_tips("t", equinox=True, calving=ByCost(), place=place)
-    assert Settings.from_environment({variable("equinox"): "true"}).equinox
+    assert Settings.from_environment({variable("equinox"): "true"}).value("equinox")
     (history,) = reader_of(SHARED, streams.driver, BodyCodec()).histories
-    assert isinstance(history, StreamHistory)
-    assert not history.store.tombstones
+    assert isinstance(history, DeployedHistory)
+    assert not history.opened().store.tombstones
 
 
 def test_equinoxs_own_limit_is_the_modes(tables: MemoryTables) -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout.tips.calving import Calving, Fixed
-from epochal.layout.tips.items import TIP, calf_key, tip_key
-from epochal.layout.tips.streams import Tips
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import Calving, Fixed
+from epochal.contrib.equinox.streams import Tips
+from epochal.index.names import TIP, calf_key, tip_key
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.model.versions import NO_STREAM, AtVersion
@@ -34,7 +35,7 @@ from epochal.plan.ops import (
 from epochal.plan.values import Item, number, text, value_size
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.unit.layout.items import STREAM, TABLE
 
 E = Event(type="E", data=b"{}")

@@ -76,8 +76,9 @@ PLUGINS = {
         ),
     ),
     "equinox": Plugin(
-        home=("contrib/equinox/", "layout/tips/", "feed/histories/tips.py", "cli/tips.py"),
-        words=r"equinox|tips|calv(?:e|ed|ing)",
+        home=("contrib/equinox/",),
+        # That a Tip's events are calved the index knows as well, which is stored so.
+        words=r"equinox|tips|calving",
         exact=frozenset({"archive_table"}),
     ),
 }
@@ -93,34 +94,19 @@ NATIVE = re.compile(r"(?:epochal\.)?model\.dcb(?:\.|$)|contrib\.eventsourcing|PR
 """What spells a plug-in's word and is not its: events with tags are Epochal's own, too."""
 
 OFFENDERS: dict[str, tuple[str, str]] = {
-    "epochal/__init__.py": ("equinox", "public names of all layouts are imported from here"),
-    "epochal/care/quarantined.py": ("equinox", "the index says that it is stored as tips"),
-    "epochal/care/status.py": ("equinox", "the index says that it is stored as tips"),
     "epochal/cdk/event_store.py": (
         "equinox event_store_adapter sekiban",
         "a type checker knows every option by its name",
     ),
-    "epochal/cdk/stages.py": ("equinox", "checks options of layouts against one another"),
-    "epochal/cli/copying.py": ("equinox", "copies from every layout"),
-    "epochal/cli/main.py": ("equinox", "lists every command"),
     "epochal/console/server.py": ("sekiban", "lists every page"),
-    "epochal/console/streams.py": ("equinox sekiban", "shows streams of both layouts"),
-    "epochal/deployment.py": ("equinox", "opens every store of a deployment"),
-    "epochal/dynamo/stores.py": ("equinox", "opens every store"),
+    "epochal/console/streams.py": ("sekiban", "shows streams of both layouts"),
     "epochal/http/feed.py": ("event_store_adapter", "an aggregate has its category by its type"),
     "epochal/http/openapi.py": ("event_store_adapter", "lists every resource"),
-    "epochal/http/operations.py": ("equinox", "lists every resource"),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/tagged_shapes.py": ("sekiban", "serves both layouts by one list"),
-    "epochal/index/epochs.py": ("equinox", "the index is stored as tips"),
-    "epochal/index/stored.py": ("equinox", "the index is stored as tips"),
     "epochal/layout/tables.py": ("equinox", "tables that no layout owns are declared here"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
-    "epochal/proving/writers.py": ("equinox", "proves every layout that a stage has"),
     "epochal/settings.py": ("equinox", "declares every setting"),
-    "epochal/store/streams.py": ("equinox", "opens both layouts of streams"),
-    "epochal/testing/feeds.py": ("equinox", "opens every store in memory"),
-    "epochal/testing/stores.py": ("equinox", "opens every store in memory"),
 }
 """Files that name a plug-in today, with the plug-ins, and why."""
 
@@ -238,11 +224,11 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
 @pytest.mark.parametrize(
     ("plugin", "code"),
     [
-        ("equinox", "import epochal.layout.tips.items"),
+        ("equinox", "import epochal.contrib.equinox.port"),
         ("event_store_adapter", "from epochal.contrib import event_store_adapter"),
         ("sekiban", "from epochal.contrib.sekiban.items import TAGS"),
-        ("equinox", "def f():\n    from epochal.feed.histories.tips import open_history"),
-        ("equinox", "import_module('epochal.layout.tips.port')"),
+        ("equinox", "def f():\n    from epochal.contrib.equinox.history import open_history"),
+        ("equinox", "import_module('epochal.contrib.equinox.options')"),
         ("event_store_adapter", "settings.table('snapshot')"),
         ("equinox", "Settings.of(tips_table='t')"),
         ("sekiban", "variable('dcb_partitions')"),

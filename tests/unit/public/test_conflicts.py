@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
@@ -25,7 +26,7 @@ from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Tok
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 
 S = "Cart-1"
 E = Event(type="Added")

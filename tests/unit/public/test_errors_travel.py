@@ -10,12 +10,12 @@ import pytest
 
 import epochal
 from epochal import errors
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import EpochalError
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
-from epochal.testing.stores import memory_tips
 
 
 def sent(error: EpochalError) -> EpochalError:

@@ -12,6 +12,7 @@ import pytest
 
 from epochal.codec import json
 from epochal.codec.sealed import read_sealed
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import json_state
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
@@ -33,7 +34,6 @@ from epochal.store.codecs import Stored, json_codec
 from epochal.store.driver import Driver, Meter
 from epochal.store.tag_scans import read_place
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
 
 HALF = "\ud800"
 TEXTS = {

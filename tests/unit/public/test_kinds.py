@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from epochal import AtVersion, Event, Query, QueryItem, TaggedEvent, Unfold, lambda_handler, reaction
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateTypes
 from epochal.contrib.sekiban import memory_dcb_events
@@ -20,7 +21,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.tables import store_tables
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 
 E = Event(type="E")
 T = TaggedEvent(type="T", data="{}", tags=("course:1",))

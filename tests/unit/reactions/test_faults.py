@@ -8,7 +8,7 @@ import pytest
 
 from epochal.codec.bodies import encode_claim
 from epochal.errors import DeniedBody
-from epochal.layout.tips.items import tip_key
+from epochal.index.names import tip_key
 from epochal.model.events import Claim, Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Get, Put

@@ -10,10 +10,10 @@ from random import randbytes
 
 import pytest
 
+from epochal.contrib.equinox.streams import Tips
 from epochal.feed.histories.streams import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.group import Member

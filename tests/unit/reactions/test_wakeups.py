@@ -26,7 +26,7 @@ from epochal.dynamo.wakeups import (
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.stored import epoch_stream
+from epochal.index.names import epoch_stream
 from epochal.metrics import Metrics
 from epochal.plan.values import Item
 from epochal.reactions.group import Member

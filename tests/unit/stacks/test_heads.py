@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from epochal.cdk.parts.feed import epochs, heads_of
+from epochal.contrib.equinox.port import appended as appended_to_stream
+from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.event_store_adapter.append import AggregateBatch, Base, transaction
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, JournalSite, KeyResolver, write_copy
 from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
@@ -20,11 +22,8 @@ from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
-from epochal.index.stored import SERIES, epoch_stream, marks_name, poison_stream
+from epochal.index.names import SERIES, TIP, epoch_stream, marks_name, poison_stream
 from epochal.layout.port import Source
-from epochal.layout.tips.heads import appended as appended_to_stream
-from epochal.layout.tips.items import TIP
-from epochal.layout.tips.port import tips_source
 from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, sortable_id, type_tag
 from epochal.model.versions import Reached
 from epochal.plan.effects import holds

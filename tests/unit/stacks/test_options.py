@@ -10,6 +10,8 @@ from typing import Any, Final
 import pytest
 
 from epochal.cdk.fields import RULES
+from epochal.contrib.equinox import open_tips
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import open_aggregates
 from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.items import KeyResolver
@@ -20,7 +22,6 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo import stores
 from epochal.feed.reader import FeedReader
-from epochal.layout.tips.streams import Tips
 from epochal.store.driver import Patience
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
@@ -28,6 +29,7 @@ from epochal.store.streams import Streams
 FACTORIES: Final[dict[str, Callable[..., Any]]] = {
     **{name: each for name, each in vars(stores).items() if name.startswith("open_")},
     "open_aggregates": open_aggregates,
+    "open_tips": open_tips,
     "open_dcb_events": open_dcb_events,
     "open_projection_states": open_projection_states,
 }

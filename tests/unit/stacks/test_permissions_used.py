@@ -13,6 +13,8 @@ from random import Random
 
 import pytest
 
+from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
@@ -37,8 +39,6 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
 from epochal.layout.tables import ARCHIVE, READ_MODELS, STREAMS_ARCHIVE, store_tables
-from epochal.layout.tips.streams import Tips
-from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
@@ -53,7 +53,7 @@ from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
-from epochal.store.streams import Streams, streams_of, tips_of
+from epochal.store.streams import Streams, streams_of
 from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tagged_of
 from epochal.testing.feeds import MemoryFeed

@@ -14,9 +14,9 @@ from epochal.cdk.parts.stores import BODIES, UPLOADS
 from epochal.cdk.stages import STAGES
 from epochal.codec import bodies
 from epochal.codec.bodies import PREFIX
+from epochal.contrib.equinox.port import TIPS
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.tables import ARCHIVE, ARCHIVES, READ_MODELS, STREAMS_ARCHIVE, store_tables
-from epochal.layout.tips.tables import TIPS
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 

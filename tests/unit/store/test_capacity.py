@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, InvalidInput, Unavailable
-from epochal.layout.tips.tables import TIPS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Capacity, Conflict
@@ -26,7 +27,7 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tips
+from epochal.testing.stores import memory_streams
 
 EVENT = Event(type="Added", data=b"{}")
 OPENED = TaggedEvent(type="Opened", tags=("cart:1",), data="{}")

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from epochal.codec.bodies import BROTLI, CLAIM, DIRECT, encode
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
-from epochal.layout.tips.calving import Fixed
-from epochal.layout.tips.streams import Tips
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.ops import ITEM_BYTES
@@ -19,7 +20,7 @@ from epochal.plan.values import item_size
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import MemoryBodies, memory_tables, memory_tips
+from epochal.testing.stores import MemoryBodies, memory_tables
 from tests.support.stream_layouts import LAYOUTS
 
 STREAM = "Flight-1"

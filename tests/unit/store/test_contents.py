@@ -6,10 +6,10 @@ import os
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.model.events import Event, Unfold
-from epochal.testing.stores import memory_tips
 
 LARGE = os.urandom(500_000)
 

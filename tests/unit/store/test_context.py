@@ -12,6 +12,7 @@ import pytest
 
 from epochal import Event, StreamAppend, TaggedEvent, metadata, reaction
 from epochal.codec import json
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
@@ -19,7 +20,7 @@ from epochal.reactions.reaction import Delivery
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_streams, memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_streams, memory_tagged_events
 
 
 @pytest.fixture(params=[memory_streams, memory_tips])

@@ -15,6 +15,7 @@ import pytest
 from epochal import Appended, Event
 from epochal.aio.bridge import wait
 from epochal.aio.stores import AsyncJoinedAppends
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, read_page
@@ -29,7 +30,7 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables, memory_tips
+from epochal.testing.stores import memory_streams, memory_tables
 
 S = "Sensor-1"
 

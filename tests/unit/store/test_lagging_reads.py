@@ -7,13 +7,14 @@ from random import Random
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.support.lagging import Choice, Lagging, oldest
 from tests.support.stream_layouts import LAYOUTS
 

@@ -9,6 +9,7 @@ import pytest
 
 from epochal import Decider, Deciders, Decisions, Event, TaggedEvent, metadata, projection
 from epochal.codec import json
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent
@@ -16,7 +17,7 @@ from epochal.store.codecs import EventCodec
 from epochal.store.joint_decisions import transact_all
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
-from epochal.testing.stores import memory_streams, memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_streams, memory_tagged_events
 
 CODEC = EventCodec[Event](
     encode=lambda event: event, decode=lambda stored: Event(type=stored.type, data=stored.data)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
-from epochal.testing.stores import memory_deployment, memory_streams, memory_tables, memory_tips
+from epochal.testing.stores import memory_deployment, memory_streams, memory_tables
 
 COURSE, TERM = "course:dcb", "term:1"
 

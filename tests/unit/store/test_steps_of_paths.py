@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal import Event, StreamAppend, TaggedEvent
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter import store as aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
@@ -18,7 +19,7 @@ from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import InvalidInput
 from epochal.store import streams, tagged_store
 from epochal.store.joined import JoinedAppends
-from epochal.testing.stores import memory_streams, memory_tagged_events, memory_tips
+from epochal.testing.stores import memory_streams, memory_tagged_events
 
 STEPS = (".", "..")
 OPENED = Event(type="Opened")

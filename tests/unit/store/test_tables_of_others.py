@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
@@ -17,7 +19,6 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.tables import READ_MODELS, store_tables
-from epochal.layout.tips.streams import Tips
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM
@@ -29,7 +30,6 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
 
 ORDER = aggregate_id("order", "1")
 KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS)}

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput
 from epochal.model.dcb import QueryItem, TaggedEvent
 from epochal.model.events import Event
-from epochal.testing.stores import memory_tables, memory_tips
+from epochal.testing.stores import memory_tables
 from tests.unit.dcb.world import World
 
 HALF = "\ud800"

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from epochal.aio.stores import AsyncStreams
+from epochal.contrib.equinox import memory_tips
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.streams import AnyStreamLayout
@@ -21,7 +22,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams, memory_tables, memory_tips
+from epochal.testing.stores import memory_streams, memory_tables
 from tests.support.stream_layouts import LAYOUTS
 
 S = "Cart-1"

@@ -14,6 +14,7 @@ from moto import mock_aws
 
 from epochal import Decider, Deciders, Event, TaggedEvent, Unfold
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
+from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.dynamo.kms import KmsWrapping
@@ -28,7 +29,6 @@ from epochal.store.loading import Cache
 from epochal.store.subjects import Shredded, Subjects, sealed_codec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_tips
 from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.feed.feeds import Clock
 

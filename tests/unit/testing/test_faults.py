@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.layout.tips.tables import TIPS
+from epochal.contrib.equinox.port import TIPS
 from epochal.plan.ops import Extend, Get, Lost, NotApplied, Op, RequestFailure, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.faults import Fault, Faults, Late, Schedule

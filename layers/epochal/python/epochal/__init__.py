@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
     from epochal.dynamo.stores import open_tagged_events as open_tagged_events
-    from epochal.dynamo.stores import open_tips as open_tips
     from epochal.errors import ConflictError as ConflictError
     from epochal.errors import EpochalError as EpochalError
     from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
@@ -52,7 +51,6 @@ _NAMES = {
         "open_read_models",
         "open_streams",
         "open_tagged_events",
-        "open_tips",
     ),
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.results": ("FeedEvent",),

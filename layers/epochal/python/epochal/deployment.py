@@ -80,8 +80,7 @@ class Deployment:
 
     Attributes:
         codec: how bodies of streams are read and written.
-        tips: streams that are stored as tips.
-        streams: streams that are stored as pages.
+        streams: named streams.
         tagged: tagged events, in the table of streams.
         read_models: those of reactions.
         sources: what the feed is indexed from.
@@ -95,7 +94,6 @@ class Deployment:
     bucket: Bucket
 
     codec: ClassVar[Opener[BodyCodec]] = Opener("store.encoding:codec_of", "bucket.bodies")
-    tips: ClassVar[Opener[Streams]] = Opener("store.streams:tips_of", *_STREAMS)
     streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
     tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)
     read_models: ClassVar[Opener[ReadModels]] = Opener("reactions.read_models:models_of", *_TABLES)
@@ -105,7 +103,7 @@ class Deployment:
     auditor: ClassVar[Opener[Auditor]] = Opener("care.auditor:auditor_of", *_TABLES)
 
     def __getattr__(self, name: str) -> Any:
-        """A store of a plug-in's, by its name there: `aggregates`, `dcb`."""
+        """A store of a plug-in's, by its name there: `tips`, `aggregates`, `dcb`."""
         for layout in layouts():
             if (opener := layout.opener(name)) is not None:
                 return opener(self)

@@ -35,7 +35,9 @@ class Plugin:
         options: a dataclass of its settings, each declared as those of `settings.Options` are.
         coherent: looks at the settings of a stage, and raises `InvalidInput` of one that does not go with the others.
         stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
-        operations: the package of its HTTP API: `OPERATIONS`, its records, and in `shapes` what it takes and answers.
+        streams: the name of its store of named streams, which is also where the API has them.
+        operations: the module of its HTTP API: `OPERATIONS`, its records. In a package's `shapes` is what they take and
+            answer.
         commands: a tuple of commands of the command line.
         copied: opens what streams are copied from (`copying.sources`), of a deployment and the type of unfold that a
             snapshot becomes.
@@ -48,6 +50,7 @@ class Plugin:
     options: str = ""
     coherent: str = ""
     stores: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    streams: str = ""
     operations: str = ""
     commands: str = ""
     copied: str = ""
@@ -105,7 +108,7 @@ LAYOUTS: tuple[Layout, ...] = (
         base=0,
         table="tips_table",
         partitions="partitions",
-        of=Plugin(port="epochal.layout.tips.port:PORT", history="epochal.feed.histories.tips"),
+        of="epochal.contrib.equinox:PLUGIN",
     ),
     Layout(
         name="journal",
@@ -126,7 +129,9 @@ LAYOUTS: tuple[Layout, ...] = (
         base=3 * BASE_DISTANCE,
         table="streams_table",
         partitions="pages_partitions",
-        of=Plugin(port="epochal.layout.pages.port:PORT", history="epochal.feed.histories.pages"),
+        of=Plugin(
+            port="epochal.layout.pages.port:PORT", history="epochal.feed.histories.pages", streams="streams"
+        ),
     ),
 )
 

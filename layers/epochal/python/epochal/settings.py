@@ -45,20 +45,6 @@ LIGHT = "light"
 BOTO3 = "boto3"
 """The carrier that is a client of boto3's, which instruments and mocks of AWS know."""
 
-CALVING = ("auto", "fixed", "cost")
-"""Rules by which events leave a Tip: at limits, as Equinox's own, or when that is cheapest; `auto` is at limits where
-Equinox applications use the table too.
-"""
-
-
-def is_fixed(calving: str, *, equinox: bool) -> bool:
-    """Whether a rule has limits."""
-    return equinox if calving == "auto" else calving == "fixed"
-
-
-TIP_BYTES = 32 * 1024
-"""Equinox's own limit of a Tip's events."""
-
 UPLOAD_BYTES = 100 * 1024 * 1024
 """The default limit of an upload. It is in the bucket for a day or two, claimed or not."""
 
@@ -93,22 +79,6 @@ class Options:
 
     # By the names of the settings: partitions of parts of the feed, as `dcb_partitions`, and what plug-ins declare.
     of_layouts: Mapping[str, Any] = field(default_factory=lambda: _NOTHING)
-    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", EVENTS)
-    calving: str = of_tables(
-        CALVING[0],
-        OneOf(of=CALVING),
-        "When events leave the Tip of a stream of tips",
-        ("append",),
-    )
-    calving_max_bytes: int = of_tables(
-        TIP_BYTES,
-        Number(most=400_000),
-        "Bytes of events above which they do, where limits are fixed",
-        ("append",),
-    )
-    calving_max_events: int = of_tables(
-        0, Number(least=0, most=100_000), "Likewise their number; 0 for any", ("append",)
-    )
     # Each is a stream that all such events are in: for the whole table, and from the first event on.
     tagged_types: tuple[str, ...] = of_tables(
         (), Names(), "Types of tagged events, separated by commas, that have streams", ("append", "replay")
@@ -177,7 +147,7 @@ class Settings(Options):
 
     @classmethod
     def of(cls, **values: Any) -> Settings:
-        """The settings with these values, by the names that settings have: `tips_table`, `dcb_partitions`, `bucket`."""
+        """The settings with these values, by the names that settings have: `streams_table`, `service`, `bucket`."""
         return cls().having(**values)
 
     @classmethod

@@ -16,7 +16,7 @@ from typing import Final
 
 from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.index.stored import calf_key
+from epochal.index.names import calf_key
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.model.names import TAG_STREAMS, category_of

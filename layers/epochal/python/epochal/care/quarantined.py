@@ -15,18 +15,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
-from epochal.codec.bodies import encode
+from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.ingestion import Ingested
-from epochal.index.stored import ByCost, EncodedEvent, Tips, append, batch_of, poison_stream
+from epochal.index.names import poison_stream
+from epochal.index.tip import read_all
+from epochal.index.tip_append import append, batch_of
 from epochal.indexer.indexer import SET_ASIDE, Indexer
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
-from epochal.model.events import Recorded
-from epochal.model.versions import ANY
+from epochal.layout.stored import EncodedEvent
 from epochal.plan.ops import Get
 from epochal.plan.values import AttributeValue, Item, Key
-from epochal.store.streams import Streams
 
 RESOLVED: Final = "Resolved"
 
@@ -115,11 +115,11 @@ class PoisonRecords:
 
     def _of(self, source: Source) -> dict[int, PoisonRecord]:
         """A source's records, by index."""
-        store = Streams(driver=self.indexer.driver, table=self.indexer.index_table, layout=Tips())
+        table, stream = self.indexer.index_table, poison_stream(source.base)
         found: dict[int, PoisonRecord] = {}
-        for event in store.reader().events(poison_stream(source.base), None, None, "forward"):
+        for index, event in enumerate(self.indexer.driver.run(read_all(table, stream))):
             if event.type == SET_ASIDE:
-                found[event.index] = _read(source.name, event)
+                found[index] = _read(source.name, index, event)
             elif event.type == RESOLVED:
                 fields = _fields(event)
                 found[fields["index"]] = replace(found[fields["index"]], outcome=_outcome(fields["outcome"]))
@@ -130,14 +130,14 @@ class PoisonRecords:
         body = json.dumps({"index": index, "outcome": outcome}, separators=(",", ":")).encode()
         event = EncodedEvent(type=RESOLVED, data=encode(body), timestamp=ids.timestamp)
         batch = batch_of(poison_stream(source.base), (event,), etag=ids.etag, append_id=ids.append_id)
-        self.indexer.driver.run(append(self.indexer.index_table, batch, ANY, ByCost()))
+        self.indexer.driver.run(append(self.indexer.index_table, batch))
 
 
-def _read(source: str, event: Recorded) -> PoisonRecord:
+def _read(source: str, index: int, event: EncodedEvent) -> PoisonRecord:
     fields = _fields(event)
     return PoisonRecord(
         source=source,
-        index=event.index,
+        index=index,
         since=event.timestamp,
         cause=fields["cause"],
         image={name: _value(value) for name, value in fields["image"].items()},
@@ -145,10 +145,8 @@ def _read(source: str, event: Recorded) -> PoisonRecord:
     )
 
 
-def _fields(event: Recorded) -> dict[str, Any]:
-    if not isinstance(event.data, bytes):
-        raise CorruptData(f"{event.stream}: event {event.index} has its body elsewhere")
-    fields: dict[str, Any] = json.loads(event.data)
+def _fields(event: EncodedEvent) -> dict[str, Any]:
+    fields: dict[str, Any] = json.loads(decode_inline(event.data))
     return fields
 
 

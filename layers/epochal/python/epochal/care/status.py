@@ -18,8 +18,9 @@ from epochal.index.entries import CLOSED, read_spans
 from epochal.index.epochs import epoch_tip
 from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.names import TIP
 from epochal.index.series import read_series
-from epochal.index.stored import TIP, event_bytes, read_data
+from epochal.index.tip import event_bytes, read_data
 from epochal.layout.registry import source_of
 from epochal.model.spans import Span
 from epochal.plan.effects import holds

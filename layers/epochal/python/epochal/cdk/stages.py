@@ -21,7 +21,7 @@ from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES, Declared
 from epochal.errors import InvalidInput
 from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
 from epochal.plugins import Layout, layouts, parts
-from epochal.settings import DECLARED, Options, is_fixed
+from epochal.settings import Options
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -270,7 +270,6 @@ def coherent(where: str, stage: Stage) -> Stage:
     _placed(where, stage)
     _replicated(where, stage)
     _tables(where, stage)
-    _calving(where, stage)
     if stage.feed_kinesis_shards and not stage.sending():
         raise BadSetting(
             f"{where}.feed_kinesis_shards",
@@ -326,14 +325,6 @@ def _of_plugins(where: str, stage: Stage) -> None:
             check(stage)
         except InvalidInput as error:
             raise BadSetting(f"{where}.{error.field}", error.rule) from None
-
-
-def _calving(where: str, stage: Stage) -> None:
-    """Limits are of a rule that has some."""
-    for name in ("calving_max_bytes", "calving_max_events"):
-        limits = is_fixed(stage.calving, equinox=stage.equinox)
-        if not limits and getattr(stage, name) != DECLARED[name].default:
-            raise BadSetting(f"{where}.calving", f"must be fixed with {name}, which means nothing without")
 
 
 def _replicated(where: str, stage: Stage) -> None:

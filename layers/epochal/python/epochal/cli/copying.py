@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any, Final
 
 import click
@@ -16,13 +17,12 @@ from epochal.copying.stream_copy import StreamCopier, StreamCopy, Tally
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.registry import layout_named
-from epochal.plugins import layouts
+from epochal.plugins import NATIVE, layouts
 from epochal.settings import Settings
 from epochal.store.streams import Streams
 
 STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
-    "pages": lambda deployment: deployment.streams,
-    "tips": lambda deployment: deployment.tips,
+    each.name: attrgetter(each.plugin.streams) for each in layouts() if each.plugin.streams
 }
 """Layouts of named streams, which can be copied to."""
 
@@ -35,12 +35,12 @@ FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied
 @click.option("--category", "categories", multiple=True, help="All streams of it; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="All streams of the feed.")
 @click.option(
-    "--from-layout", type=click.Choice(FROM), default="tips", show_default=True, help="Layout to copy from."
+    "--from-layout", type=click.Choice(FROM), default=FROM[0], show_default=True, help="Layout to copy from."
 )
 @click.option(
     "--to-layout",
     type=click.Choice(tuple(STREAMS)),
-    default="pages",
+    default=NATIVE,
     show_default=True,
     help="Layout to copy to.",
 )

@@ -28,7 +28,6 @@ from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, open_store, store_options
-from epochal.cli.tips import tips
 from epochal.errors import EpochalError, InvalidInput
 from epochal.plugins import parts
 from epochal.settings import Settings
@@ -95,7 +94,6 @@ for command in (
     local,
     new,
     tables,
-    tips,
     *chain.from_iterable(parts("commands")),
 ):
     epochal.add_command(command)

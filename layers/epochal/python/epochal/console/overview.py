@@ -15,8 +15,9 @@ from epochal.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.causes import before
+from epochal.index.names import poison_stream
 from epochal.index.series import read_series
-from epochal.index.stored import load_tip, poison_stream
+from epochal.index.tip import load_tip
 from epochal.layout.port import Source
 from epochal.model.times import parse_time, unix_seconds
 

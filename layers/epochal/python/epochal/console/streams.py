@@ -94,7 +94,7 @@ def _state(deployment: Deployment, partition: int, stream: str) -> StreamState |
     """The head of a named stream; other layouts' states are no unfolds, and streams of tags have none."""
     if stream.startswith(TAG_STREAMS):
         return None
-    store = {"streams": "streams", "tips": "tips"}.get(layout_of(partition).table.removesuffix("_table"))
+    store = layout_of(partition).plugin.streams
     found: StreamState | None = getattr(deployment, store).load(stream, fetch=False) if store else None
     return found
 

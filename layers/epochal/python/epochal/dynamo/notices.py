@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from epochal.errors import Unavailable
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED
-from epochal.index.stored import is_tip
+from epochal.index.names import is_tip
 from epochal.plan.values import Item, read_list, read_number
 
 if TYPE_CHECKING:

@@ -19,13 +19,12 @@ from epochal.dynamo.interpreter import execute_through
 from epochal.errors import InvalidInput
 from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
-from epochal.layout.tips.calving import Calving
 from epochal.plan.ops import Execute
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import BOTO3, Settings
 from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Driver, Patience
-from epochal.store.streams import Streams, tips_of
+from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 
 T = TypeVar("T")
@@ -67,32 +66,6 @@ class Place:
 
 
 HERE = Place()
-
-
-def open_tips(
-    table: str,
-    *,
-    bucket: str = "",
-    calving: Calving | None = None,
-    equinox: bool = False,
-    place: Place = HERE,
-) -> Streams:
-    """Named streams in a table of the `tips` layout.
-
-    Args:
-        bucket: of bodies too large for an item; without one they are refused.
-        calving: when events leave the Tip; None for the cheapest, or with `equinox` for Equinox's own rule.
-        equinox: Equinox applications use the table too. Calves are then written in one transaction with the Tip, at
-            32 KiB of events, and no stream keeps a tombstone.
-
-    Raises:
-        InvalidInput: `calving` in two steps, which Equinox cannot live with.
-    """
-    if equinox and calving is not None and calving.mode != "transactional":
-        raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
-    settings = Settings.of(tips_table=table, bucket=bucket, equinox=equinox)
-    found = place.opened(settings)
-    return tips_of(settings, found.driver, found.codec, calving)
 
 
 def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:

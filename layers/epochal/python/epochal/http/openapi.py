@@ -109,8 +109,9 @@ def _components() -> dict[str, Schema]:
 
 def _declaring() -> Iterator[ModuleType]:
     yield from (feed, health, stream_shapes, tagged_shapes)
-    for package in parts("operations"):
-        yield import_module(f"{package.__name__}.shapes")
+    for module in parts("operations"):
+        if hasattr(module, "__path__"):
+            yield import_module(f"{module.__name__}.shapes")
 
 
 def _security() -> dict[str, Any]:

@@ -139,3 +139,18 @@ class Response:
     media: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, float] = field(default_factory=dict)
+
+
+def stream_operations(streams: str, *, rare: bool = False) -> tuple[Operation, ...]:
+    """The operations on the streams of one store, whose path begins with its name."""
+    served = partial(Operation, module="epochal.http.streams")
+    write = partial(served, function="append", table=streams, store=streams, rare=rare)
+    read = partial(served, function="replay", scope="read", table=streams, store=streams, rare=rare)
+    one = f"/{streams}/{{stream}}"
+    return (
+        write("POST", f"{one}/events", "append_events", scope="append"),
+        write("POST", f"{one}/prune", "prune_stream", scope="manage"),
+        write("DELETE", one, "delete_stream", scope="manage"),
+        read("GET", one, "read_state"),
+        read("GET", f"{one}/events", "read_events"),
+    )

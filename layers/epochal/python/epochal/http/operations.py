@@ -5,29 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from epochal.http.operation import Function, Operation, tagged_operations
+from epochal.http.operation import Function, Operation, stream_operations, tagged_operations
 from epochal.plugins import parts
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
 _feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
 
 
-def _on_streams(streams: str, *, rare: bool = False) -> tuple[Operation, ...]:
-    """The operations on the streams of one store, whose path begins with its name."""
-    write = partial(_streams, function="append", table=streams, store=streams, rare=rare)
-    read = partial(_streams, function="replay", scope="read", table=streams, store=streams, rare=rare)
-    one = f"/{streams}/{{stream}}"
-    return (
-        write("POST", f"{one}/events", "append_events", scope="append"),
-        write("POST", f"{one}/prune", "prune_stream", scope="manage"),
-        write("DELETE", one, "delete_stream", scope="manage"),
-        read("GET", one, "read_state"),
-        read("GET", f"{one}/events", "read_events"),
-    )
-
-
 STREAMS: Final = (
-    *_on_streams("streams"),
+    *stream_operations("streams"),
     _streams(
         "POST",
         "/streams",
@@ -37,7 +23,6 @@ STREAMS: Final = (
         table="streams",
         store="streams",
     ),
-    *_on_streams("tips", rare=True),
     # Each lets its caller store `max_upload_bytes` for a day or two.
     _streams(
         "POST",

@@ -20,7 +20,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.epochs import epoch_tip, stored_entries
-from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_event, stand
+from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_event, stand
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key

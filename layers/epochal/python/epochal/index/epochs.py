@@ -14,18 +14,10 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.index.entries import CLOSED, Entry, read_entry
+from epochal.index.names import epoch_stream
 from epochal.index.series import read_series
-from epochal.index.stored import (
-    Known,
-    StoredSpan,
-    Tip,
-    advance,
-    epoch_stream,
-    event_bytes,
-    load_tip,
-    read_event,
-    stand,
-)
+from epochal.index.tip import StoredSpan, Tip, advance, event_bytes, load_tip, read_event, stand
+from epochal.index.tip_append import Known
 from epochal.layout.port import Change, Gap, Touched
 from epochal.model.spans import Span
 from epochal.model.versions import Token

@@ -14,7 +14,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.epochs import epoch_tip, is_closed, stored_entries
 from epochal.index.series import read_series
-from epochal.index.stored import Cursor, StoredSpan, Tip, advance, read_data, read_timestamp, stand
+from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_data, read_timestamp, stand
 from epochal.model.times import parse_time, unix_seconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue

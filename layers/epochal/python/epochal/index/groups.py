@@ -23,20 +23,13 @@ from typing import Any, Final
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.names import MAX_KEY_BYTES
 from epochal.index.series import Ids
-from epochal.index.stored import (
-    MAX_KEY_BYTES,
-    ByCost,
-    EncodedUnfold,
-    Rejected,
-    Tip,
-    Written,
-    append_on,
-    batch_of,
-    load_tip,
-    read_unfold,
-)
+from epochal.index.tip import Tip, load_tip, read_unfold
+from epochal.index.tip_append import append_on, batch_of
 from epochal.layout.registry import source_of
+from epochal.layout.stored import EncodedUnfold
+from epochal.layout.streams import Written
 from epochal.model.names import StreamName
 from epochal.model.versions import Token
 from epochal.plan.ops import Delete, Put, Query, Steps, get_all
@@ -109,11 +102,10 @@ def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | St
     """Replace the state that is held, unless it is no longer the one stored."""
     unfold = EncodedUnfold(version=0, type=READ_UP_TO, data=encode(_written(state)), timestamp=ids.timestamp)
     batch = batch_of(held.stream, (), (unfold,), etag=ids.etag, append_id=ids.append_id)
-    result = yield from append_on(table, batch, held.known, ByCost())
+    result = yield from append_on(table, batch, held.known)
     if isinstance(result, Written):
         return Held(stream=held.stream, state=state, known=result.token)
-    tip = result.head if isinstance(result, Rejected) else (yield from load_tip(table, held.stream))
-    return StateConflict(held=_held(held.stream, tip))
+    return StateConflict(held=_held(held.stream, result.head))
 
 
 def _held(stream: StreamName, tip: Tip | None) -> Held:

@@ -37,18 +37,12 @@ from epochal.index.epochs import (
     unknown_streams,
 )
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
+from epochal.index.names import epoch_stream
 from epochal.index.series import Ids, start_epoch
-from epochal.index.stored import (
-    ByCost,
-    Rejected,
-    Tip,
-    Written,
-    append_on,
-    batch_of,
-    epoch_stream,
-    event_bytes,
-)
+from epochal.index.tip import Tip, event_bytes
+from epochal.index.tip_append import append_on, batch_of
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
+from epochal.layout.streams import Written
 from epochal.model.spans import Span
 from epochal.plan.ops import Steps
 
@@ -324,13 +318,13 @@ class Indexing:
         batch = batch_of(
             epoch_stream(partition.number, active.number), events, etag=ids.etag, append_id=ids.append_id
         )
-        result = yield from append_on(self.table, batch, active.known, ByCost())
+        result = yield from append_on(self.table, batch, active.known)
         if not isinstance(result, Written):
             partition.refused()
             if self.pause(partition.spread):
                 yield from self._look(partition)
             else:
-                yield from self._look(partition, result.head if isinstance(result, Rejected) else None)
+                yield from self._look(partition, result.head)
             partition.shared = True
             return False
         active.add(Entry(tuple(spans), due), event_bytes(batch.span), result.token)

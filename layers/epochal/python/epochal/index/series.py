@@ -15,20 +15,12 @@ from typing import Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.stored import (
-    SERIES,
-    ByCost,
-    EncodedEvent,
-    EncodedUnfold,
-    Rejected,
-    Tip,
-    Written,
-    append_on,
-    batch_of,
-    load_tip,
-    read_unfold,
-)
+from epochal.index.names import SERIES
+from epochal.index.tip import Tip, load_tip, read_unfold
+from epochal.index.tip_append import append_on, batch_of
 from epochal.layout.registry import base_of
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import Written
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 
@@ -109,10 +101,10 @@ def _change(
         if tip is not None and series == _series(tip):
             return series
         batch = batch_of(SERIES, events, (_unfold(series, ids),), etag=ids.etag, append_id=ids.append_id)
-        result = yield from append_on(table, batch, tip, ByCost())
+        result = yield from append_on(table, batch, tip)
         if isinstance(result, Written):
             return series
-        tip = result.head if isinstance(result, Rejected) else (yield from load_tip(table, SERIES))
+        tip = result.head
 
 
 def _series(tip: Tip | None) -> Series:

@@ -20,23 +20,17 @@ from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.names import MAX_KEY_BYTES, mark_name, poison_stream
 from epochal.index.series import Ids, register
-from epochal.index.stored import (
-    MAX_KEY_BYTES,
-    ByCost,
-    EncodedEvent,
-    KeyRecord,
-    Written,
-    append_once,
-    batch_of,
-    mark_name,
-    poison_stream,
-)
+from epochal.index.tip import load_tip
+from epochal.index.tip_append import append_marked, batch_of
+from epochal.layout.expectations import version_of
+from epochal.layout.key_records import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Touched
 from epochal.layout.registry import base_of, head_key, layouts_in
+from epochal.layout.stored import EncodedEvent
 from epochal.model.names import is_fed
 from epochal.model.times import parse_time, unix_seconds
-from epochal.model.versions import ANY
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, item_size
 from epochal.settings import Settings
@@ -278,8 +272,13 @@ def set_aside(table: str, poison: UnreadableRecord, ids: Ids) -> Steps[bool]:
         keyed=True,
     )
     key = KeyRecord.of(stream, poison.sequence_number, unix_seconds(parse_time(ids.timestamp)))
-    result = yield from append_once(table, batch, ANY, ByCost(), key)
-    return isinstance(result, Written) and not result.replayed
+    tip = yield from load_tip(table, stream)
+    # After the Tip, so that what it says covers every try that the Tip may have in it.
+    seen = yield from remember(table, key, version_of(tip))
+    if seen is None:
+        return (yield from append_marked(table, batch, tip, version_of(tip)))
+    seen = yield from lower(table, key, version_of(tip), seen)
+    return (yield from append_marked(table, batch, tip, seen.first))
 
 
 def _body(poison: UnreadableRecord) -> Encoded:

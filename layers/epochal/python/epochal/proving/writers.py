@@ -60,9 +60,9 @@ def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
     for layout in layouts_in(store.settings):
         name = layout.name
         library, served = proof.name(f"{name}-library"), proof.name(f"{name}-http")
-        if name in ("pages", "tips"):
-            streams = store.streams if name == "pages" else store.tips
-            path = f"/streams/{served}" if name == "pages" else f"/tips/{served}"
+        if layout.plugin.streams:
+            streams: Streams = getattr(store, layout.plugin.streams)
+            path = f"/{layout.plugin.streams}/{served}"
             deletion = "" if streams.tombstones else "?leaveOpen=true"
             yield StreamWriter(f"{name} by the library", library, streams)
             yield NamedOverHttp(f"{name} over HTTP", served, proof, path, deletion=deletion)

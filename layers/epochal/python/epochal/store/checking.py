@@ -15,7 +15,8 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
-from epochal.index.stored import PREFIX, SERIES, tip_key
+from epochal.index.names import SERIES, tip_key
+from epochal.layout.key_records import PREFIX
 from epochal.layout.tables import ARCHIVES, INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import (
     Execute,

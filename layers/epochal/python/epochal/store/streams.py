@@ -52,7 +52,6 @@ from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, StreamS
 
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
-    from epochal.layout.tips.calving import Calving
     from epochal.model.dcb import Query
     from epochal.model.several import AllAppended, AllOutcome, StreamAppend
     from epochal.model.tagged_results import Takes
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     """The streams of a deployment, and their archive, if there is one."""
-    from epochal.layout.pages.streams import Pages  # noqa: PLC0415  tips do without
+    from epochal.layout.pages.streams import Pages  # noqa: PLC0415  other layouts do without
 
     layout, archive = Pages(dictionaries=True), settings.streams_archive_table
     heads = frozenset[str]()
@@ -76,22 +75,6 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
         codec=codec,
         layout=layout,
         archive=Streams(driver=driver, table=archive, codec=codec, layout=layout) if archive else None,
-    )
-
-
-def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
-    """Those that are stored as tips, and their archive, if there is one; `calving` wins over what the settings say."""
-    from epochal.layout.tips.calving import calving_of  # noqa: PLC0415  pages do without
-    from epochal.layout.tips.streams import Tips  # noqa: PLC0415  likewise
-
-    archive = settings.archive_table
-    return Streams(
-        driver=driver,
-        table=settings.table("tips"),
-        codec=codec,
-        layout=Tips(calving=calving or calving_of(settings)),
-        tombstones=not settings.equinox,
-        archive=Streams(driver=driver, table=archive, codec=codec, layout=Tips()) if archive else None,
     )
 
 
@@ -430,7 +413,7 @@ class Streams:
         """`delete` that answers a conflict."""
         check_expected(expected)
         if not leave_open and not self.tombstones:
-            rule = "must be true: Equinox applications use this table too, and append past a tombstone"
+            rule = "must be true: other applications use this table too, and append past a tombstone"
             raise InvalidInput("leave_open", rule)
         steps = self.layout.delete(
             self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open

@@ -50,15 +50,14 @@ class MemoryFeed:
         settings = memory_settings(**self.options)
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
         self._deployment = opened
-        self.tips, self.streams = opened.tips, opened.streams
-        self.tagged = opened.tagged
+        self.streams, self.tagged = opened.streams, opened.tagged
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
         self.reader = opened.feed
         self._indexer = opened.indexer
         self._indexer.register()
 
     def __getattr__(self, name: str) -> Any:
-        """A store of a plug-in's, as a deployment has it: `aggregates`, `dcb`."""
+        """A store of a plug-in's, as a deployment has it: `tips`, `aggregates`, `dcb`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._deployment, name)

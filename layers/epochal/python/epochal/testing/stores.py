@@ -33,11 +33,6 @@ def memory_settings(**options: Any) -> Settings:
     return Settings.of(**{**tables, **options})
 
 
-def memory_tips(tables: MemoryTables | None = None) -> Streams:
-    """A store of streams in memory that are stored as tips, with a bucket."""
-    return memory_deployment(tables).tips
-
-
 def memory_streams(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory, with a bucket."""
     return memory_deployment(tables).streams

@@ -42,7 +42,7 @@ from epochal.cdk.parts.functions import Function, Shared, settings_of
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures
 from epochal.cdk.parts.stores import Stores, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
-from epochal.index.stored import EPOCHS, WHERE
+from epochal.index.names import EPOCHS, WHERE
 from epochal.layout.port import Source
 from epochal.layout.tables import INDEX
 from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec

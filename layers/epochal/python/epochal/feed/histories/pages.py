@@ -1,44 +1,32 @@
-"""Events of the streams that a deployment stores as pages, those of tags among them.
-
-Their store is opened when events are first asked for: a function starts up without it.
-"""
+"""Events of the streams that a deployment stores as pages, those of tags among them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from epochal.errors import CorruptData
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.histories.streams import DeployedHistory, StreamHistory
 from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
-from epochal.store.streams import streams_of
+from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
     from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True)
-class PageHistory:
+class PageHistory(DeployedHistory):
     """Events of streams as pages."""
-
-    settings: Settings
-    driver: Driver
-    codec: BodyCodec
-    name: ClassVar[str] = "pages"
-
-    def on(self, driver: Driver) -> PageHistory:
-        """The same, through another driver."""
-        return replace(self, driver=driver)
 
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Reads events of streams."""
-        named = self._opened().events(fetch=fetch)
+        named = DeployedHistory.events(self, fetch=fetch)
 
         def hydrate(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
             if not stream.startswith(TAG_STREAMS):
@@ -47,17 +35,15 @@ class PageHistory:
 
         return hydrate
 
-    def end_of(self, stream: str, since: int) -> int:
-        """The next index of a stream."""
-        return self._opened().end_of(stream, since)
-
-    def _opened(self) -> StreamHistory:
-        return StreamHistory(streams_of(self.settings, self.driver, self.codec))
-
 
 def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> PageHistory:
     """The streams of a deployment."""
-    return PageHistory(settings, driver, codec)
+    return PageHistory("pages", "epochal.store.streams:streams_of", settings, driver, codec)
+
+
+def history_of(store: object) -> StreamHistory | None:
+    """The history of a store of streams, however they are stored; None of any other store."""
+    return StreamHistory(store) if isinstance(store, Streams) else None
 
 
 def events_of_tag(

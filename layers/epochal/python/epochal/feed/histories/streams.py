@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import Self
 
 from epochal.errors import CorruptData
 from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
 from epochal.layout.streams import Head
 from epochal.model.events import Recorded
+from epochal.plugins import at
+from epochal.settings import Settings
 from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
 from epochal.store.reading import Unreadable
 from epochal.store.streams import Streams
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +61,39 @@ class StreamHistory:
         """The next index of a stream."""
         head: Head | None = self.store.driver.run(self.store.layout.load(self.store.table, stream))
         return max(since, 0 if head is None else head.version)
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedHistory:
+    """Events of named streams of a deployment. Their store is opened when events are first asked for: a function starts
+    up without it.
+
+    Attributes:
+        name: the layout that the streams are stored in.
+        of: what opens their store.
+    """
+
+    name: str
+    of: str
+    settings: Settings
+    driver: Driver
+    codec: BodyCodec
+
+    def on(self, driver: Driver) -> Self:
+        """The same, through another driver."""
+        return replace(self, driver=driver)
+
+    def events(self, *, fetch: bool = True) -> Hydrate:
+        """Reads events of streams."""
+        return self.opened().events(fetch=fetch)
+
+    def end_of(self, stream: str, since: int) -> int:
+        """The next index of a stream."""
+        return self.opened().end_of(stream, since)
+
+    def opened(self) -> StreamHistory:
+        """The history of their store."""
+        return StreamHistory(at(self.of)(self.settings, self.driver, self.codec))
 
 
 def _shown(event: Recorded) -> FeedEvent:

@@ -19,50 +19,15 @@ A read is a value: `Cursor`s can be kept and resumed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import replace
 
+from epochal.contrib.equinox.append import LOOKS
 from epochal.errors import CorruptData
+from epochal.index.names import TIP, calf_key
+from epochal.index.tip import Cursor, Part, StoredSpan, Tip, calves, load_tip, next_part, read_span, sound
 from epochal.layout.streams import ReadPart
-from epochal.layout.tips.find import LOOKS
-from epochal.layout.tips.items import TIP, StoredSpan, Tip, calf_key, read_span, read_tip, tip_key
-from epochal.plan.ops import Get, Query, Steps, TransactGet
-from epochal.plan.values import Item, Key, number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cursor:
-    """Where a read of the stream that `head` heads stands.
-
-    Attributes:
-        at: forward, the next index wanted; backward, the index after the next one wanted.
-        located: forward, a calf should begin at `at`; otherwise the one that holds `at` must be found first.
-    """
-
-    head: Tip
-    at: int
-    forward: bool
-    located: bool = False
-
-    @property
-    def at_end(self) -> bool:
-        """Nothing is left to read."""
-        return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
-
-    @property
-    def wanted(self) -> int:
-        """The event to be read next."""
-        return self.at if self.forward else self.at - 1
-
-
-Part: TypeAlias = ReadPart[StoredSpan, Cursor]
-
-
-def load_tip(table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
-    """The Tip, or where the read need not be consistent one that has been; None where the stream does not exist."""
-    reply = yield Get(table=table, key=tip_key(stream), consistent=consistent)
-    return None if reply.item is None else read_tip(reply.item)
+from epochal.plan.ops import Steps, TransactGet
+from epochal.plan.values import Key
 
 
 def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -> Steps[Cursor | None]:
@@ -107,70 +72,40 @@ def advance(
 
 
 def _advance(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
-    base = cursor.head.span.base
-    if cursor.at_end:
-        return ReadPart(spans=(), cursor=cursor)
     if cursor.forward:
-        if cursor.at >= base:
-            return ReadPart(
-                spans=(cursor.head.span.since(cursor.at),), cursor=replace(cursor, at=cursor.head.version)
-            )
-        return (yield from _forward(table, cursor, limit, consistent=consistent))
-    if cursor.at > base:
+        part = yield from next_part(table, cursor, limit, consistent=consistent)
+    elif cursor.at_end:
+        return ReadPart(spans=(), cursor=cursor)
+    elif cursor.at > cursor.head.span.base:
         own = cursor.head.span.before(cursor.at).since(cursor.head.low_water)
         return ReadPart(spans=(own,), cursor=replace(cursor, at=own.base))
-    return (yield from _backward(table, cursor, limit, consistent=consistent))
-
-
-def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
-    if not cursor.located:
-        return (yield from _holding(table, cursor, consistent=consistent))
-    last = cursor.head.span.base - 1
-    reply = yield _query(table, cursor, cursor.at, last, limit=limit, consistent=consistent)
-    spans: list[StoredSpan] = []
-    at = cursor.at
-    for span in _sound(reply.items):
-        if span.base > at:
-            break
-        if span.next > at:
-            spans.append(span.since(at))
-            at = span.next
-    if not spans:
-        return (yield from _holding(table, cursor, consistent=consistent))
-    return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at, located=True))
-
-
-def _holding(table: str, cursor: Cursor, *, consistent: bool) -> Steps[Part | None]:
-    """The calf that holds the event wanted."""
-    last: Key | None = None
-    while True:
-        reply = yield _query(
-            table, cursor, 0, cursor.at, forward=False, limit=1, after=last, consistent=consistent
-        )
-        for span in map(read_span, reply.items):
-            if span.next > cursor.at:
-                passed = replace(cursor, at=span.next, located=True)
-                return ReadPart(spans=(span.since(cursor.at),), cursor=passed)
-        if reply.last is None:
-            return (yield from _pruned_meanwhile(table, cursor))
-        last = reply.last
+    else:
+        part = yield from _backward(table, cursor, limit, consistent=consistent)
+    return part or (yield from _pruned_meanwhile(table, cursor))
 
 
 def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     last: Key | None = None
     while True:
-        reply = yield _query(
-            table, cursor, 0, cursor.at - 1, forward=False, limit=limit, after=last, consistent=consistent
+        reply = yield calves(
+            table,
+            cursor.head.stream,
+            0,
+            cursor.at - 1,
+            forward=False,
+            limit=limit,
+            after=last,
+            consistent=consistent,
         )
         spans: list[StoredSpan] = []
-        for span in _sound(reply.items):
+        for span in sound(reply.items):
             if span.base < cursor.at <= span.next and not cursor.at_end:
                 spans.append(span.before(cursor.at).since(cursor.head.low_water))
                 cursor = replace(cursor, at=spans[-1].base)
         if spans:
             return ReadPart(spans=tuple(spans), cursor=cursor)
         if reply.last is None:
-            return (yield from _pruned_meanwhile(table, cursor))
+            return None
         last = reply.last
 
 
@@ -187,7 +122,7 @@ def _pruned_by_others(table: str, cursor: Cursor) -> Steps[Part | None]:
     while True:
         # Calves that lie wholly below the mark are still to be deleted, and tell nothing.
         limit = None if mark else 1
-        reply = yield _query(table, cursor, 0, cursor.head.span.base - 1, limit=limit, after=last)
+        reply = yield calves(table, cursor.head.stream, 0, cursor.head.span.base - 1, limit=limit, after=last)
         for span in map(read_span, reply.items):
             if span.next > mark:
                 return _passed(cursor, span.base)
@@ -209,38 +144,3 @@ def _settled(table: str, cursor: Cursor) -> TransactGet:
     """A read that waits for transactions on the Tip, and on calves where they are likely to be put."""
     bases = sorted({0, cursor.head.low_water, cursor.wanted, TIP})
     return TransactGet(keys=tuple((table, calf_key(cursor.head.stream, base)) for base in bases))
-
-
-def _sound(items: Iterable[Item]) -> Iterator[StoredSpan]:
-    """Calves up to one that cannot be read, which is an error once it comes first."""
-    for position, item in enumerate(items):
-        try:
-            span = read_span(item)
-        except CorruptData:
-            if position:
-                return
-            raise
-        yield span
-
-
-def _query(
-    table: str,
-    cursor: Cursor,
-    lowest: int,
-    highest: int,
-    *,
-    forward: bool = True,
-    limit: int | None,
-    after: Key | None = None,
-    consistent: bool = True,
-) -> Query:
-    # A calf has at least one event, so no more calves than events are needed.
-    return Query(
-        table=table,
-        partition=("p", calf_key(cursor.head.stream, 0)["p"]),
-        sort=("i", number(lowest), number(highest)),
-        forward=forward,
-        limit=limit,
-        after=after,
-        consistent=consistent,
-    )

@@ -8,25 +8,31 @@ leaves a tombstone, or, by choice, an open stream that goes on at its next index
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from epochal.layout.expectations import accepts
-from epochal.layout.streams import Batch, PruneProgress, Rejected
-from epochal.layout.tips.items import (
+from epochal.contrib.equinox.append import append
+from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.reading import advance, begin
+from epochal.errors import InvalidInput
+from epochal.index.names import calf_key, tip_key
+from epochal.index.tip import (
     StoredSpan,
     Tip,
-    calf_key,
+    calves,
     events_attributes,
+    load_tip,
     read_span,
     read_tip,
-    tip_key,
+    span_size,
     write_unfold,
 )
-from epochal.layout.tips.reading import load_tip
-from epochal.layout.tips.writes import etag_over, unchanged
-from epochal.model.versions import ExpectedVersion
-from epochal.plan.ops import Absent, Compare, Delete, Done, Put, Query, Set, Steps, Update
+from epochal.index.tip_append import Known, WireBatch, etag_over, token_of, unchanged
+from epochal.layout.expectations import accepts, version_of
+from epochal.layout.streams import Batch, PruneProgress, Rejected, Written
+from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.plan.ops import Absent, Compare, Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
 
 DELETES: Final = 500
@@ -131,7 +137,7 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
     deleted = 0
     while mark > 0:
         room = deletes - deleted
-        reply = yield _oldest(table, stream, mark, min(room, 100) + 1)
+        reply = yield calves(table, stream, 0, mark - 1, limit=min(room, 100) + 1)
         below = [span for span in map(read_span, reply.items) if span.next <= mark]
         for span in below[:room]:
             condition = Compare("n", "<=", number(mark))
@@ -144,6 +150,55 @@ def _delete_calves(table: str, stream: str, mark: int, deletes: int) -> Steps[Pr
     return PruneProgress(low_water=mark, deleted=deleted, done=True)
 
 
-def _oldest(table: str, stream: str, mark: int, limit: int) -> Query:
-    key = calf_key(stream, 0)
-    return Query(table=table, partition=("p", key["p"]), sort=("i", key["i"], number(mark - 1)), limit=limit)
+# Copying events to an archive, a table of the same layout, before they are pruned.
+#
+# The archive's stream has the same events at the same indices, to the byte, so a reader goes on from one to the other.
+# Copying resumes where the archive's version says, whoever copied last.
+
+UNMARKED: Final = bytes(16)
+"""Copied events keep the append ids they have; this one matches none of them."""
+
+_CALVING: Final = Fixed(max_bytes=200 * 1024, mode="two-step")
+"""An archive is written once and read many events at a time: few large items."""
+
+
+def archive(table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
+    """Copy the events below `before` that the archive lacks; the version it has reached.
+
+    Args:
+        etags: fresh ones, for the archive's Tip.
+
+    Raises:
+        InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
+    """
+    while True:
+        target = yield from load_tip(into, stream)
+        if target is not None and target.deleted:
+            raise InvalidInput("archive", f"takes no more of {stream}, which was deleted there")
+        reached = 0 if target is None else target.version
+        cursor = yield from begin(table, stream, reached)
+        if cursor is None or reached >= min(before, cursor.head.version):
+            return reached
+        spans: Sequence[StoredSpan] = ()
+        if cursor.at <= reached:
+            part = yield from advance(table, cursor, shared=True)
+            cursor, spans = part.cursor, part.spans
+        if not spans:
+            if version_of((yield from load_tip(into, stream))) > reached:
+                continue  # another has copied and pruned them meanwhile
+            raise InvalidInput("before", f"events {reached} to {cursor.at - 1} were pruned unarchived")
+        at: Known = target
+        for span in spans:
+            at = yield from _copy(into, stream, span.before(before), at, next(etags))
+
+
+def _copy(into: str, stream: str, span: StoredSpan, target: Known, etag: str) -> Steps[Known]:
+    """Append a span to the archive. Where another copier was faster, nothing happens."""
+    if not span.events or version_of(target) != span.base:
+        return target
+    batch = WireBatch(
+        stream=stream, span=span, size=span_size(span), unfolds=None, etag=etag, append_id=UNMARKED
+    )
+    expected = NO_STREAM if target is None else token_of(target)
+    result = yield from append(into, batch, expected, _CALVING, target)
+    return result.token if isinstance(result, Written) else target

@@ -1,4 +1,11 @@
-"""Tips, calves and events to items and back. This outlives the code: see FORMATS §1 before touching a name.
+"""What the index stores: streams, each of which is a Tip and calves, in one table (FORMATS §1 and §4).
+
+    Tip     sort key 2147483647: takes every append, and is read first by every read
+    calf    events that were in the Tip, all of them, contiguous, from its sort key on; it never changes
+
+The layout is Equinox DynamoStore's. Epochs, the series, states of consumer groups and records that were set aside are
+such streams. Here is how their items hold events, and how they are read forward; `tip_append` writes them. This
+outlives the code: see FORMATS before touching a name.
 
 Events stay in their wire form inside a Tip, so that a calf is a copy to the byte, also of attributes that
 another library put there. They are decoded only where someone wants to see them.
@@ -6,14 +13,17 @@ another library put there. They are decoded only where someone wants to see them
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
+from epochal.index.names import calf_key, is_tip, tip_key
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import ReadPart
 from epochal.model.versions import Token
+from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import (
     AttributeValue,
     Item,
@@ -30,9 +40,6 @@ from epochal.plan.values import (
     text,
     value_size,
 )
-
-TIP: Final = 2_147_483_647
-"""Sort key of the Tip (Int32.MaxValue, as Equinox has it)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,22 +134,7 @@ class Tip:
         )
 
 
-def tip_key(stream: str) -> Key:
-    """Primary key of a stream's Tip."""
-    return calf_key(stream, TIP)
-
-
-def calf_key(stream: str, base: int) -> Key:
-    """Primary key of the calf whose first event has index `base`."""
-    return {"p": text(stream), "i": number(base)}
-
-
-def is_tip(item: Item) -> bool:
-    """Whether an item of the table is a Tip."""
-    return bool(item["i"]["N"] == str(TIP))
-
-
-@decodes("tips")
+@decodes("Tip")
 def read_tip(item: Item) -> Tip:
     """Decode a Tip. Raises `CorruptData` where counts contradict each other."""
     return Tip(
@@ -158,7 +150,7 @@ def read_tip(item: Item) -> Tip:
     )
 
 
-@decodes("tips")
+@decodes("Tip")
 def read_span(item: Item) -> StoredSpan:
     """The events of a Tip or calf. Raises `CorruptData` where `n`, `e` and `c`, or a calf's `i`, do not agree."""
     events, types = read_list(item, "e"), read_list(item, "c")
@@ -167,11 +159,6 @@ def read_span(item: Item) -> StoredSpan:
     if base < 0 or len(types) != len(events) or (base != int(item["i"]["N"]) and not is_tip(item)):
         raise CorruptData(f"{item['p']['S']}: item {item['i']['N']} has i, n, e and c that do not agree")
     return StoredSpan(base=base, events=tuple(events), types=tuple(kind["S"] for kind in types))
-
-
-def write_calf(stream: str, span: StoredSpan) -> Item:
-    """The calf that holds a Tip's events."""
-    return {**calf_key(stream, span.base), "n": number(span.next), **events_attributes(span)}
 
 
 def events_attributes(span: StoredSpan) -> dict[str, AttributeValue]:
@@ -207,9 +194,7 @@ def read_event(kind: str, event: AttributeValue) -> EncodedEvent:
             append_id=append_id(event),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise CorruptData(
-            f"an event of type {kind} has attributes that are not of the tips layout"
-        ) from error
+        raise CorruptData(f"an event of type {kind} has attributes that are not of the Tip layout") from error
 
 
 def read_timestamp(event: AttributeValue) -> str:
@@ -220,7 +205,7 @@ def read_timestamp(event: AttributeValue) -> str:
         return ""
 
 
-@decodes("tips")
+@decodes("Tip")
 def read_data(event: AttributeValue) -> Encoded:
     """An event's data alone, from its wire form. Raises `CorruptData` as `read_event` does."""
     return _read_body(event["M"], "d", "D")
@@ -291,3 +276,154 @@ def _read_body(fields: dict[str, AttributeValue], data: str, encoding: str) -> E
 def _bytes(value: AttributeValue) -> bytes:
     content: Any = value["B"]
     return content if isinstance(content, bytes) else bytes(content)
+
+
+# Reading, forward, a part at a time. The Tip is read first and fixes what the read is of: its version is the end, its
+# own events need no further request, and what lies below its base is in calves.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """Where a read of the stream that `head` heads stands.
+
+    Attributes:
+        at: forward, the next index wanted; backward, the index after the next one wanted.
+        forward: the index is read so.
+        located: forward, a calf should begin at `at`; otherwise the one that holds it must be found first.
+    """
+
+    head: Tip
+    at: int
+    forward: bool = True
+    located: bool = False
+
+    @property
+    def at_end(self) -> bool:
+        """Nothing is left to read."""
+        return self.at >= self.head.version if self.forward else self.at <= self.head.low_water
+
+    @property
+    def wanted(self) -> int:
+        """The event to be read next."""
+        return self.at if self.forward else self.at - 1
+
+
+Part: TypeAlias = ReadPart[StoredSpan, Cursor]
+
+
+def load_tip(table: str, stream: str, *, consistent: bool = True) -> Steps[Tip | None]:
+    """The Tip, or where the read need not be consistent one that has been; None where the stream does not exist."""
+    reply = yield Get(table=table, key=tip_key(stream), consistent=consistent)
+    return None if reply.item is None else read_tip(reply.item)
+
+
+def stand(tip: Tip, start: int) -> Cursor:
+    """Stand before event `start` of a stream whose Tip is in hand."""
+    return Cursor(head=tip, at=start, located=start == 0)
+
+
+def advance(table: str, cursor: Cursor, limit: int | None = None) -> Steps[Part]:
+    """One part more: one request, two where the first calf must be found.
+
+    Args:
+        limit: events wanted; more may come, since calves are read whole.
+
+    Raises:
+        CorruptData: an event is in no item.
+    """
+    part = yield from next_part(table, cursor, limit)
+    if part is None:
+        raise CorruptData(f"{cursor.head.stream}: event {cursor.at} is in no item, and was not pruned")
+    return part
+
+
+def read_all(table: str, stream: str) -> Steps[list[EncodedEvent]]:
+    """Every event of a stream, from the first on."""
+    tip = yield from load_tip(table, stream)
+    cursor = None if tip is None else stand(tip, 0)
+    found: list[EncodedEvent] = []
+    while cursor is not None and not cursor.at_end:
+        part = yield from advance(table, cursor)
+        found += [span.read(offset) for span in part.spans for offset in range(len(span.events))]
+        cursor = part.cursor
+    return found
+
+
+def next_part(
+    table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
+) -> Steps[Part | None]:
+    """The next part, forward; None where no item holds the event wanted."""
+    if cursor.at_end:
+        return ReadPart(spans=(), cursor=cursor)
+    base = cursor.head.span.base
+    if cursor.at >= base:
+        own = cursor.head.span.since(cursor.at)
+        return ReadPart(spans=(own,), cursor=replace(cursor, at=cursor.head.version))
+    if cursor.located:
+        reply = yield calves(
+            table, cursor.head.stream, cursor.at, base - 1, limit=limit, consistent=consistent
+        )
+        spans: list[StoredSpan] = []
+        at = cursor.at
+        for span in sound(reply.items):
+            if span.base > at:
+                break
+            if span.next > at:
+                spans.append(span.since(at))
+                at = span.next
+        if spans:
+            return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at))
+    return (yield from _holding(table, cursor, consistent=consistent))
+
+
+def _holding(table: str, cursor: Cursor, *, consistent: bool) -> Steps[Part | None]:
+    """The calf that holds the event wanted. It is not always the last to begin at or before it: calves may overlap."""
+    last: Key | None = None
+    while True:
+        reply = yield calves(
+            table, cursor.head.stream, 0, cursor.at, forward=False, limit=1, after=last, consistent=consistent
+        )
+        for span in map(read_span, reply.items):
+            if span.next > cursor.at:
+                passed = replace(cursor, at=span.next, located=True)
+                return ReadPart(spans=(span.since(cursor.at),), cursor=passed)
+        if reply.last is None:
+            return None
+        last = reply.last
+
+
+def sound(items: Iterable[Item]) -> Iterator[StoredSpan]:
+    """Calves up to one that cannot be read, which is an error once it comes first."""
+    for position, item in enumerate(items):
+        try:
+            span = read_span(item)
+        except CorruptData:
+            if position:
+                return
+            raise
+        yield span
+
+
+def calves(
+    table: str,
+    stream: str,
+    lowest: int,
+    highest: int,
+    *,
+    forward: bool = True,
+    limit: int | None,
+    after: Key | None = None,
+    consistent: bool = True,
+) -> Query:
+    """Asks for the calves whose first events have these indices. Each has at least one event, so no more of them than
+    events are needed.
+    """
+    return Query(
+        table=table,
+        partition=("p", calf_key(stream, 0)["p"]),
+        sort=("i", number(lowest), number(highest)),
+        forward=forward,
+        limit=limit,
+        after=after,
+        consistent=consistent,
+    )

@@ -28,3 +28,5 @@ def tips(context: click.Context) -> None:
 
 for command in (append, read, tail, state, prune, delete, stats):
     tips.add_command(command)
+
+COMMANDS = (tips,)

@@ -1,21 +1,28 @@
-"""Named streams as tips and calves: what the store asks of the layout (see `epochal.layout.streams`)."""
+"""Named streams as tips and calves: what the store asks of the layout (see `layout.streams`), and opening them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from epochal.contrib.equinox import append, pruning, reading
+from epochal.contrib.equinox.append import Result
+from epochal.contrib.equinox.calving import ByCost, Calving, calving_of
+from epochal.contrib.equinox.options import EquinoxOptions
+from epochal.deployment import Deployment
+from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, write_unfold
+from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
+from epochal.layout.key_records import KeyRecord
 from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import PruneProgress, ReadPart, Rejected, Settled
-from epochal.layout.tips import append, reading
-from epochal.layout.tips.batch import Known, Result, in_wire_form
-from epochal.layout.tips.calving import ROOM, ByCost, Calving
-from epochal.layout.tips.items import StoredSpan, Tip, unfolds_size, write_unfold
-from epochal.layout.tips.reading import Cursor
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import ITEM_BYTES, Steps
+from epochal.settings import Settings
+from epochal.store.driver import Driver
+from epochal.store.encoding import BodyCodec
+from epochal.store.streams import Streams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +43,18 @@ class Tips:
 
     def append(self, table: str, batch: streams.Batch, expected: ExpectedVersion) -> Steps[Result]:
         """See `append.append`."""
-        return append.append(table, in_wire_form(batch), expected, self.calving)
+        return append.append(table, _in_wire_form(batch), expected, self.calving)
 
     def append_on(self, table: str, batch: streams.Batch, known: Known) -> Steps[Result]:
         """See `append.append_on`."""
-        return append.append_on(table, in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
+        return append.append_on(table, _in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
 
     def append_once(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str
     ) -> Steps[Result]:
         """See `layout.once`."""
-        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it
-        from epochal.layout.tips import keyed  # noqa: PLC0415  likewise
-
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
-        return keyed.append_once(table, in_wire_form(batch), expected, self.calving, record)
+        return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
 
     def decided(self, table: str, head: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
         """See `append.decided`."""
@@ -65,7 +69,7 @@ class Tips:
         whole: bool = False,  # noqa: ARG002  what was calved is elsewhere
     ) -> Steps[Tip | None]:
         """The Tip."""
-        return reading.load_tip(table, stream, consistent=consistent)
+        return load_tip(table, stream, consistent=consistent)
 
     def begin(
         self,
@@ -91,26 +95,47 @@ class Tips:
 
     def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
         """See `pruning`."""
-        from epochal.layout.tips import pruning  # noqa: PLC0415  likewise
-
         return pruning.prune(table, stream, before, etag)
 
     def delete(
         self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
     ) -> Steps[PruneProgress | Rejected[Tip]]:
         """See `pruning`."""
-        from epochal.layout.tips import pruning  # noqa: PLC0415  likewise
-
         return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
 
     def begin_pruned(self, table: str, batch: streams.Batch, index: int) -> Steps[None]:
         """See `pruning`."""
-        from epochal.layout.tips import pruning  # noqa: PLC0415  likewise
-
         return pruning.begin_pruned(table, batch, index)
 
     def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
         """See `archiving`."""
-        from epochal.layout.tips import archiving  # noqa: PLC0415  few have an archive, and copy to it
+        return pruning.archive(table, into, stream, before, etags)
 
-        return archiving.archive(table, into, stream, before, etags)
+
+def _in_wire_form(batch: streams.Batch) -> WireBatch:
+    return batch_of(
+        batch.stream,
+        batch.events,
+        batch.unfolds,
+        etag=batch.etag,
+        append_id=batch.append_id,
+        keyed=batch.keyed,
+    )
+
+
+def opened(deployment: Deployment, calving: Calving | None = None) -> Streams:
+    """The streams of a deployment that are stored as tips; `calving` wins over what the settings say."""
+    return tips_of(deployment.settings, deployment.driver, deployment.codec, calving)
+
+
+def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
+    """The same, and their archive, if there is one."""
+    archive = settings.archive_table
+    return Streams(
+        driver=driver,
+        table=settings.table("tips"),
+        codec=codec,
+        layout=Tips(calving=calving or calving_of(settings)),
+        tombstones=not settings.of_plugin(EquinoxOptions).equinox,
+        archive=Streams(driver=driver, table=archive, codec=codec, layout=Tips()) if archive else None,
+    )

@@ -1,0 +1,544 @@
+"""What the index appends: one conditional write of the Tip, on exactly the Tip that is known.
+
+    too heavy          a calf is put first, then the Tip is written
+    refused            the Tip that came back is the new state to decide on, no second read (DESIGN §5.2)
+
+Every write names the exact state it changes (etag, or absence), so a request that lands late is refused. A calf is put
+before the Tip lets go of its events, so between the two both hold them, and a crash leaves an overlap that readers drop
+by index (DESIGN §5.4). Whoever else writes such streams brings a `CalfRule` and says what a refusal means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeAlias
+
+from epochal.errors import CorruptData, InvalidInput, TooLarge
+from epochal.index.names import calf_key, tip_key
+from epochal.index.tip import (
+    StoredSpan,
+    Tip,
+    advance,
+    append_id,
+    event_bytes,
+    events_attributes,
+    load_tip,
+    read_span,
+    read_tip,
+    span_size,
+    stand,
+    unfolds_size,
+    write_event,
+    write_unfold,
+)
+from epochal.layout import streams
+from epochal.layout.expectations import version_of
+from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import Rejected, Written
+from epochal.model.versions import MAX_VERSION, Token
+from epochal.plan.ops import (
+    ITEM_BYTES,
+    Absent,
+    All,
+    AnyOf,
+    Condition,
+    Done,
+    Extend,
+    Overflow,
+    Put,
+    Refusal,
+    Set,
+    Steps,
+    Update,
+    equals,
+)
+from epochal.plan.values import (
+    WRITE_UNIT,
+    AttributeValue,
+    attribute_size,
+    item_size,
+    number,
+    number_size,
+    sequence,
+    text,
+    write_units,
+)
+
+Known: TypeAlias = streams.Known[Tip]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireBatch:
+    """One append, all or nothing, in wire form.
+
+    Attributes:
+        span: the events, as if they began the stream; may be empty where unfolds are given.
+        size: bytes that the span takes in an item, its lists included.
+        unfolds: replace those stored; None keeps them. Their versions are set once the index is known.
+        etag: 32 hex digits, fresh; the same over all retries of this append. See `etag_at`.
+        append_id: 16 bytes; the first 8 tell appends apart, the rest their contents.
+        keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
+    """
+
+    stream: str
+    span: StoredSpan
+    size: int
+    unfolds: tuple[EncodedUnfold, ...] | None
+    etag: str
+    append_id: bytes
+    keyed: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many events."""
+        return len(self.span.events)
+
+    def etag_at(self, first: int) -> str:
+        """The etag that the append leaves where its events begin at index `first`.
+
+        Under a key it is derived, because no other write has that append id at that index: so whoever repeats the call
+        knows the etag that an earlier one left, and tells that state from what others have made of it since.
+        """
+        if not self.keyed or not self.count:
+            return self.etag
+        return keyed_etag(self.append_id, first)
+
+
+def keyed_etag(append_id: bytes, first: int) -> str:
+    """The etag that an append under a key leaves, its events beginning at index `first`."""
+    return hashlib.sha256(append_id + first.to_bytes(8, "big", signed=True)).hexdigest()[:32]
+
+
+def batch_of(
+    stream: str,
+    events: Iterable[EncodedEvent],
+    unfolds: tuple[EncodedUnfold, ...] | None = None,
+    *,
+    etag: str,
+    append_id: bytes,
+    keyed: bool = False,
+) -> WireBatch:
+    """Put events into wire form, the append id on the first of them."""
+    marked = [event._replace(append_id=append_id if k == 0 else None) for k, event in enumerate(events)]
+    span = StoredSpan(
+        base=0, events=tuple(map(write_event, marked)), types=tuple(event.type for event in marked)
+    )
+    return WireBatch(
+        stream=stream,
+        span=span,
+        size=span_size(span),
+        unfolds=unfolds,
+        etag=etag,
+        append_id=append_id,
+        keyed=keyed,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedByTip:
+    """A write did not go through: this Tip stood in the way."""
+
+    tip: Tip | None
+    ambiguous: bool = False
+
+
+def append_on(table: str, batch: WireBatch, known: Known) -> Steps[Written | Rejected[Tip]]:
+    """Append on exactly the Tip that is known (None: no stream yet). Any other is a rejection, which brings it back.
+
+    A response may have been lost, and others have written since: then this was written all the same. Whoever appends to
+    the index decides again on what is there, and finds it.
+    """
+    sent = yield from attempt(table, batch, known, BY_COST)
+    if isinstance(sent, Token):
+        return Written(first=sent.version - batch.count, version=sent.version, token=sent)
+    tip = sent.tip
+    if tip is not None and tip.etag == batch.etag_at(tip.version - batch.count):
+        return Written(first=tip.version - batch.count, version=tip.version, token=tip.token())
+    return Rejected(head=tip)
+
+
+def append(table: str, batch: WireBatch) -> Steps[bool]:
+    """Append events to the end, whatever is there, once."""
+    tip = yield from load_tip(table, batch.stream)
+    return (yield from append_marked(table, batch, tip, version_of(tip)))
+
+
+def append_marked(table: str, batch: WireBatch, tip: Tip | None, since: int) -> Steps[bool]:
+    """Append events to the end, whatever is there, unless it has been done: from index `since` on they are looked for
+    by their append id. Whether this call did it.
+    """
+    ambiguous = False
+    while True:
+        if tip is not None and (yield from _holds(table, tip, batch.append_id, since)):
+            return ambiguous
+        sent = yield from attempt(table, batch, tip, BY_COST)
+        if isinstance(sent, Token):
+            return True
+        since, tip, ambiguous = version_of(tip), sent.tip, ambiguous or sent.ambiguous
+
+
+def _holds(table: str, tip: Tip, wanted: bytes, since: int) -> Steps[bool]:
+    if any(append_id(event) == wanted for event in tip.span.events):
+        return True
+    cursor = stand(tip, since)
+    while cursor.at < tip.span.base:
+        part = yield from advance(table, cursor)
+        if any(append_id(event) == wanted for span in part.spans for event in span.events):
+            return True
+        cursor = part.cursor
+    return False
+
+
+def attempt(table: str, batch: WireBatch, known: Known, rule: CalfRule) -> Steps[Token | BlockedByTip]:
+    """One try: the token it leaves, or the Tip that blocked it.
+
+    Raises:
+        TooLarge: the events do not fit an item even with a Tip of their own.
+        InvalidInput: the stream is full.
+    """
+    if version_of(known) + batch.count > MAX_VERSION:
+        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
+    if known is None:
+        put, token = create(table, batch)
+        return _sent((yield put), token)
+    if batch.count and rule.calves(token_of(known), growth_of(batch, known)):
+        return (yield from calve_and_write(table, batch, known, rule))
+    update, token = extend(table, batch, known)
+    reply = yield update
+    if isinstance(reply, Overflow):
+        return (yield from calve_and_write(table, batch, known, rule))
+    return _sent(reply, token)
+
+
+def calve_and_write(
+    table: str, batch: WireBatch, known: Tip | Token, rule: CalfRule
+) -> Steps[Token | BlockedByTip]:
+    """Write on a Tip whose events go into a calf first: the token left, or the Tip that blocked it."""
+    tip = known if isinstance(known, Tip) else (yield from load_tip(table, batch.stream))
+    if tip is None or (tip.etag, tip.version) != (known.etag, known.version):
+        return BlockedByTip(tip=tip)
+    update, token = restart(table, batch, tip)
+    reply = yield from rule.calve(table, tip, update)
+    if reply is None:
+        return BlockedByTip(tip=(yield from _moved_on(table, tip)))
+    return _sent(reply, token)
+
+
+def _moved_on(table: str, stale: Tip) -> Steps[Tip | None]:
+    """The Tip that has replaced a stale one: calves show that it is stale."""
+    tip = yield from load_tip(table, stale.stream)
+    if tip is not None and (tip.etag, tip.version) == (stale.etag, stale.version):
+        raise CorruptData(f"{tip.stream}: a calf reaches beyond the Tip")
+    return tip
+
+
+def _sent(reply: Done | Refusal | Overflow, token: Token) -> Token | BlockedByTip:
+    if isinstance(reply, Done):
+        return token
+    if isinstance(reply, Overflow):
+        raise TooLarge("events", token.size, ITEM_BYTES)
+    tip = None if reply.item is None else read_tip(reply.item)
+    return BlockedByTip(tip=tip, ambiguous=reply.ambiguous)
+
+
+def calve(table: str, tip: Tip) -> Steps[bool]:
+    """Put what the Tip carries into calves. False: the Tip is stale.
+
+    Another writer may have calved a part already: the refusal returns that calf, and only what follows it is still to
+    be put. A calf that reaches beyond the Tip in hand shows that the Tip is stale.
+    """
+    rest = tip.span
+    while rest.events:
+        reply = yield put_calf(table, tip.stream, rest)
+        if isinstance(reply, Done):
+            return True
+        left = uncalved(reply, rest)
+        if left is None:
+            return False
+        rest = left
+    return True
+
+
+def uncalved(reply: Refusal, rest: StoredSpan) -> StoredSpan | None:
+    """What a calf found in the way leaves to be calved; None where it shows the Tip to be stale."""
+    if reply.item is None:
+        return None
+    found = read_span(reply.item)
+    if found.next <= rest.base:
+        raise CorruptData(f"{reply.item['p']['S']}: the calf {rest.base} holds no events")
+    return None if found.next > rest.next else rest.since(found.next)
+
+
+# The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §1.
+
+_OPEN = AnyOf((Absent("z"), equals("z", number(0))))
+"""No tombstone: those have an etag too, which a load of a deleted stream returns."""
+
+_EMPTY_LISTS = attribute_size("e", sequence(())) + attribute_size("c", sequence(()))
+
+
+def token_of(known: Tip | Token) -> Token:
+    """The figures the calving rule needs."""
+    return known.token() if isinstance(known, Tip) else known
+
+
+def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | None:
+    """The batch's unfolds in wire form, made from `version`."""
+    if batch.unfolds is None:
+        return None
+    return tuple(write_unfold(replace(unfold, version=version)) for unfold in batch.unfolds)
+
+
+def growth_of(batch: WireBatch, known: Tip | Token) -> Append:
+    """What the calving rule must know of a batch."""
+    unfolds = unfolds_of(batch, known.version + batch.count)
+    return Append(
+        growth=batch.size - _EMPTY_LISTS,
+        events=batch.count,
+        unfolds=token_of(known).unfolds if unfolds is None else unfolds_size(unfolds),
+        name=len(batch.stream),
+    )
+
+
+def create(table: str, batch: WireBatch) -> tuple[Put, Token]:
+    """A stream's first write: the whole Tip, if there is none."""
+    unfolds = unfolds_of(batch, batch.count) or ()
+    item = {
+        **tip_key(batch.stream),
+        "n": number(batch.count),
+        "a": number(batch.count),
+        "etag": text(batch.etag_at(0)),
+        **events_attributes(batch.span),
+        **({"u": sequence(unfolds)} if unfolds else {}),
+    }
+    taken = unfolds_size(unfolds)
+    bare = Token(version=0, size=item_size(item) - batch.size - taken)
+    return Put(table=table, item=item, condition=Absent("i")), _token(batch, bare, taken)
+
+
+def extend(table: str, batch: WireBatch, known: Tip | Token) -> tuple[Update, Token]:
+    """Append to what the Tip carries, if it is still the one known."""
+    changes = [Extend(name, value) for name, value in events_attributes(batch.span).items()]
+    return _update(table, batch, known, token_of(known), changes)
+
+
+def restart(table: str, batch: WireBatch, tip: Tip) -> tuple[Update, Token]:
+    """Leave only the new events in the Tip, if any: what it carried is in calves."""
+    events = events_attributes(batch.span)
+    changes = [Set(name, value) for name, value in events.items()]
+    calved = tip.calved + event_bytes(tip.span)
+    changes.append(Set("b", number(calved)))
+    before = tip.token()
+    size = before.size - before.carried + _calved_size(calved) - _calved_size(tip.calved)
+    emptied = replace(before, size=size, carried=0, events=0, appends=0)
+    return _update(table, batch, tip, emptied, changes, removes=() if events else ("e", "c"))
+
+
+def _calved_size(calved: int) -> int:
+    return attribute_size("b", number(calved)) if calved else 0
+
+
+def put_calf(table: str, stream: str, span: StoredSpan) -> Put:
+    """A calf that holds a Tip's events, if there is none at its base."""
+    item = {**calf_key(stream, span.base), "n": number(span.next), **events_attributes(span)}
+    return Put(table=table, item=item, condition=Absent("i"))
+
+
+def etag_over(etag: str, tip: Tip | None) -> str:
+    """The etag for one more try, over the Tip that refused the last.
+
+    The last may have been applied all the same, unnoticed. Were both to leave one etag, a token of the one would
+    pass for a token of the other, and indices would be given out twice.
+    """
+    over = "" if tip is None else f"{tip.version} {tip.etag}"
+    return hashlib.sha256(f"{etag} {over}".encode()).hexdigest()[:32]
+
+
+def unchanged(etag: str | None, version: int) -> Condition:
+    """That a Tip is still the one known. Without an etag (a foreign item) its version must do; with one it is asked for
+    too, because indices are given out from it, and a token may be forged.
+    """
+    known = Absent("etag") if etag is None else equals("etag", text(etag))
+    return All((known, equals("n", number(version))))
+
+
+def _update(
+    table: str,
+    batch: WireBatch,
+    known: Tip | Token,
+    before: Token,
+    changes: Sequence[Set | Extend],
+    *,
+    removes: tuple[str, ...] = (),
+) -> tuple[Update, Token]:
+    """An update of the Tip as it is `known`; `before` has the figures that the new events add to."""
+    version = before.version + batch.count
+    unfolds = unfolds_of(batch, version)
+    counters = (
+        Set("n", number(version)),
+        Set("a", number(batch.count)),
+        Set("etag", text(batch.etag_at(before.version))),
+    )
+    update = Update(
+        table=table,
+        key=tip_key(batch.stream),
+        sets=(*counters, *changes, *((Set("u", sequence(unfolds)),) if unfolds else ())),
+        removes=(*removes, "u") if unfolds == () else removes,
+        condition=All((unchanged(known.etag, known.version), _OPEN)),
+    )
+    return update, _token(batch, before, before.unfolds if unfolds is None else unfolds_size(unfolds))
+
+
+def _token(batch: WireBatch, before: Token, unfolds: int) -> Token:
+    """The token after adding a batch to a Tip with these figures."""
+    grown = batch.size - (_EMPTY_LISTS if before.events and batch.count else 0)
+    return Token(
+        version=before.version + batch.count,
+        etag=batch.etag_at(before.version),
+        size=before.size + grown + unfolds - before.unfolds,
+        carried=before.carried + grown,
+        unfolds=unfolds,
+        events=before.events + batch.count,
+        appends=before.appends + bool(batch.count),
+    )
+
+
+# When events leave the Tip: never too early, because calving costs, nor too late, because weight does.
+#
+# Every append is charged by the whole Tip, so each carried event taxes the appends after it; calving writes the carried
+# events once more and is charged for the old Tip. The best moment is a stopping problem. `ByCost` solves it for a
+# stream that goes on as the Tip shows it: with `rate` the least average cost of an append over a whole cycle from calf
+# to calf, it calves now unless some number of further appends, at `rate` each, makes calving later cheaper. A pure
+# function of a `Token`, which is why a writer that holds only a token can decide without reading. Measured against the
+# offline optimum by `bench/calving.py`.
+
+ROOM: Final = 8 * 1024
+"""Kept free below the item limit for keys, counters and what sizes in a token may be off by."""
+
+_HORIZON: Final = 64
+
+_LEAST: Final = 32
+"""No append takes less. A token comes from outside and may say anything; this bounds how long one is reckoned with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """What is about to be written.
+
+    Attributes:
+        growth: bytes by which the new events grow a Tip that carries others.
+        events: how many.
+        unfolds: bytes of the unfolds that the Tip will have.
+        name: bytes of the stream's name.
+    """
+
+    growth: int
+    events: int
+    unfolds: int
+    name: int
+
+
+class CalfRule(Protocol):
+    """When events leave a Tip, and how."""
+
+    def calves(self, tip: Token, new: Append) -> bool:
+        """Whether to calve what the Tip carries before writing `new`."""
+
+    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
+        """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
+
+
+class _ByCost:
+    """Calve when that is cheaper than to go on, in two writes."""
+
+    def calves(self, tip: Token, new: Append) -> bool:
+        return pays(tip, new, factor=1)
+
+    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
+        return (yield from calve_and_update(table, tip, update))
+
+
+BY_COST: Final = _ByCost()
+
+
+def calve_and_update(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
+    """The calf, then the Tip's update. None: the Tip is stale."""
+    if not (yield from calve(table, tip)):
+        return None
+    reply: Done | Refusal | Overflow = yield update
+    return reply
+
+
+def pays(tip: Token, new: Append, factor: int) -> bool:
+    """Whether to calve is cheaper than to go on; `factor`: 2 where calf and Tip are written in one transaction."""
+    if tip.events == 0:
+        return False
+    if overflows(tip, new):
+        return True
+    costs = _costs(tip, new, factor)
+    average = max(_LEAST, (tip.carried + new.growth) / (tip.appends + 1))
+    return _waiting_is_dearer(costs, tip.carried, new.growth, average)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Costs:
+    """Units of the writes that a Tip's future may hold.
+
+    Attributes:
+        fixed: bytes of the Tip without events.
+        calf: bytes of a calf without events.
+        factor: 2 where calf and Tip are written in one transaction.
+    """
+
+    fixed: int
+    calf: int
+    factor: int
+
+    def append(self, carried: float) -> int:
+        """An append that leaves the Tip with `carried` bytes of events."""
+        return write_units(int(self.fixed + carried))
+
+    def calve(self, carried: float, least: float = 0) -> int:
+        """A calf of `carried` bytes, and the update, charged by the larger Tip, before or after."""
+        update = write_units(int(self.fixed + max(carried, least)))
+        return self.factor * (write_units(int(self.calf + carried)) + update)
+
+
+def _costs(tip: Token, new: Append, factor: int) -> _Costs:
+    bare = tip.size - tip.carried - tip.unfolds
+    keys = 3 + new.name + number_size(str(tip.version - tip.events)) + number_size(str(tip.version))
+    return _Costs(fixed=bare + new.unfolds, calf=keys, factor=factor)
+
+
+def overflows(tip: Token, new: Append) -> bool:
+    """Whether a Tip has no room for what is about to be written."""
+    return tip.size - tip.unfolds + new.unfolds + new.growth > ITEM_BYTES - ROOM
+
+
+def _waiting_is_dearer(costs: _Costs, carried: float, growth: int, average: float) -> bool:
+    rate = _rate(costs, average)
+    now = costs.calve(carried, least=growth)
+    spent = 0.0
+    for step in range(min(_HORIZON, 2 + int(WRITE_UNIT // average))):
+        carried += growth if step == 0 else average
+        spent += costs.append(carried) - rate
+        if spent + costs.calve(carried) <= now:
+            return False
+    return True
+
+
+def _rate(costs: _Costs, average: float) -> float:
+    """The least average units of an append over a cycle, for appends of `average` bytes each."""
+    best, spent, carried, appends = float("inf"), 0.0, 0.0, 0
+    while carried < ITEM_BYTES:
+        appends += 1
+        carried += average
+        if appends > 1:
+            spent += costs.append(carried)
+        cycle = (spent + costs.calve(carried)) / appends
+        if cycle > 1.5 * best:
+            break
+        best = min(best, cycle)
+    return best
