@@ -18,6 +18,7 @@ from epochal.cli.errors import StackMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
 from epochal.contrib.equinox import memory_tips
+from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, StreamDeleted, Unavailable, WrongTable
 from epochal.local.deploy import LocalStore
 from epochal.local.endpoint import Endpoint
@@ -215,7 +216,7 @@ def test_a_table_that_is_named_and_of_another_kind_is_refused_before_it_is_writt
 ) -> None:
     tables = memory_tables()
     memory_tips(tables).append("Cart-1", [Event(type="Opened")])
-    monkeypatch.setattr(target, "interpreter", lambda _: tables.execute)
+    monkeypatch.setattr(Place, "execute", lambda _: tables.execute)
     before = list(tables.items("tips"))
     settings = Settings.of(streams_table="tips", index_table="index")
     store = open_store(Choice(settings=settings, region="eu-central-1"))
