@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.layout.fences import Condition, fence
-from epochal.layout.key_records import KeyRecord
 from epochal.layout.pages.items import Page
-from epochal.layout.pages.mixed import append as append_mixed
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
@@ -23,7 +21,7 @@ from epochal.layout.streams import Unknown, Written
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.model.times import Ticks, unix_seconds
+from epochal.model.times import Ticks
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Position
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
@@ -112,16 +110,13 @@ def _appended(
 ) -> Steps[tuple[dict[str, Any], TaggedAppended | TaggedConflict | None]]:
     if not move.streams:
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))
-    record, (stream, *others) = None, move.streams
     if not move.tags and condition is None:
+        (stream,) = move.streams
         given = TABLE, move.given(stream), expected[stream]
         alone = PAGES.append_once(*given, move.key) if move.key else PAGES.append(*given)
         return {stream: (yield from alone)}, None
-    if move.key:
-        about = move.key, unix_seconds(Ticks(move.clock))
-        record = KeyRecord.of_all(move.streams, *about) if others else KeyRecord.of(stream, *about)
-    appends = [(move.batch(stream), expected[stream]) for stream in move.streams]
-    came = yield from append_mixed(SITE, appends, move.tagged(), condition, record)
+    appends = [(move.given(stream), expected[stream]) for stream in move.streams]
+    came = yield from PAGES.append_tagged(SITE, appends, move.tagged(), condition, move.key or None)
     return dict(came.streams), came.tags
 
 

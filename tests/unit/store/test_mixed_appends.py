@@ -180,7 +180,7 @@ def test_tags_of_events_with_a_home_and_without_are_in_one_order_and_store() -> 
     assert [each.index for each in tagged.read(by_type).events] == [0]
     with pytest.raises(ConflictError):
         tagged.streams.append("Student-2", [enrolled("2")], fail_if=by_type)
-    assert tagged.streams.tagged.type_heads == streams.type_heads == tagged.type_heads
+    assert tagged.streams.tagged.type_heads == streams.tagged.type_heads == tagged.type_heads
 
 
 def test_what_cannot_be_is_refused_by_name_and_nothing_is_written() -> None:

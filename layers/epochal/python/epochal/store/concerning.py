@@ -9,14 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.mixed import MixedResult
 from epochal.layout.pages.tags.append import TaggedBatch
+from epochal.layout.pages.tags.entries import label_of
 from epochal.layout.streams import Batch, TaggedStreams
-from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedEvent, bytes_of, own_tags
+from epochal.model.dcb import (
+    Query,
+    RecordedTaggedEvent,
+    TaggedEvent,
+    bytes_of,
+    check_tag,
+    check_type,
+    own_tags,
+)
 from epochal.model.events import Claim, Event, Recorded
+from epochal.model.names import no_step
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome
 from epochal.model.several import AllAppended, AllOutcome, Conflicts, StreamAppend
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
@@ -41,7 +52,7 @@ class Forbidden:
 
 def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
     """`Streams.try_append`, of one that concerns tags."""
-    _check_layout(store, append.events)
+    _check(store, append.events)
     refused, expected = refusals_of(append.expected)
     append = replace(append, events=with_metadata(append.events), expected=expected)
     batch = store.batch(append.stream, append.events, append.unfolds, key, tagged=True)
@@ -73,6 +84,9 @@ def try_append_all(
         replace(each, events=with_metadata(each.events), expected=wanted)
         for each, wanted in zip(appends, expected, strict=True)
     ]
+    for place, each in enumerate(appends):
+        with several.placed(place):
+            _check(store, each.events)
     batches = store.batches(appends, key, tagged=True)
     shown = partial(outcome_of, since=store.driver.clock(), refused=max(counts))
     results, tags, capacity = _ran(store, appends, batches, forbidden, key)
@@ -82,11 +96,17 @@ def try_append_all(
     return _with_tags(found, tags or _replayed(store, appends, forbidden))
 
 
-def _check_layout(store: Streams, events: Sequence[Event]) -> None:
+def _check(store: Streams, events: Sequence[Event]) -> None:
+    """Raise `InvalidInput` for tags that cannot be, and where there are none at all."""
     if not isinstance(store.layout, TaggedStreams):
         place = next((place for place, event in enumerate(events) if event.tags), None)
         field = "fail_if" if place is None else f"events[{place}].tags"
         raise InvalidInput(field, "must not be given: this store keeps no tags")
+    for place, event in enumerate(events):
+        if event.tags:
+            check_type(event.type, f"events[{place}].type")
+        for tag in event.tags:
+            no_step(check_tag(tag, f"events[{place}].tags"), f"events[{place}].tags")
 
 
 def _ran(
@@ -101,7 +121,7 @@ def _ran(
     condition = tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes)
     steps = layout.append_tagged(
         tagged.site,
-        [(batch, each.expected) for batch, each in zip(batches, appends, strict=True)],
+        [(batch, each.expected) for batch, each in zip(_labelled(appends, batches), appends, strict=True)],
         _tagged(appends, batches),
         condition,
         key,
@@ -116,6 +136,19 @@ def _ran(
                 whole = replace(tagged, driver=driver).whole(result.tags.events)
                 told = _native(replace(result.tags, events=whole))
     return result.streams, told, meter.capacity
+
+
+def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list[Batch]:
+    """The batches, whose events say their tags, and their places in the whole append."""
+    places, labelled = count(), list[Batch]()
+    for append, batch in zip(appends, batches, strict=True):
+        given = zip(append.events, batch.events, places, strict=False)
+        events = tuple(
+            stored._replace(label=label_of(event.tags, place)) if event.tags else stored
+            for event, stored, place in given
+        )
+        labelled.append(replace(batch, events=events))
+    return labelled
 
 
 def _native(tags: TaggedAppended | TaggedConflict) -> Appended | Conflict:

@@ -203,7 +203,7 @@ def with_metadata(events: Sequence[E]) -> Sequence[E]:
 
 
 def store_events(
-    events: Sequence[Event], now: str, codec: BodyCodec, room: int, place: int | None = None
+    events: Sequence[Event], now: str, codec: BodyCodec, room: int, *, tagged: bool = False
 ) -> tuple[EncodedEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
@@ -211,11 +211,11 @@ def store_events(
 
     Args:
         room: bytes that the events may take.
-        place: of the first of them in their append; None where they must have no tags.
+        tagged: they may have tags, which the caller has checked, and stores.
     """
     events = with_metadata(events)
     for position, event in enumerate(events):
-        _check(event, f"events[{position}]", tags=place is not None)
+        _check(event, f"events[{position}]", tags=tagged)
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
     bodies = codec.pack([body for event in events for body in (event.data, event.meta)], budget, "events")
     return tuple(
@@ -226,7 +226,6 @@ def store_events(
             timestamp=time_or_now(event.timestamp, now, f"events[{position}].timestamp"),
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
-            label=b"" if place is None or not event.tags else _label(event, place + position),
         )
         for position, event in enumerate(events)
     )
@@ -324,15 +323,9 @@ def _bytes(body: Body) -> bytes:
     return body.sha256.encode() if isinstance(body, Claim) else body
 
 
-def _label(event: Event, place: int) -> bytes:
-    from epochal.layout.pages.tags.entries import Label  # noqa: PLC0415  most streams have no tags
-
-    return Label(number=place, others=tuple(sorted(set(event.tags)))).encoded().data
-
-
 def _of_tags(event: EncodedEvent) -> dict[str, Any]:
     """What a recorded event has for its tags."""
-    from epochal.layout.pages.tags.entries import told_by  # noqa: PLC0415  likewise
+    from epochal.layout.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags
 
     tags, event_id, place = told_by(event)
     return {"tags": tags, "id": event_id, "place": place}
@@ -345,19 +338,8 @@ def _check(event: Event, field: str, *, tags: bool) -> None:
             must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
     if event.tags and not tags:
         raise InvalidInput(f"{field}.tags", "must not be given: this store keeps no tags")
-    if event.tags:
-        _check_tags(event, field)
     if event.id is not None:
         raise InvalidInput(f"{field}.id", "must not be given in a stream: give the append an idempotency key")
-
-
-def _check_tags(event: Event, field: str) -> None:
-    from epochal.model.dcb import check_tag, check_type  # noqa: PLC0415  most streams have no tags
-    from epochal.model.names import no_step  # noqa: PLC0415  likewise
-
-    check_type(event.type, f"{field}.type")
-    for tag in event.tags:
-        no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
 
 
 def _fields_size(event: Event) -> int:

@@ -63,13 +63,9 @@ def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     from epochal.layout.pages.streams import Pages  # noqa: PLC0415  other layouts do without
 
     layout, archive = Pages(dictionaries=True), settings.streams_archive_table
-    heads = frozenset[str]()
-    if settings.tagged_types or settings.tagged_everything:
-        from epochal.store.tagged import heads_in  # noqa: PLC0415  most have none
-
-        heads = heads_in(settings)
     return Streams(
-        type_heads=heads,
+        types=settings.tagged_types,
+        everything=settings.tagged_everything,
         driver=driver,
         table=settings.table("streams"),
         codec=codec,
@@ -90,7 +86,8 @@ class Streams:
         tombstones: whether deleted streams may keep one. Equinox appends past it, and nobody would be told: where its
             applications use the table too, streams are deleted with `leave_open`.
         archive: streams of the same names and layout to read from where this table's events have been pruned.
-        type_heads: the store's own tags that events with tags have besides (`TagStreams`).
+        types: those that events with tags may be asked for by alone, and
+        everything: whether all of them may (`open_tagged_events`).
         now: nanoseconds since 1970.
         fresh: random bytes, for etags and append ids.
 
@@ -104,7 +101,8 @@ class Streams:
     codec: BodyCodec = field(default_factory=BodyCodec)
     tombstones: bool = True
     archive: Streams | None = None
-    type_heads: frozenset[str] = frozenset()
+    types: tuple[str, ...] = ()
+    everything: bool = False
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
@@ -538,7 +536,7 @@ class Streams:
             tagged: its events may have tags.
         """
         now = from_unix_nanoseconds(self.now())
-        return self._batch(stream, events, unfolds, now, key, place=0 if tagged else None)
+        return self._batch(stream, events, unfolds, now, key, tagged=tagged)
 
     def append_all_on(
         self,
@@ -579,13 +577,9 @@ class Streams:
         ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
         identity = self.fresh(16) if key is None else derived(appends, key)
         batches: list[Batch] = []
-        first = 0
         for place, each in enumerate(appends):
             with placed(place):
-                batch = self._batch(
-                    each.stream, each.events, each.unfolds, ticks, None, place=first if tagged else None
-                )
-            first += len(batch.events)
+                batch = self._batch(each.stream, each.events, each.unfolds, ticks, None, tagged=tagged)
             batches.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
         return batches
 
@@ -597,7 +591,7 @@ class Streams:
         ticks: Ticks,
         key: str | None,
         *,
-        place: int | None = None,
+        tagged: bool = False,
     ) -> Batch:
         no_step(stream_name(stream), "stream")
         must_be_list(Event, events, "events")
@@ -613,7 +607,7 @@ class Streams:
         room = self.layout.room(stored_unfolds or ())
         return Batch(
             stream=stream,
-            events=store_events(events, now, codec, room, place),
+            events=store_events(events, now, codec, room, tagged=tagged),
             unfolds=stored_unfolds,
             now=ticks,
             etag=self._etag(),

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
 from epochal.layout.fences import Condition, Fence
-from epochal.layout.pages.streams import COMPRESS_FROM
+from epochal.layout.pages.streams import COMPRESS_FROM, Pages
 from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.layout.streams import TaggedStreams
 from epochal.model.dcb import (
+    EVERYTHING,
     RecordedTaggedEvent,
     TaggedBody,
     TaggedEvent,
@@ -22,6 +23,7 @@ from epochal.model.dcb import (
     as_given,
     check_type,
     stored_form,
+    type_tag,
 )
 from epochal.model.events import content_of
 from epochal.model.kinds import must_be_texts
@@ -33,10 +35,10 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec
 from epochal.store.seals import Seals
+from epochal.store.streams import Streams
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.store.streams import Streams
     from epochal.store.tagged_importing import TaggedImporter
     from epochal.store.tagged_listings import TaggedListings
 
@@ -87,15 +89,15 @@ class TaggedEvents(TaggedStore):
     @property
     def streams(self) -> Streams:
         """The named streams of this table. Their events may carry tags, and are then among these."""
-        from epochal.layout.pages.streams import Pages  # noqa: PLC0415  who needs no streams does without
-        from epochal.store.streams import Streams  # noqa: PLC0415  likewise
-
         named = Streams(
             driver=self.driver,
             table=self.site.table,
             layout=Pages(dictionaries=True),
             codec=replace(self.codec, compress_from=0),
-            type_heads=self.site.type_heads,
+            types=tuple(
+                head.removeprefix(type_tag("")) for head in self.site.type_heads if head != EVERYTHING
+            ),
+            everything=EVERYTHING in self.site.type_heads,
             now=self.now,
             fresh=self.fresh,
         )
@@ -190,16 +192,16 @@ def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEve
     """The tagged events of a deployment, in its table of streams."""
     return TaggedEvents(
         driver=driver,
-        site=TagStreams(table=settings.table("streams"), type_heads=heads_in(settings)),
+        site=site_of(settings.table("streams"), settings.tagged_types, everything=settings.tagged_everything),
         codec=replace(codec, compress_from=COMPRESS_FROM),
         archive=settings.streams_archive_table,
     )
 
 
-def heads_in(settings: Settings) -> frozenset[str]:
-    """The reserved tags that a deployment has streams of."""
-    types = [check_type(kind, "types") for kind in settings.tagged_types]
-    return reserved_tags(types, everything=settings.tagged_everything)
+def site_of(table: str, types: Sequence[str], *, everything: bool) -> TagStreams:
+    """A table, with the reserved tags that have streams there."""
+    checked = [check_type(kind, "types") for kind in types]
+    return TagStreams(table=table, type_heads=reserved_tags(checked, everything=everything))
 
 
 def beside(streams: Streams) -> TaggedEvents:
@@ -208,7 +210,7 @@ def beside(streams: Streams) -> TaggedEvents:
         raise InvalidInput("tagged", f"needs streams that are stored as pages, not as {streams.layout.name}")
     return TaggedEvents(
         driver=streams.driver,
-        site=TagStreams(table=streams.table, type_heads=streams.type_heads),
+        site=site_of(streams.table, streams.types, everything=streams.everything),
         codec=replace(streams.codec, compress_from=COMPRESS_FROM),
         archive="" if streams.archive is None else streams.archive.table,
         now=streams.now,

@@ -30,8 +30,9 @@ from epochal.layout.pages.tags.append import TaggedBatch, TagsEnd, TagsPart
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Written
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.ops import TRANSACTION_ITEMS, Refusal, Steps
+from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 
 _MixedEnd: TypeAlias = StreamsEnd | TagsEnd
 
@@ -54,14 +55,14 @@ def append(
     appends: Sequence[tuple[Packed, ExpectedVersion]],
     tagged: TaggedBatch,
     condition: Condition | None = None,
-    record: KeyRecord | None = None,
+    key: str | None = None,
 ) -> Steps[MixedResult]:
     """Append to every stream, and to the tags of all events; or nowhere.
 
     Args:
         appends: batches of one append, no two to one stream.
         tagged: the events of all of them, in order, with their homes.
-        record: of the key that the batches are known by.
+        key: that the batches are known by.
 
     Raises:
         TooLarge: too many streams, tags and fences; the events of one fit no item, or all of them no transaction.
@@ -69,9 +70,9 @@ def append(
             another store.
     """
     batches = [batch for batch, _ in appends]
-    key = None if record is None else _key_of(batches, record)
+    once = None if key is None else _key_of(batches, key)
     both = Mixed(
-        streams=StreamsPart.of(site.table, appends, key=key), tags=TagsPart.of(site, tagged, condition)
+        streams=StreamsPart.of(site.table, appends, key=once), tags=TagsPart.of(site, tagged, condition)
     )
     return both.told((yield from commit(both.commit)))
 
@@ -100,7 +101,7 @@ class Mixed:
             fences=fences,
             matters=self.matters,
             records=self.streams.records,
-            before=self.before,
+            before=self.streams.before,
             keyed=streams.keyed,
             lasting=tags.lasting,
             one_stamp=True,
@@ -123,10 +124,6 @@ class Mixed:
             if ended is not None and self.streams.key is not None:
                 ended = (yield from self.streams.key.before(self.streams.table)) or ended
         return ended
-
-    def before(self, writes: Writes, refusal: Refusal) -> Steps[_MixedEnd | None]:
-        """What the key's record says, if it stood in the way."""
-        return (yield from self.streams.before(writes, refusal))
 
     def told(self, came: Made | _MixedEnd) -> MixedResult:
         """What is told of how it ended."""
@@ -185,10 +182,12 @@ class _StreamKey(SeveralKey):
         return DecidedBefore(streams={self.batch.stream: settled})
 
 
-def _key_of(batches: Sequence[Packed], record: KeyRecord) -> SeveralKey:
-    if len(batches) > 1:
+def _key_of(batches: Sequence[Packed], key: str) -> SeveralKey:
+    (only, *others), now = batches, unix_seconds(batches[0].now)
+    if others:
+        record = KeyRecord.of_all((batch.stream for batch in batches), key, now)
         return SeveralKey.of_append(batches, record)
-    (only,) = batches
+    record = KeyRecord.of(only.stream, key, now)
     return _StreamKey(
         streams=(only.stream,),
         record=record,

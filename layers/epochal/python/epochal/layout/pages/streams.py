@@ -140,16 +140,10 @@ class Pages:
         key: str | None,
     ) -> Steps[MixedResult]:
         """See `mixed`."""
-        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
         from epochal.layout.pages import mixed  # noqa: PLC0415  likewise
 
-        record, names = None, [batch.stream for batch, _ in appends]
-        if key is not None:
-            seconds = unix_seconds(tagged.now)
-            alone = len(names) == 1
-            record = KeyRecord.of(names[0], key, seconds) if alone else KeyRecord.of_all(names, key, seconds)
         batches = yield from self._all_packed(site.table, appends)
-        return (yield from mixed.append(site, batches, tagged, condition, record))
+        return (yield from mixed.append(site, batches, tagged, condition, key))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -162,6 +162,11 @@ def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[
 def placed(event: RecordedTaggedEvent, entry: EventOfTag) -> RecordedTaggedEvent:
     """An event with the position that its entry tells: its place in one tag."""
     return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.sortable_id))
+
+
+def label_of(tags: Iterable[str], place: int) -> bytes:
+    """What an event with tags says of them in its home."""
+    return Label(number=place, others=tuple(sorted(set(tags)))).encoded().data
 
 
 def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, SortableId]:
