@@ -20,8 +20,7 @@ from bench.local import local_at
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.histories.streams import StreamHistory
-from epochal.feed.history import PARALLEL
+from epochal.feed.history import PARALLEL, StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.local.endpoint import Endpoint

@@ -10,7 +10,7 @@ from botocore.config import Config
 from epochal.codec import json
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.light import CONNECTIONS
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader, reader_of
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.local.deploy import LocalDeployment

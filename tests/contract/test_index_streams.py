@@ -14,7 +14,7 @@ from epochal.contrib.equinox.calving import ByCost, Fixed
 from epochal.contrib.equinox.port import TIPS, tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer

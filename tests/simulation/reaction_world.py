@@ -17,7 +17,7 @@ from itertools import count
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record

@@ -29,7 +29,7 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source

@@ -16,7 +16,7 @@ from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
 from epochal.store.codecs import EventCodec

@@ -13,7 +13,7 @@ from epochal.care.auditor import Auditor
 from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
 from epochal.care.verify import Repairer
 from epochal.dynamo.exports import export_at
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.series import register
 from epochal.layout.pages.items import STREAMS

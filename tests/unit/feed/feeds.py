@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import tips_source
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf

@@ -11,7 +11,7 @@ from random import randbytes
 import pytest
 
 from epochal.contrib.equinox.streams import Tips
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.tables import INDEX
 from epochal.model.events import Event

@@ -29,7 +29,7 @@ from epochal.contrib.sekiban.port import heal_dcb
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream

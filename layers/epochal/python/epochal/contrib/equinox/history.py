@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal.feed.histories.streams import DeployedHistory
+from epochal.feed.history import DeployedHistory
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec

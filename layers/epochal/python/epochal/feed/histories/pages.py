@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epochal.errors import CorruptData
-from epochal.feed.histories.streams import DeployedHistory, StreamHistory
-from epochal.feed.history import Hydrate, faulty
+from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, faulty
 from epochal.feed.results import FeedEvent
 from epochal.model.names import TAG_STREAMS
 from epochal.settings import Settings
