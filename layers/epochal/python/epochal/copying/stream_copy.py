@@ -36,7 +36,7 @@ from epochal.model.names import no_step, stream_name
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.encoding import store_unfolds
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, prunable
 
 ATTEMPTS: Final = 3
 """Where somebody else copies too, the next attempt goes on behind what that one has appended."""
@@ -103,7 +103,8 @@ class StreamCopier:
         target = self.target
         etag, append_id, now = target.fresh(16).hex(), target.fresh(16), from_unix_nanoseconds(target.now())
         batch = Batch(stream=stream, events=(), unfolds=unfolds, etag=etag, append_id=append_id, now=now)
-        target.driver.run(target.layout.begin_pruned(target.table, batch, index))
+        layout = prunable(target.layout, "copied from a later event on")
+        target.driver.run(layout.begin_pruned(target.table, batch, index))
         return StreamSource(target).head(stream)
 
     def _ended(self, stream: str, original: Original, copy: Original | None) -> StreamCopy:

@@ -5,7 +5,8 @@ unfolds, and gives a token that makes the next append on it one request. Layouts
 
     append      all or nothing, and once, whatever answers are lost; on what is known, or on what is found as expected
     read        the head first; then all events in order, each once; what is pruned is passed over, and shown
-    prune       what is below the low-water mark is gone for readers at once, its items a part at a time
+    prune       what is below the low-water mark is gone for readers at once, its items a part at a time, where a layout
+                can prune: what it may leave out are protocols of their own, as is what it can besides
     etags       fresh ones, 32 hex digits, come from the caller, as the time does: a layout makes neither
 
 All but `room` and `stand` are plans (DESIGN §3).
@@ -214,6 +215,10 @@ class StreamLayout(Protocol[H, C]):
     def compress_from(self) -> int:
         """Bytes from which on a body is compressed by itself; smaller ones it may compress together."""
 
+    @property
+    def keeps_unfolds(self) -> bool:
+        """Whether a stream has unfolds; where not, an append with some is refused before it gets here."""
+
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append of events has beside these unfolds, all its fields counted."""
 
@@ -282,12 +287,17 @@ class StreamLayout(Protocol[H, C]):
             CorruptData: an event is in no item, and was not pruned.
         """
 
+
+@runtime_checkable
+class PrunedStreams(Protocol):
+    """What a layout of streams can besides, where a stream may begin later than at its first event, and end."""
+
     def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
         """Make the events below `before` gone. None: there is no such stream."""
 
     def delete(
         self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
-    ) -> Steps[PruneProgress | Rejected[H]]:
+    ) -> Steps[PruneProgress | Rejected[Any]]:
         """Prune all of a stream, unfolds included, and leave a tombstone unless it is to stay open."""
 
     def begin_pruned(self, table: str, batch: Batch, index: int) -> Steps[None]:
@@ -296,6 +306,11 @@ class StreamLayout(Protocol[H, C]):
         Args:
             batch: of unfolds alone, which have their version already, at most `index`; or of nothing.
         """
+
+
+@runtime_checkable
+class ArchivedStreams(Protocol):
+    """What a layout of streams can besides, where a table may keep what is pruned in another."""
 
     def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
         """Copy the events below `before` that the archive, a table of this layout, lacks; the version it has reached.

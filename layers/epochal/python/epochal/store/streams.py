@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import (
     AnyStreamLayout,
+    ArchivedStreams,
     Batch,
     DecidedBefore,
     Head,
     Known,
+    PrunedStreams,
     PruneProgress,
     Rejected,
     Result,
@@ -369,7 +371,8 @@ class Streams:
         with meter:
             if store.archive is not None and not unarchived:
                 before = _archived(store, stream, before, store.archive)
-            found = store.driver.run(self.layout.prune(self.table, stream_name(stream), before, self._etag()))
+            layout = prunable(self.layout)
+            found = store.driver.run(layout.prune(self.table, stream_name(stream), before, self._etag()))
         return None if found is None else _pruned(found, meter.capacity)
 
     def archive_and_prune(self, stream: str, before: int) -> Pruned | None:
@@ -413,9 +416,8 @@ class Streams:
         if not leave_open and not self.tombstones:
             rule = "must be true: other applications use this table too, and append past a tombstone"
             raise InvalidInput("leave_open", rule)
-        steps = self.layout.delete(
-            self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open
-        )
+        layout = prunable(self.layout, "deleted")
+        steps = layout.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
         driver, meter = self.driver.metered()
         with meter:
             found = driver.run(steps)
@@ -433,6 +435,8 @@ class Streams:
         if self.archive is None:
             raise InvalidInput("archive", "the store was given none")
         etags = iter(self._etag, "")
+        if not isinstance(self.layout, ArchivedStreams):
+            raise _unable(self.layout, "archived")
         steps = self.layout.archive(self.table, self.archive.table, stream_name(stream), before, etags)
         return self.driver.run(steps)
 
@@ -597,6 +601,8 @@ class Streams:
         must_be_list(Event, events, "events")
         if unfolds is not None:
             must_be_list(Unfold, unfolds, "unfolds")
+            if not self.layout.keeps_unfolds:
+                raise InvalidInput("unfolds", f"are not kept where streams are stored as {self.layout.name}")
         if key is not None:
             check_key(key)
         if not events and unfolds is None:
@@ -657,6 +663,17 @@ class Streams:
             if isinstance(found, Hole):
                 raise EventsPruned(head.stream, found.first, found.end)
             yield found
+
+
+def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
+    """The layout, which can prune. Raises `InvalidInput` where it cannot, and so nothing can be `done`."""
+    if isinstance(layout, PrunedStreams):
+        return layout
+    raise _unable(layout, done)
+
+
+def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
+    return InvalidInput("stream", f"cannot be {done} where streams are stored as {layout.name}")
 
 
 def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int:

@@ -36,6 +36,7 @@ class Tips:
     calving: Calving = field(default_factory=ByCost)
     name = "tips"
     compress_from = 0
+    keeps_unfolds = True
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append has beside these unfolds, in a Tip without other events."""

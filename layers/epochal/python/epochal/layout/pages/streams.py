@@ -54,6 +54,7 @@ class Pages:
 
     name = "pages"
     compress_from = COMPRESS_FROM
+    keeps_unfolds = True
 
     dictionaries: bool = False
     _in_use: InUse = field(default_factory=dict, init=False, repr=False, compare=False)
