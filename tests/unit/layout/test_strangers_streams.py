@@ -29,18 +29,16 @@ from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
 from epochal.model.spans import End, Span
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token, meets
-from epochal.plan.ops import ITEM_BYTES, Absent, Done, Get, Put, Steps, equals
-from epochal.plan.tables import KeyAttribute, TableSpec
+from epochal.plan.ops import ITEM_BYTES, Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec, equals
 from epochal.plan.values import Item, binary, number, read_number, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin
 from epochal.settings import Options, Settings, variable
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
-from epochal.testing.bucket import MemoryBucket
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_streams
+from epochal.testing.stores import MemoryBucket, memory_streams
 from tests.support.layout_contract import LayoutContract, Writer
 
 CARDS: Final = TableSpec(

@@ -6,7 +6,8 @@ asked for, so a function loads only the layouts that its settings name; nobody b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
@@ -14,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.declaration import Setting, declared
+from epochal.errors import InvalidInput
 
 if TYPE_CHECKING:
     from epochal.layout.port import Port
@@ -136,9 +138,37 @@ LAYOUTS: tuple[Layout, ...] = (
 )
 
 
+GROUP: Final = "epochal.layouts"
+"""The entry points by which other packages bring a layout: each is a `Layout`, under its name."""
+
+PLUGINS: Final = "EPOCHAL_PLUGINS"
+"""The variable of the environment that names the layouts to load of other packages, separated by commas."""
+
+
 def layouts() -> tuple[Layout, ...]:
-    """All of them, in the order of their partitions."""
-    return tuple(sorted(LAYOUTS, key=lambda each: each.base))
+    """All of them, in the order of their partitions. Raises `InvalidInput` where a package does not bring one named."""
+    return tuple(sorted((*LAYOUTS, *_brought(os.environ.get(PLUGINS, ""))), key=lambda each: each.base))
+
+
+@cache
+def _brought(names: str) -> tuple[Layout, ...]:
+    known = list(LAYOUTS)
+    for name in names.split(",") if names else ():
+        # 10 ms, for those alone who name some.
+        found = [*at("importlib.metadata").entry_points(group=GROUP, name=name)]
+        if len(found) != 1:
+            raise InvalidInput(PLUGINS, f"names {name}, which {len(found)} packages bring as {GROUP}")
+        known.append(_checked(name, found[0].load(), known))
+    return tuple(known[len(LAYOUTS) :])
+
+
+def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:
+    if not isinstance(found, Layout) or found.name != name:
+        raise InvalidInput(PLUGINS, f"names {name}, which is no layout of that name")
+    if found.base % BASE_DISTANCE or any(found.base == each.base or name == each.name for each in known):
+        rule = f"names {name}, whose name and first partition must be its own, in steps of {BASE_DISTANCE:,}"
+        raise InvalidInput(PLUGINS, rule)
+    return found
 
 
 def parts(name: str) -> Iterator[Any]:
