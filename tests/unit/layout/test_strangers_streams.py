@@ -19,7 +19,7 @@ from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput
-from epochal.feed.histories.streams import StreamHistory
+from epochal.feed.history import StreamHistory
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.layout.port import Permission, Port, Source, heal_streams
