@@ -68,6 +68,7 @@ GUIDED = (
     "epochal.dynamo.kms.open_subjects",
     "epochal.store.joint_decisions.transact_all",
     "epochal.store.joint_decisions.transact_all_result",
+    "epochal.store.joint_decisions.transact_with",
     "epochal.store.subjects.sealed_codec",
 )
 """What guides import from its room, and nothing leads to."""

@@ -230,3 +230,26 @@ async def transact_all_result(
             idempotency_key=idempotency_key,
         )
     )
+
+
+async def transact_with(
+    party: Party[S, E],
+    projections: Mapping[str, Projection[Any]],
+    decide: Callable[[S, Mapping[str, Any]], Sequence[E]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+) -> Transacted[S, E]:
+    """`epochal.store.joint_decisions.transact_with`, likewise."""
+    return await finished(
+        run(
+            joint_decisions.transact_with,
+            party,
+            projections,
+            decide,
+            load=load,
+            attempts=attempts,
+            metadata=metadata,
+        )
+    )

@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.pages.mixed import MixedResult
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
-from epochal.layout.streams import Batch, TaggedStreams
+from epochal.layout.streams import Batch, Known, Result, TaggedStreams
 from epochal.model.dcb import (
     Query,
     RecordedTaggedEvent,
@@ -31,7 +31,7 @@ from epochal.model.names import no_step
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome
 from epochal.model.several import AllAppended, AllOutcome, Conflicts, StreamAppend
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
-from epochal.model.versions import Position
+from epochal.model.versions import NO_STREAM, Position, Token
 from epochal.store import several
 from epochal.store.encoding import with_metadata
 from epochal.store.streams import Streams, outcome_of, refusals_of
@@ -96,6 +96,22 @@ def try_append_all(
     return _with_tags(found, tags or _replayed(store, appends, forbidden))
 
 
+def append_on(
+    store: Streams, known: Known[Any], append: StreamAppend, forbidden: Forbidden
+) -> Result[Any] | TaggedConflict:
+    """`Streams.append_on`, of one that concerns tags; or what is in the way of a query."""
+    _check(store, append.events)
+    token = known if known is None or isinstance(known, Token) else known.token()
+    expected = NO_STREAM if token is None else replace(token, refused=0)
+    append = replace(append, events=with_metadata(append.events), expected=expected)
+    batch = store.batch(append.stream, append.events, append.unfolds, tagged=True)
+    results, tags, _ = _sent(store, [append], [batch], forbidden, None)
+    if isinstance(tags, TaggedConflict):
+        return tags
+    result: Result[Any] = results[append.stream]
+    return result
+
+
 def _check(store: Streams, events: Sequence[Event]) -> None:
     """Raise `InvalidInput` for tags that cannot be, and where there are none at all."""
     if not isinstance(store.layout, TaggedStreams):
@@ -116,6 +132,17 @@ def _ran(
     forbidden: Forbidden,
     key: str | None,
 ) -> tuple[Mapping[str, Any], Appended | Conflict | None, Capacity]:
+    results, tags, capacity = _sent(store, appends, batches, forbidden, key)
+    return results, None if tags is None else _native(tags), capacity
+
+
+def _sent(
+    store: Streams,
+    appends: Sequence[StreamAppend],
+    batches: Sequence[Batch],
+    forbidden: Forbidden,
+    key: str | None,
+) -> tuple[Mapping[str, Any], TaggedAppended | TaggedConflict | None, Capacity]:
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
     condition = tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes)
@@ -129,13 +156,10 @@ def _ran(
     driver, meter = store.driver.metered()
     with meter:
         result: MixedResult = driver.run(steps)
-        told = None
-        if result.tags is not None:
-            told = _native(result.tags)
-            if forbidden.takes is None:
-                whole = replace(tagged, driver=driver).whole(result.tags.events)
-                told = _native(replace(result.tags, events=whole))
-    return result.streams, told, meter.capacity
+        tags = result.tags
+        if tags is not None and forbidden.takes is None:
+            tags = replace(tags, events=replace(tagged, driver=driver).whole(tags.events))
+    return result.streams, tags, meter.capacity
 
 
 def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list[Batch]:

@@ -298,11 +298,8 @@ class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Gene
         )
 
     def _onward(self, base: Model, conflict: TaggedConflict, newest: bool) -> Model | Earlier[R, Decided]:
-        model = _moved(base, self.projections, conflict)
-        if not newest:
-            seen = self.decisions.store.read(model.query, after=model.position)
-            model = _moved(model, self.projections, seen)
-        return self._free(model)
+        model = moved(base, self.projections, conflict)
+        return self._free(model if newest else caught_up(self.decisions.store, model, self.projections))
 
     def _free(self, model: Model) -> Model | Earlier[R, Decided]:
         """After the model: what is under the key and not in the model is found, or in the way."""
@@ -344,7 +341,12 @@ def _begun(projections: Mapping[str, Projection[Any]]) -> dict[str, Any]:
     return {name: must_be_done(each.initial(), "initial") for name, each in projections.items()}
 
 
-def _moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | TaggedConflict) -> Model:
+def caught_up(store: TaggedStore, model: Model, projections: Mapping[str, Projection[Any]]) -> Model:
+    """A model with all that is new to it in a store."""
+    return moved(model, projections, store.read(model.query, after=model.position))
+
+
+def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | TaggedConflict) -> Model:
     """A model with what is new to it."""
     states = _folded(model.states, projections, new.events)
     return Model(states=states, query=model.query, position=new.position)

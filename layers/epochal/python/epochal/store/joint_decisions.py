@@ -1,4 +1,4 @@
-"""Decisions on the states of several streams, stored in several of them at once.
+"""Decisions on the states of several streams, stored in several of them at once; or on a stream and a query.
 
 The loop is that of `epochal.store.deciding`. What is theirs alone:
 
@@ -13,6 +13,10 @@ What stands on several streams was decided on what all of them were at one momen
 Otherwise two decisions that each write where the other has only read would both be stored, though neither was made
 after the other (write skew). A decision that stores nothing, or an error, is answered once a read of all heads together
 has shown that they were so at one moment: streams that are read one after another may show what never was.
+
+A decision on a stream and a query of tagged events is stored in the stream, if that is at the head that was read and no
+event has come that the query matches. One that stores nothing is answered once the stream's head was read again after
+the query, and had not moved.
 """
 
 from __future__ import annotations
@@ -27,7 +31,9 @@ from epochal.layout.streams import DecidedBefore, Head, Rejected, Unknown, Writt
 from epochal.model.kinds import must_be, must_be_done, must_be_list
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.several import StreamAppend
+from epochal.model.tagged_results import TaggedConflict
 from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store.concerning import Forbidden, append_on
 from epochal.store.deciders import (
     Party,
     Plan,
@@ -39,12 +45,14 @@ from epochal.store.deciders import (
     without_result,
 )
 from epochal.store.deciding import ATTEMPTS, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.decisions import Decisions, Model, Projection, caught_up, moved
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.several import layout_of
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -328,3 +336,124 @@ class _SeveralStreams(DecisionSource[_States, _AllPlans[R], R, _AllTransacted], 
         if not self.answers:
             return cast("R", None), outcome
         return self._answer(state for state, _ in found)[0], outcome
+
+
+def transact_with(
+    party: Party[S, E],
+    projections: Mapping[str, Projection[Any]],
+    decide: Callable[[S, Mapping[str, Any]], Sequence[E]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+) -> Transacted[S, E]:
+    """Store the events that `decide` finds in a stream's state and in the answers of projections, if both still hold.
+
+    The stream may be in the projections, too: by events of its own that carry tags.
+
+    Args:
+        projections: over tagged events of the same table; they are the condition of the append.
+        load, attempts, metadata: as in `transact_all`.
+
+    Raises:
+        InvalidInput: the layout keeps no tags; or what `Deciders.transact` raises it for.
+        StreamDeleted, Contended, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as `Deciders.transact`.
+    """
+    return _StreamAndQuery(
+        party=party, projections=projections, decision=partial(without_result, decide), how=load
+    ).decide(attempts=attempts, metadata=metadata)[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StateAndModel(Generic[S]):
+    """A stream's state, and a model that was read after it.
+
+    Attributes:
+        confirmed: the stream was seen to be as loaded after the model was read: both were so at one moment.
+    """
+
+    loaded: Loaded[S]
+    model: Model
+    confirmed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StreamAndQuery(
+    DecisionSource[_StateAndModel[S], Plan[R, S, E], R, Transacted[S, E]], Generic[R, S, E]
+):
+    """A decision on a stream and a query."""
+
+    party: Party[S, E]
+    projections: Mapping[str, Projection[Any]]
+    decision: Callable[[S, Mapping[str, Any]], tuple[R, Sequence[E]]]
+    how: Load | AllowStale
+
+    @property
+    def driver(self) -> Driver:
+        return self.party.deciders.streams.driver
+
+    @property
+    def about(self) -> object:
+        return self.party.stream
+
+    def over(self, driver: Driver) -> _StreamAndQuery[R, S, E]:
+        deciders = self.party.deciders
+        own = replace(deciders, streams=deciders.streams.on(driver))
+        return replace(self, party=replace(self.party, deciders=own))
+
+    def load(self) -> _StateAndModel[S]:
+        loaded = self.party.deciders.loader.load(self.party.stream, self.how)
+        return _StateAndModel(loaded=loaded, model=Decisions(store=self._tagged).model(self.projections))
+
+    def confirmed(self, base: _StateAndModel[S]) -> bool:
+        return base.confirmed
+
+    def confirm(self, base: _StateAndModel[S]) -> _StateAndModel[S]:
+        loaded = self.party.deciders.loader.read(self.party.stream, base.loaded)
+        if token_of(loaded.known) == token_of(base.loaded.known):
+            return _StateAndModel(loaded=loaded, model=base.model, confirmed=True)
+        return _StateAndModel(loaded=loaded, model=self._caught_up(base.model))
+
+    def plan(self, base: _StateAndModel[S]) -> Plan[R, S, E]:
+        decision = decision_of(self.decision(base.loaded.state, base.model.states))
+        return planned(self.party.deciders, base.loaded, decision)
+
+    def unchanged(self, base: _StateAndModel[S], plan: Plan[R, S, E]) -> tuple[R, Transacted[S, E]]:
+        return plan.result, plan.outcome(token_of(base.loaded.known))
+
+    def append(
+        self, base: _StateAndModel[S], plan: Plan[R, S, E], since: float
+    ) -> tuple[R, Transacted[S, E]] | Moved[_StateAndModel[S], R, Transacted[S, E]]:
+        stream, deciders, loaded = self.party.stream, self.party.deciders, base.loaded
+        forbidden = Forbidden(fail_if=base.model.query, after=base.model.position)
+        one = StreamAppend(stream=stream, events=plan.stored, unfolds=plan.unfolds)
+        result = append_on(deciders.streams, loaded.known, one, forbidden)
+        match result:
+            case Written(token=token):
+                deciders.loader.keep(stream, replace(loaded, state=plan.state, known=token), since)
+                return plan.result, plan.outcome(token)
+            case Unknown(first=first):
+                raise OutcomeUndetermined(stream, first)
+            case Rejected(head=head):
+                check_there(stream, head)
+
+                def onward(newest: bool) -> _StateAndModel[S]:
+                    again = deciders.loader.again(stream, head, loaded, since, newest=newest)
+                    return _StateAndModel(loaded=again, model=base.model)
+
+                return Moved(name=stream, onward=onward)
+            case TaggedConflict() as conflict:
+
+                def after(newest: bool) -> _StateAndModel[S]:
+                    model = moved(base.model, self.projections, conflict)
+                    model = model if newest else self._caught_up(model)
+                    return _StateAndModel(loaded=loaded, model=model)
+
+                return Moved(name=stream, onward=after)
+
+    @property
+    def _tagged(self) -> TaggedEvents:
+        return self.party.deciders.streams.tagged
+
+    def _caught_up(self, model: Model) -> Model:
+        return caught_up(self._tagged, model, self.projections)

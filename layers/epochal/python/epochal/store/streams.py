@@ -491,8 +491,20 @@ class Streams:
         """`append` on exactly what is known of the head, in the layout's terms: a rejection brings the head.
 
         Args:
-            decided: the events are of a decision under this key, on a head that `layout.once` has answered.
+            decided: the events are of a decision under this key, on a head that `layout.once` has answered. Then they
+                have no tags: a search of the stream alone does not tell what tags got.
         """
+        if any(event.tags for event in events):
+            from epochal.model.several import StreamAppend  # noqa: PLC0415  most appends concern no tags
+            from epochal.model.tagged_results import TaggedConflict  # noqa: PLC0415  likewise
+            from epochal.store import concerning  # noqa: PLC0415  likewise
+
+            if decided is not None:
+                raise InvalidInput("idempotency_key", "must not be given for a decision on events with tags")
+            one = StreamAppend(stream=stream, events=events, unfolds=unfolds)
+            found = concerning.append_on(self, known, one, concerning.Forbidden())
+            assert not isinstance(found, TaggedConflict)  # noqa: S101  without a query nothing is forbidden
+            return found
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
         if decided is not None:
             batch = replace(batch, append_id=decision_id(decided.append_id, len(events)), keyed=True)

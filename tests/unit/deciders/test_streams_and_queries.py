@@ -1,0 +1,197 @@
+"""Decisions on a stream whose events carry tags, and on a stream and a query: stored if both are as they were read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal import Decider, Deciders, Event, Query, QueryItem, metadata, projection
+from epochal.aio import deciders as awaited
+from epochal.codec import json
+from epochal.contrib.equinox import memory_tips
+from epochal.errors import Contended, InvalidInput
+from epochal.plan.ops import Op, Put, Reply, Transact, Update
+from epochal.plan.ops import Query as Asks
+from epochal.store.codecs import EventCodec
+from epochal.store.joint_decisions import transact_with
+from epochal.store.loading import AllowStale, Cache
+from epochal.store.streams import Streams
+from epochal.testing.stores import memory_streams
+
+SEATS = 2
+COURSE = "course:dcb"
+
+CODEC = EventCodec[str](
+    encode=lambda course: Event(type="Enrolled", data=course.encode(), tags=(COURSE,)),
+    decode=lambda stored: bytes(stored.data).decode(),
+)
+"""A student's stream: the courses, each of which is a tag."""
+
+STUDENT = Decider[str, tuple[str, ...], str](
+    initial=tuple, evolve=lambda known, course: (*known, course), decide=lambda course, _: [course]
+)
+
+TAKEN = {"taken": projection(tags=[COURSE], initial=0, on={"Enrolled": lambda taken, _: taken + 1})}
+
+
+class Full(Exception):
+    """The course has no seat left."""
+
+
+def enrol(courses: tuple[str, ...], model: Mapping[str, Any]) -> Sequence[str]:
+    if "dcb" in courses:
+        return []
+    if model["taken"] >= SEATS:
+        raise Full
+    return ["dcb"]
+
+
+def students(streams: Streams, **options: Any) -> Deciders[str, tuple[str, ...], str]:
+    return Deciders(streams=streams, decider=STUDENT, codec=CODEC, **options)
+
+
+def meddled(streams: Streams, before: Callable[[Op], object]) -> Streams:
+    """The store, as one opens it before each of whose requests something happens."""
+
+    def execute(op: Op) -> Reply:
+        before(op)
+        return streams.driver.execute(op)
+
+    driver = replace(
+        streams.driver, execute=execute, luck=lambda: 1.0, clock=lambda: 0.0, sleep=lambda _: None
+    )
+    return streams.on(driver)
+
+
+def of_course(streams: Streams) -> list[tuple[str, int]]:
+    found = streams.tagged.read(Query(items=(QueryItem(tags=frozenset([COURSE])),))).events
+    return [(event.stream, event.index) for event in found]
+
+
+def test_events_of_a_decider_may_carry_tags_and_queries_find_them() -> None:
+    streams = memory_streams()
+    with metadata(user="ada"):
+        first = students(streams).handle("Student-1", "dcb")
+    assert (first.state, first.version, first.capacity.requests) == (("dcb",), 1, 3)
+    again = students(streams).handle("Student-1", "again")
+    assert (again.state, again.version) == (("dcb", "again"), 2)
+    assert of_course(streams) == [("Student-1", 0), ("Student-1", 1)]
+    assert json.loads(next(streams.read("Student-1")).meta) == {"user": "ada"}
+
+
+def test_a_decider_with_tags_that_is_overtaken_decides_on_what_came_in_between() -> None:
+    streams = memory_streams()
+    others, saw = iter(["other"]), []
+
+    def decide(courses: tuple[str, ...]) -> Sequence[str]:
+        saw.append(courses)
+        for other in others:
+            students(streams).handle("Student-1", other)
+        return ["dcb"]
+
+    assert students(streams).transact("Student-1", decide).state == ("other", "dcb")
+    assert saw == [(), ("other",)]
+
+
+def test_a_cached_decision_with_a_tag_is_two_requests() -> None:
+    streams, cache = memory_streams(), Cache()
+    deciders = students(streams, cache=cache)
+    deciders.handle("Student-1", "dcb")
+    assert deciders.handle("Student-1", "again", load=AllowStale()).capacity.requests == 2, (
+        "the tag's last page, and a transaction"
+    )
+
+
+def test_what_cannot_be_found_again_under_a_key_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="idempotency_key: must not be given"):
+        students(memory_streams()).handle("Student-1", "dcb", idempotency_key="k")
+
+
+def test_a_layout_without_tags_refuses_both() -> None:
+    tips = students(memory_tips())
+    with pytest.raises(InvalidInput, match="keeps no tags"):
+        tips.handle("Student-1", "dcb")
+    with pytest.raises(InvalidInput):
+        transact_with(tips.on("Student-1"), TAKEN, enrol)
+
+
+def test_a_decision_on_a_stream_and_a_query_is_stored_in_the_stream() -> None:
+    streams = memory_streams()
+    made = transact_with(students(streams).on("Student-1"), TAKEN, enrol, metadata={"user": "ada"})
+    assert (made.state, made.events, made.version) == (("dcb",), ("dcb",), 1)
+    assert (made.capacity.requests, made.capacity.write) == (3, 4.0), (
+        "stream, query, and a transaction of two"
+    )
+    assert of_course(streams) == [("Student-1", 0)]
+    assert json.loads(next(streams.read("Student-1")).meta) == {"user": "ada"}
+
+
+def test_the_last_seat_goes_to_one_of_two_students_who_decide_at_once() -> None:
+    streams = memory_streams()
+    transact_with(students(streams).on("Student-1"), TAKEN, enrol)
+    others = iter(["Student-2"])
+
+    def faster(op: Op) -> None:
+        if isinstance(op, Put | Update | Transact):
+            for other in others:
+                transact_with(students(streams).on(other), TAKEN, enrol)
+
+    with pytest.raises(Full):
+        transact_with(students(meddled(streams, faster)).on("Student-3"), TAKEN, enrol)
+    assert of_course(streams) == [("Student-1", 0), ("Student-2", 0)]
+
+
+def test_a_stream_that_moved_is_decided_on_again_without_a_read() -> None:
+    streams, asked = memory_streams(), list[str]()
+    others = iter(["other"])
+
+    def faster(op: Op) -> None:
+        asked.append(type(op).__name__)
+        if isinstance(op, Put | Update | Transact):
+            for other in others:
+                streams.append("Student-1", [Event(type="Enrolled", data=other.encode())])
+
+    made = transact_with(students(meddled(streams, faster)).on("Student-1"), TAKEN, enrol)
+    assert made.state == ("other", "dcb")
+    assert asked.count("Transact") == 2
+
+
+def test_a_decision_that_stores_nothing_or_an_error_is_one_of_one_moment() -> None:
+    streams = memory_streams()
+    for number in range(SEATS):
+        transact_with(students(streams).on(f"Student-{number}"), TAKEN, enrol)
+    late = iter([1])
+    heads = 0
+
+    def between(op: Op) -> None:
+        """After the stream's head was read first, its student gets a seat that nobody counts."""
+        nonlocal heads
+        heads += isinstance(op, Asks)
+        if heads == 2:
+            for _ in late:
+                streams.append("Student-9", [Event(type="Enrolled", data=b"dcb")])
+
+    made = transact_with(students(meddled(streams, between)).on("Student-9"), TAKEN, enrol)
+    assert (made.state, made.events) == (("dcb",), ()), "not full: the student has a seat"
+
+
+def test_who_is_always_overtaken_by_events_that_match_gives_up() -> None:
+    streams = memory_streams()
+
+    def faster(op: Op) -> None:
+        if isinstance(op, Put | Update | Transact):
+            streams.append("Student-2", [Event(type="Enrolled", data=b"x", tags=(COURSE,))])
+
+    party = students(meddled(streams, faster)).on("Student-1")
+    with pytest.raises(Contended):
+        transact_with(party, TAKEN, lambda *_: ["dcb"], attempts=3)
+    assert [stream for stream, _ in of_course(streams)] == ["Student-2"] * 3
+
+
+def test_it_is_awaited_too() -> None:
+    made = asyncio.run(awaited.transact_with(students(memory_streams()).on("Student-1"), TAKEN, enrol))
+    assert made.events == ("dcb",)
