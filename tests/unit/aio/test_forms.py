@@ -37,7 +37,7 @@ from epochal.dynamo import kms
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
-from epochal.layout.tables import STREAMS_ARCHIVE
+from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store import joint_decisions

@@ -9,9 +9,10 @@ import pytest
 from epochal.cli.errors import StreamMissing
 from epochal.contrib.equinox import memory_tips, pruning
 from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import StreamDeleted, WrongExpectedVersion
-from epochal.layout.tables import ARCHIVE, store_tables
+from epochal.layout.tables import store_tables
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

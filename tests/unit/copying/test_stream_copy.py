@@ -11,7 +11,7 @@ import pytest
 
 from epochal import AtVersion, Event, Recorded, Unfold
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
@@ -20,7 +20,6 @@ from epochal.copying import stream_copy
 from epochal.copying.sources import Original, StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.errors import Unavailable
-from epochal.layout.tables import ARCHIVE
 from epochal.model.times import Ticks
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience

@@ -34,7 +34,8 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol.requests import request_of
 from epochal.indexer.indexer import Record
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.registry import layout_named
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.group import Member
@@ -72,7 +73,7 @@ class World:
 
     def __init__(self, **options: Any) -> None:
         """With settings of its own."""
-        specs = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
+        specs = {spec.kind: spec for spec in (*store_tables(), *archives(), READ_MODELS)}
         self.tables = MemoryTables(specs)
         self.lines: list[str] = []
         self._time = START
@@ -314,7 +315,9 @@ def _removal(world: World, store: Streams) -> None:
     with doing("append to what was left open"):
         store.append("Order-2", [event("Again")])
     if store.archive is None:
-        store = replace(store, archive=replace(store, table=ARCHIVES[store.layout.name].kind))
+        store = replace(
+            store, archive=replace(store, table=archives([layout_named(store.layout.name)])[0].kind)
+        )
     with world.quietly():
         for number in range(8):
             store.append("Order-8", _noted(number))

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
-from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, Unavailable
 from epochal.http import streams
 from epochal.http.operation import Request
-from epochal.layout.tables import ARCHIVE
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply
 from epochal.settings import Settings

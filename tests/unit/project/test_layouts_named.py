@@ -104,9 +104,7 @@ OFFENDERS: dict[str, tuple[str, str]] = {
     "epochal/http/openapi.py": ("event_store_adapter", "lists every resource"),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/tagged_shapes.py": ("sekiban", "serves both layouts by one list"),
-    "epochal/layout/tables.py": ("equinox", "tables that no layout owns are declared here"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
-    "epochal/settings.py": ("equinox", "declares every setting"),
 }
 """Files that name a plug-in today, with the plug-ins, and why."""
 

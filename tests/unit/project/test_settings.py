@@ -10,7 +10,7 @@ import pytest
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
 from epochal.layout.registry import declared
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
 TOLD = Settings.of(
@@ -48,7 +48,7 @@ def test_nothing_is_told_of_what_is_not_said() -> None:
 
 
 def test_settings_name_the_tables_that_there_are() -> None:
-    kinds = {spec.kind for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
+    kinds = {spec.kind for spec in (*store_tables(), *archives(), READ_MODELS)}
     assert {each.table for each in declared().values() if each.table} == kinds
 
 

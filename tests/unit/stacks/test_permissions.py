@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.layout.pages.items import DICTIONARIES
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
@@ -19,7 +19,7 @@ from tests.support.permissions import Allowed, on
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
-KINDS = [spec.kind for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)]
+KINDS = [spec.kind for spec in (*store_tables(), *archives(), READ_MODELS)]
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT, site_of
@@ -33,12 +33,13 @@ from epochal.feed.history import StreamHistory
 from epochal.feed.results import FeedEvent
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
+from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import base_of, layout_names
-from epochal.layout.tables import ARCHIVE, READ_MODELS, STREAMS_ARCHIVE, store_tables
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend

@@ -12,7 +12,7 @@ from epochal.cdk import Store, SubjectKeys
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from stacks.deployment import REGION
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise
@@ -44,7 +44,7 @@ def test_every_table_has_a_replica_which_is_kept_protected_and_recoverable_as_it
     synthesise: Synthesise,
 ) -> None:
     deployed = synthesise("prod", read_models=True, archive=True, replica_region=THERE)
-    assert len(tables(deployed)) == len((*store_tables(), *ARCHIVES.values(), READ_MODELS))
+    assert len(tables(deployed)) == len((*store_tables(), *archives(), READ_MODELS))
     for table in tables(deployed).values():
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
         found = replicas(table)

@@ -14,9 +14,10 @@ from epochal.cdk.parts.stores import BODIES, UPLOADS
 from epochal.cdk.stages import STAGES
 from epochal.codec import bodies
 from epochal.codec.bodies import PREFIX
-from epochal.contrib.equinox.port import TIPS
+from epochal.contrib.equinox.port import ARCHIVE, TIPS
+from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.tables import ARCHIVE, ARCHIVES, READ_MODELS, STREAMS_ARCHIVE, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 
@@ -30,9 +31,7 @@ ELSEWHERE = dict.fromkeys(
 )
 
 
-@pytest.mark.parametrize(
-    "spec", [*store_tables(), *ARCHIVES.values(), READ_MODELS], ids=lambda spec: spec.kind
-)
+@pytest.mark.parametrize("spec", [*store_tables(), *archives(), READ_MODELS], ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:

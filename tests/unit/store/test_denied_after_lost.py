@@ -25,10 +25,11 @@ from epochal import (
     projection,
 )
 from epochal.aio.stores import AsyncStreams
+from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.results import FeedEvent
-from epochal.layout.tables import ARCHIVE, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, store_tables
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction
 from epochal.reactions.read_models import Documents

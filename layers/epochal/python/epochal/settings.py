@@ -131,7 +131,6 @@ class Settings(Options):
     bucket: str = of_tables(
         "", Text(), "Bucket of large bodies and states", (*_API, "reaction"), output="BucketName"
     )
-    archive_table: str = of_tables("", Text(), "Tips as they were before pruning", (*_API, "reaction"))
     streams_archive_table: str = of_tables(
         "", Text(), "Streams as they were before pruning", (*_API, "reaction")
     )

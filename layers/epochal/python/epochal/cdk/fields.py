@@ -15,7 +15,7 @@ from typing import Any, Final
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.http.operations import OPERATIONS
 from epochal.layout.registry import layout_names
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, partitions_setting
 
@@ -254,7 +254,7 @@ def _rule(option: Setting) -> Rule:
             return a_list(_NAME)
 
 
-_TABLES: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
+_TABLES: Final = {spec.kind: spec for spec in (*store_tables(), *archives(), READ_MODELS)}
 
 EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
 """Settings that name tables which are there already, and the kinds of these."""

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES, Declared
 from epochal.errors import InvalidInput
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.plugins import Layout, layouts, parts
 from epochal.settings import Options
 
@@ -298,12 +298,11 @@ def _tables(where: str, stage: Stage) -> None:
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         raise BadSetting(f"{where}.read_models", f"must be true for {whose}, which needs their table")
     there = stage.deployed_layouts()
-    archives = [ARCHIVES[each.name] for each in there if each.name in ARCHIVES]
-    tables = {spec.kind for spec in (*store_tables(there), *archives, READ_MODELS)}
+    tables = {spec.kind for spec in (*store_tables(there), *archives(there), READ_MODELS)}
     if unused := sorted(stage.existing_tables.keys() - tables):
         rule = f"must have the layout of existing_{unused[0].replace('-', '_')}, which means nothing without"
         raise BadSetting(f"{where}.layouts", rule)
-    if not stage.archive and (kept := [spec.kind for spec in archives if stage.existing(spec.kind)]):
+    if not stage.archive and (kept := [spec.kind for spec in archives(there) if stage.existing(spec.kind)]):
         name = f"existing_{kept[0].replace('-', '_')}"
         raise BadSetting(f"{where}.archive", f"must be true with {name}, which means nothing without")
 

@@ -253,6 +253,20 @@ class ObjectAccess:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """Where a layout's streams are copied to before they are pruned: no part of a store that does without.
+
+    Attributes:
+        copying: actions of DynamoDB that copy to the table.
+        reading: those that read from it.
+    """
+
+    table: TableSpec
+    copying: tuple[str, ...]
+    reading: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
     """A layout, as the rest of the library sees it.
 
@@ -268,6 +282,7 @@ class Port:
         stored_items: those of a table's stream that hold its events from one index to before another, and what each
             append to them cost; None where items do not tell.
         objects: what each function does to its objects in the bucket; None where it has none there.
+        archive: of its streams; None where they have none.
     """
 
     tables: tuple[TableSpec, ...]
@@ -278,3 +293,4 @@ class Port:
     categories: Categories = field(default_factory=lambda: CategoriesBy(category_of))
     stored_items: Callable[[str, str, int, int], Steps[tuple[StoredItem, ...]]] | None = None
     objects: Callable[[Options], ObjectAccess] | None = None
+    archive: Archive | None = None

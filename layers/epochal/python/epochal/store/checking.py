@@ -17,7 +17,7 @@ from typing import Final
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.names import SERIES, tip_key
 from epochal.layout.key_records import PREFIX
-from epochal.layout.tables import ARCHIVES, INDEX, READ_MODELS, store_tables
+from epochal.layout.tables import INDEX, READ_MODELS, archives, store_tables
 from epochal.plan.ops import (
     Execute,
     Found,
@@ -47,7 +47,7 @@ from epochal.plugins import layouts
 _OF_READ_MODELS: Final = ("document", "place", "live")
 
 
-SPECS: Final = {spec.kind: spec for spec in (*store_tables(), *ARCHIVES.values(), READ_MODELS)}
+SPECS: Final = {spec.kind: spec for spec in (*store_tables(), *archives(), READ_MODELS)}
 """Of every table that a store may have, by its kind."""
 
 _NAMED: Final = re.compile(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(SPECS)})")
@@ -59,7 +59,7 @@ def kind_named(table: str) -> str | None:
     """
     found = _NAMED.fullmatch(table)
     kind = None if found is None else found["kind"]
-    return None if kind in {spec.kind for spec in ARCHIVES.values()} else kind
+    return None if kind in {spec.kind for spec in archives()} else kind
 
 
 def kind_of(item: Item) -> str | None:

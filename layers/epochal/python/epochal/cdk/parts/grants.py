@@ -9,7 +9,7 @@ mapping does) can find it without its permissions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Aws
@@ -26,7 +26,7 @@ from aws_cdk import aws_sqs as sqs
 from epochal.cdk.parts.stores import BODIES, UPLOADS, Stores
 from epochal.cdk.stages import Stage
 from epochal.layout.port import ObjectAccess, Permission
-from epochal.layout.tables import ARCHIVE, INDEX, READ_MODELS, STREAMS_ARCHIVE
+from epochal.layout.tables import INDEX, READ_MODELS
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
@@ -177,7 +177,7 @@ def append(stage: Stage, stores: Stores) -> Statements:
     """The function `append`."""
     return [
         *_on_layouts("append", stage, stores),
-        *_archives(stores, _ARCHIVING),
+        *_archives(stage, stores, copying=True),
         on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
         on_objects(stores.bucket, UPLOADS, "GetObject", "PutObject"),
         *_on_own_objects("append", stage, stores),
@@ -190,7 +190,7 @@ def replay(stage: Stage, stores: Stores) -> Statements:
     """The function `replay`."""
     return [
         *_on_layouts("replay", stage, stores),
-        *_archives(stores, _READING_ARCHIVES),
+        *_archives(stage, stores),
         on_objects(stores.bucket, BODIES, "GetObject"),
         *_on_own_objects("replay", stage, stores),
         on_listing(stores.bucket, BODIES, *(each.prefix for each in _objects(stage))),
@@ -203,7 +203,7 @@ def feed(stage: Stage, stores: Stores) -> Statements:
     return [
         *_on_layouts("feed", stage, stores),
         on_table(stores.tables[INDEX.kind], "GetItem", "Query"),
-        *_archives(stores, _READING_ARCHIVES),
+        *_archives(stage, stores),
         on_objects(stores.bucket, BODIES, "GetObject"),
         on_listing(stores.bucket, BODIES),
         *on_key(stores.key, write=False),
@@ -245,7 +245,7 @@ def reaction(stage: Stage, stores: Stores) -> Statements:
             "UpdateItem",
             "DeleteItem",
         ),
-        *_archives(stores, _READING_ARCHIVES),
+        *_archives(stage, stores),
         on_objects(stores.bucket, BODIES, "GetObject"),
         on_listing(stores.bucket, BODIES),
         *on_key(stores.key, write=True),
@@ -284,15 +284,11 @@ def _objects(stage: Stage) -> list[ObjectAccess]:
     return [port.objects(stage) for port in ports if port.objects is not None]
 
 
-_ARCHIVING: Final = {
-    ARCHIVE.kind: ("GetItem", "PutItem", "UpdateItem"),
-    STREAMS_ARCHIVE.kind: ("Query", "PutItem"),
-}
-"""Actions that copy streams before they are pruned: a Tip is read by its key, the last page by a query."""
-
-_READING_ARCHIVES: Final = {ARCHIVE.kind: ("GetItem", "Query"), STREAMS_ARCHIVE.kind: ("Query",)}
-
-
-def _archives(stores: Stores, actions: Mapping[str, Sequence[str]]) -> Statements:
-    """`actions` on each archive that there is."""
-    return [on_table(stores.tables[kind], *each) for kind, each in actions.items() if kind in stores.tables]
+def _archives(stage: Stage, stores: Stores, *, copying: bool = False) -> Statements:
+    """Reading each archive that there is, or copying streams to it before they are pruned."""
+    found = (each.port.archive for each in stage.deployed_layouts())
+    return [
+        on_table(stores.tables[each.table.kind], *(each.copying if copying else each.reading))
+        for each in found
+        if each is not None and each.table.kind in stores.tables
+    ]

@@ -23,7 +23,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from epochal.cdk.stages import Stage
-from epochal.layout.tables import ARCHIVES, READ_MODELS, store_tables
+from epochal.layout.tables import READ_MODELS, archives, store_tables
 from epochal.plan.ops import TableSpec
 
 BODIES: Final = "bodies/"
@@ -67,8 +67,8 @@ def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
 def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
     """The tables that a stage has."""
     layouts = stage.deployed_layouts()
-    archives = [ARCHIVES[each.name] for each in layouts if stage.archive and each.name in ARCHIVES]
-    return (*store_tables(layouts), *archives, *((READ_MODELS,) if stage.read_models else ()))
+    kept = archives(layouts) if stage.archive else ()
+    return (*store_tables(layouts), *kept, *((READ_MODELS,) if stage.read_models else ()))
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from epochal.declaration import Flag, Number, OneOf, of_tables
+from epochal.declaration import Flag, Number, OneOf, Text, of_tables
 from epochal.errors import InvalidInput
 from epochal.settings import EVENTS, Options
 
@@ -33,6 +33,13 @@ class EquinoxOptions:
     )
     calving_max_events: int = of_tables(
         0, Number(least=0, most=100_000), "Likewise their number; 0 for any", ("append",)
+    )
+    archive_table: str = of_tables(
+        "",
+        Text(),
+        "Tips as they were before pruning",
+        ("append", "replay", "feed", "reaction"),
+        chosen=False,
     )
 
     @property

@@ -14,7 +14,7 @@ from typing import Final
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import CorruptData
 from epochal.index.names import WHERE, is_tip
-from epochal.layout.port import Change, Heal, Permission, Port, Source, Touched, heal_streams
+from epochal.layout.port import Archive, Change, Heal, Permission, Port, Source, Touched, heal_streams
 from epochal.model.spans import End, Span
 from epochal.plan.ops import Condition, KeyAttribute, Not, TableSpec, equals
 from epochal.plan.values import Item, number, read_list, read_number
@@ -29,6 +29,9 @@ TIPS: Final = TableSpec(
     stream=True,
 )
 """Streams of events as tips and calves. `ttl` is set on idempotency records only."""
+
+ARCHIVE: Final = TableSpec(kind="archive", partition=TIPS.partition, sort=TIPS.sort)
+"""Streams as copied before they were pruned."""
 
 MOVED: Condition = Not(equals("a", number(0)))
 """What a Tip meets that an append wrote: writes of unfolds, prunes and tombstones set `a` to 0. A Tip without a number
@@ -139,4 +142,14 @@ def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
     return {function: (Permission(table=TIPS, actions=each),) for function, each in actions.items()}
 
 
-PORT: Final = Port(tables=(TIPS,), kind_of=_kind_of, access=_access, heads=TIPS, source=_source)
+PORT: Final = Port(
+    tables=(TIPS,),
+    kind_of=_kind_of,
+    access=_access,
+    heads=TIPS,
+    source=_source,
+    # A Tip is read by its key.
+    archive=Archive(
+        table=ARCHIVE, copying=("GetItem", "PutItem", "UpdateItem"), reading=("GetItem", "Query")
+    ),
+)

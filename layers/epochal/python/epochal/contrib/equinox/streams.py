@@ -9,6 +9,7 @@ from epochal.contrib.equinox import append, pruning, reading
 from epochal.contrib.equinox.append import Result
 from epochal.contrib.equinox.calving import ByCost, Calving, calving_of
 from epochal.contrib.equinox.options import EquinoxOptions
+from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
 from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, write_unfold
 from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
@@ -131,10 +132,10 @@ def opened(deployment: Deployment, calving: Calving | None = None) -> Streams:
 
 def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calving | None = None) -> Streams:
     """The same, and their archive, if there is one."""
-    archive = settings.archive_table
+    archive = settings.table(ARCHIVE.kind)
     return Streams(
         driver=driver,
-        table=settings.table("tips"),
+        table=settings.table(TIPS.kind),
         codec=codec,
         layout=Tips(calving=calving or calving_of(settings)),
         tombstones=not settings.of_plugin(EquinoxOptions).equinox,

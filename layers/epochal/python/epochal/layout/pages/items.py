@@ -46,6 +46,9 @@ STREAMS: Final = TableSpec(
 )
 """Streams of events as chains of pages. `ttl` is set on idempotency records only."""
 
+ARCHIVE: Final = TableSpec(kind="streams-archive", partition=STREAMS.partition, sort=STREAMS.sort)
+"""Streams as copied before they were pruned. Those of other layouts have their own: names may be the same."""
+
 
 DICTIONARIES: Final = "$dictionary:"
 """What the partition keys of dictionaries begin with; a stream's name never does."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import (
+    ARCHIVE,
     DICTIONARIES,
     STREAMS,
     Page,
@@ -29,7 +30,7 @@ from epochal.layout.pages.items import (
     unfolds_size,
 )
 from epochal.layout.pages.reading import advance, begin, query
-from epochal.layout.port import CategoriesBy, Heal, Permission, Port, Source, Touched, heal_streams
+from epochal.layout.port import Archive, CategoriesBy, Heal, Permission, Port, Source, Touched, heal_streams
 from epochal.model.dcb import group_of
 from epochal.model.names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
 from epochal.model.spans import End, Span, StoredAppend, StoredItem
@@ -243,4 +244,6 @@ PORT: Final = Port(
     source=_source,
     categories=CategoriesBy(_category_of),
     stored_items=stored_items,
+    # The last page is found by a query.
+    archive=Archive(table=ARCHIVE, copying=("Query", "PutItem"), reading=("Query",)),
 )
