@@ -110,8 +110,8 @@ def _appended(
 ) -> Steps[tuple[dict[str, Any], TaggedAppended | TaggedConflict | None]]:
     if not move.streams:
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))
-    if not move.tags and condition is None:
-        (stream,) = move.streams
+    (stream, *others) = move.streams
+    if not move.tags and condition is None and not others:
         given = TABLE, move.given(stream), expected[stream]
         alone = PAGES.append_once(*given, move.key) if move.key else PAGES.append(*given)
         return {stream: (yield from alone)}, None

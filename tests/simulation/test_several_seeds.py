@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,11 +27,13 @@ class Process:
     """A process in the middle of what it does.
 
     Attributes:
+        acts: what it does, step by step.
         lost: the answer to its request was.
         waits: the answer that it gets.
     """
 
     actor: Actor
+    acts: Callable[[Any, Diary], Steps[Any]] = act
     diary: Diary = field(default_factory=Diary)
     steps: Steps[Any] = field(init=False)
     op: Op = field(init=False)
@@ -38,7 +41,7 @@ class Process:
     waits: Reply | None = None
 
     def __post_init__(self) -> None:
-        self.steps = one_by_one(act(self.actor, self.diary))
+        self.steps = one_by_one(self.acts(self.actor, self.diary))
         self.op = self.sent(None)
 
     def sent(self, reply: Reply | None) -> Any:
@@ -57,7 +60,7 @@ def play(seed: int) -> int:
     while running:
         process = luck.choice(running)
         try:
-            _go_on(process, tables, luck)
+            go_on(process, tables, luck)
         except StopIteration:
             running.remove(process)
             (answer,) = process.diary.answers
@@ -72,7 +75,7 @@ def play(seed: int) -> int:
     return len(made)
 
 
-def _go_on(process: Process, tables: Gradual, luck: random.Random) -> None:
+def go_on(process: Process, tables: Gradual, luck: random.Random) -> None:
     """One request, unless it meets a transaction. One of its own is answered once it is carried out, or never."""
     if process.waits is None:
         try:
