@@ -318,3 +318,23 @@ def test_what_the_awaited_function_raises_is_raised_and_what_is_awaited_may_be_c
     assert asyncio.run(run(caught)) == "x"
     with pytest.raises(ZeroDivisionError):
         asyncio.run(run(partial(raising, ZeroDivisionError())))
+
+
+def test_events_of_streams_with_tags_are_appended_and_found_by_tasks_at_once() -> None:
+    streams = _streams()
+    course = Query(items=(QueryItem(tags=frozenset({"course:1"})),))
+
+    async def enrol(student: int) -> bool:
+        event = Event(type="Enrolled", tags=("course:1",))
+        try:
+            await streams.append(f"Student-{student}", [event], fail_if=course)
+        except ConflictError:
+            return False
+        return True
+
+    async def all_at_once() -> tuple[int, list[str]]:
+        made = await asyncio.gather(*map(enrol, range(5)))
+        return sum(made), [event.stream for event in (await streams.tagged.read(course)).events]
+
+    made, found = asyncio.run(all_at_once())
+    assert (made, len(found)) == (1, 1)

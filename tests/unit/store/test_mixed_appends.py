@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend
+from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, metadata
 from epochal.contrib.equinox import memory_tips
-from epochal.errors import InvalidInput, TooLarge, WrongExpectedVersion
+from epochal.errors import InvalidInput, StreamDeleted, TooLarge, WrongExpectedVersion
+from epochal.plan.ops import Lost, Op, Reply, Transact
 from epochal.testing.stores import memory_deployment, memory_streams, memory_tables
 
 COURSE, TERM = "course:dcb", "term:1"
@@ -235,3 +237,74 @@ def test_an_append_to_a_stream_and_tags_costs_a_transaction_of_them() -> None:
     assert [units(small), units(small, COURSE), units(small, COURSE, TERM)] == [1, 4, 6]
     # Large bodies are in the stream, and under the first of the tags; others say where that is.
     assert [units(large), units(large, COURSE), units(large, COURSE, TERM)] == [3, 12, 14]
+
+
+def test_a_deleted_stream_takes_no_events_under_its_tags_either() -> None:
+    streams = memory_streams()
+    streams.append("Student-1", [enrolled("1")])
+    streams.delete("Student-1")
+
+    with pytest.raises(StreamDeleted):
+        streams.append("Student-1", [enrolled("1")], fail_if=of(TERM))
+    assert streams.tagged.count(COURSE) == 1
+    streams.append("Student-2", [enrolled("2")])
+    streams.delete("Student-2", leave_open=True)
+    assert streams.append("Student-2", [enrolled("2")]).first == 1
+    assert [(each.stream, each.index) for each in streams.tagged.read(of(COURSE)).events] == [
+        ("Student-1", 0),
+        ("Student-2", 0),
+        ("Student-2", 1),
+    ]
+
+
+def test_pages_of_streams_and_tags_that_have_no_room_are_left_each_by_itself() -> None:
+    streams, luck = memory_streams(), random.Random(7)
+    data = [luck.randbytes(luck.choice((20, 3_000, 120_000))) for _ in range(40)]
+    for number, each in enumerate(data):
+        streams.append(f"Student-{number % 2}", [enrolled("", *(COURSE, TERM)[: 1 + number % 2], data=each)])
+
+    assert [event.data for event in streams.tagged.read(of(COURSE)).events] == data
+    assert [event.data for event in streams.tagged.read(of(TERM)).events] == data[1::2]
+    for student in (0, 1):
+        assert [event.data for event in streams.read(f"Student-{student}")] == data[student::2]
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_an_append_whose_answer_is_lost_is_made_once(applied: bool) -> None:
+    streams = memory_streams()
+    streams.append("Student-1", [enrolled("1")])
+    before, lost = streams.driver.execute, list[Op]()
+
+    def losing(op: Op) -> Reply:
+        if not isinstance(op, Transact) or lost:
+            return before(op)
+        lost.append(op)
+        if applied:
+            before(op)
+        raise Lost("no answer")
+
+    seen = streams.tagged.read(of(COURSE)).position
+    driver = replace(streams.driver, execute=losing, sleep=lambda _: None)
+    told = streams.on(driver).append("Student-1", [enrolled("1")], fail_if=of(COURSE), after=seen)
+    assert (told.first, told.version, told.versions, len(lost)) == (1, 2, {COURSE: 2}, 1)
+    assert streams.tagged.count(COURSE) == 2
+
+
+def test_large_bodies_are_in_the_bucket_once_for_streams_and_tags() -> None:
+    streams, body = memory_streams(), random.Random(3).randbytes(600_000)
+    streams.append("Student-1", [enrolled("1", COURSE, TERM, data=body)])
+
+    (read,), (found,) = streams.read("Student-1"), streams.tagged.read(of(TERM)).events
+    assert read.data == found.data == body
+
+
+def test_metadata_of_a_block_and_times_of_events_are_the_same_in_streams_and_under_tags() -> None:
+    streams = memory_streams()
+    happened = Event(type="Enrolled", tags=(COURSE,), timestamp="2020-01-02T03:04:05Z")
+    with metadata(correlation_id="c", user="ada"):
+        streams.append("Student-1", [happened, happened])
+
+    first, _ = streams.read("Student-1")
+    found, _ = streams.tagged.read(of(COURSE)).events
+    assert (found.timestamp, found.correlation_id, found.meta) == (first.timestamp, "c", first.meta)
+    assert first.timestamp.startswith("2020-01-02T03:04:05")

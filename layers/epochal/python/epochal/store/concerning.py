@@ -31,6 +31,7 @@ from epochal.model.names import no_step
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome
 from epochal.model.several import AllAppended, AllOutcome, Conflicts, StreamAppend
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
+from epochal.model.times import parse_time
 from epochal.model.versions import NO_STREAM, Position, Token
 from epochal.store import several
 from epochal.store.encoding import with_metadata
@@ -214,6 +215,7 @@ def _of_tags(event: Event) -> TaggedEvent:
 def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> TaggedBatch:
     """The events of all streams, with their homes."""
     first = batches[0]
+    dated = any(event.timestamp is not None for each in appends for event in each.events)
     stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
     return TaggedBatch(
         events=tuple(_of_tags(event) for each in appends for event in each.events),
@@ -221,6 +223,7 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> Tagged
         now=first.now,
         append_id=first.append_id,
         etag=first.etag,
+        times=tuple(parse_time(event.timestamp) for _, _, event in stored) if dated else (),
         homes=tuple((stream, at) for stream, at, _ in stored),
     )
 
