@@ -119,14 +119,14 @@ def test_tagged_events_are_shown_from_whichever_tables_they_are_in(
     feed.dcb.append([TaggedEvent(type="Expelled", data=b"{}", tags=["course:c1"])])
     feed.index()
     assert "Expelled" not in _page(browser, "/tagged?tags=course:c1")
-    sekiban = _page(browser, "/tagged?tags=course:c1&store=sekiban")
+    sekiban = _page(browser, "/tagged?tags=course:c1&store=dcb")
     assert "Expelled" in sekiban
     assert "Enrolled" not in sekiban
     (place,) = {path for path in _links(_page(browser, "/")) if path.startswith("/streams/30000/$tag-")}
     history = _page(browser, place)
     assert "Enrolled" in history
     assert any(path.startswith("/tagged?tags=course") for path in _links(history))
-    assert "store: must be one of streams, sekiban" in _page(browser, "/tagged?tags=a&store=x", 400)
+    assert "store: must be one of dcb, pages" in _page(browser, "/tagged?tags=a&store=x", 400)
 
 
 def test_the_feed_is_shown_from_its_end_and_from_any_checkpoint(

@@ -99,7 +99,6 @@ OFFENDERS: dict[str, tuple[str, str]] = {
         "a type checker knows every option by its name",
     ),
     "epochal/console/server.py": ("sekiban", "lists every page"),
-    "epochal/console/streams.py": ("sekiban", "shows streams of both layouts"),
     "epochal/http/feed.py": ("event_store_adapter", "an aggregate has its category by its type"),
     "epochal/http/openapi.py": ("event_store_adapter", "lists every resource"),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),

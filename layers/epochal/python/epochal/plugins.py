@@ -38,6 +38,7 @@ class Plugin:
         coherent: looks at the settings of a stage, and raises `InvalidInput` of one that does not go with the others.
         stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
         streams: the name of its store of named streams, which is also where the API has them.
+        tagged: the name of its store of tagged events, likewise but for pages.
         operations: the module of its HTTP API: `OPERATIONS`, its records. In a package's `shapes` is what they take and
             answer.
         commands: a tuple of commands of the command line.
@@ -53,6 +54,7 @@ class Plugin:
     coherent: str = ""
     stores: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     streams: str = ""
+    tagged: str = ""
     operations: str = ""
     commands: str = ""
     copied: str = ""
@@ -132,7 +134,10 @@ LAYOUTS: tuple[Layout, ...] = (
         table="streams_table",
         partitions="pages_partitions",
         of=Plugin(
-            port="epochal.layout.pages.port:PORT", history="epochal.feed.histories.pages", streams="streams"
+            port="epochal.layout.pages.port:PORT",
+            history="epochal.feed.histories.pages",
+            streams="streams",
+            tagged="tagged",
         ),
     ),
 )

@@ -19,7 +19,9 @@ from epochal.model.dcb import Query, QueryItem
 from epochal.model.names import TAG_STREAMS
 from epochal.model.spans import StoredItem
 from epochal.plan.values import Key
+from epochal.plugins import NATIVE, layouts
 from epochal.store.reading import StreamState
+from epochal.store.tagged_store import TaggedStore
 
 # Streams: those that were appended to lately, and the history of one, a window at a time.
 
@@ -208,25 +210,23 @@ def _is_value(value: Any) -> bool:
 
 MATCHES: Final = 50
 
-STORES: Final = ("streams", "sekiban")
-"""Whose tables they are in: those of streams, or Sekiban's."""
-
 
 def show_query(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The last events of all of `tags` and of any of `types`, lists with commas, in the tables that `store` names."""
+    """The last events of all of `tags` and of any of `types`, lists with commas, in the layout that `store` names."""
     tags, types = (_listed(arguments.get(name, "")) for name in ("tags", "types"))
-    name = arguments.get("store") or STORES[0]
-    if name not in STORES:
-        raise InvalidInput("store", f"must be one of {', '.join(STORES)}")
+    stores = {each.name: each.plugin.tagged for each in layouts() if each.plugin.tagged}
+    name = arguments.get("store") or NATIVE
+    if name not in stores:
+        raise InvalidInput("store", f"must be one of {', '.join(stores)}")
     values = {
         "tags": ", ".join(sorted(tags)),
         "types": ", ".join(sorted(types)),
-        "stores": STORES,
+        "stores": list(stores),
         "store": name,
     }
     if not tags and not types:
         return {**values, "seen": None}
-    store = deployment.tagged if name == STORES[0] else deployment.dcb
+    store: TaggedStore = getattr(deployment, stores[name])
     query = Query(items=(QueryItem(types=types, tags=tags),))
     return {**values, "seen": store.read(query, limit=MATCHES, direction="backward")}
 

@@ -17,6 +17,7 @@ from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.versions import ANY, NO_STREAM
+from epochal.plugins import NATIVE
 from epochal.proving.proof import CATEGORY, Broken, ProofRun
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
@@ -66,17 +67,13 @@ def writers_of(proof: ProofRun) -> Iterator[ProofWriter]:
             deletion = "" if streams.tombstones else "?leaveOpen=true"
             yield StreamWriter(f"{name} by the library", library, streams)
             yield NamedOverHttp(f"{name} over HTTP", served, proof, path, deletion=deletion)
-        if name == "pages":
-            yield from tag_writers(proof, name, store.tagged)
+        if layout.plugin.tagged:
+            tag, tagged = f"{CATEGORY}:{proof.marker}-{name}", layout.plugin.tagged
+            base = "" if name == NATIVE else f"/{tagged}"
+            yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", getattr(store, tagged))
+            yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
         if (writers := layout.part("proofs")) is not None:
             yield from writers(proof, library, served)
-
-
-def tag_writers(proof: ProofRun, name: str, tagged: TaggedStore, base: str = "") -> Iterator[ProofWriter]:
-    """Of a store of tagged events, whose API is below `base`."""
-    tag = f"{CATEGORY}:{proof.marker}-{name}"
-    yield TaggedWriter(f"tags in {name} by the library", f"{tag}-library", tagged)
-    yield TaggedOverHttp(f"tags in {name} over HTTP", f"{tag}-http", proof, base)
 
 
 @dataclass

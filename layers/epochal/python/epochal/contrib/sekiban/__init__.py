@@ -37,9 +37,9 @@ PLUGIN: Final = Plugin(
     history=f"{__name__}.history",
     options=f"{__name__}.options:SekibanOptions",
     stores={"dcb": f"{__name__}.store:opened", "states": f"{__name__}.projections:states_of"},
+    tagged="dcb",
     operations=f"{__name__}.http",
     commands=f"{__name__}.commands:COMMANDS",
-    proofs=f"{__name__}.tools:writers",
 )
 
 _NAMES: Final = {
