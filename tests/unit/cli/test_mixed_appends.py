@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,17 @@ def test_several_streams_are_appended_to_on_a_condition(terminal: Terminal) -> N
     assert terminal.run("append-all", appends, "--fail-if", course).exit_code == 0
     assert isinstance(terminal.run("append-all", appends, "--fail-if", course).exception, ConflictError)
     assert len(terminal.documents("tagged", "query", "--tag", "course:1")) == 3
+
+
+def test_an_import_leaves_events_of_streams_to_the_copies_of_these_and_says_so(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    terminal.run("append", "Student-1", "Enrolled", "--tag", "course:1")
+    terminal.run("tagged", "append", "Opened", "1", "--tag", "course:1")
+    history = tmp_path / "history"
+    history.write_text(terminal.run("tagged", "read", "course:1", "--json").output)
+
+    other = Terminal()
+    result = other.run("tagged", "import", str(history))
+    assert "1 event left out that are in streams" in result.output
+    assert [each["type"] for each in other.documents("tagged", "read", "course:1")] == ["Opened"]

@@ -53,11 +53,19 @@ def import_(store: TaggedStore, *, source: str, skip: int, as_json: bool) -> Non
 
 
 def _history(lines: IO[bytes]) -> Iterator[ImportedEvent]:
-    """The events, a line at a time; empty lines do not count."""
+    """The events, a line at a time; empty lines do not count, nor events that are in streams: they come with these."""
+    homed = 0
     for number, text in enumerate(lines, 1):
         if text.strip():
             place = f"line {number}"
-            yield _imported(Node(inputs.parsed(text, place), place))
+            node = Node(inputs.parsed(text, place), place)
+            if isinstance(node.value, dict) and "stream" in node.value:
+                homed += 1
+            else:
+                yield _imported(node)
+    if homed:
+        count = output.events(homed)
+        click.echo(f"warning: {count} left out that are in streams: `epochal copy` brings them", err=True)
 
 
 def _imported(node: Node) -> ImportedEvent:
