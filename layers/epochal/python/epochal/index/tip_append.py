@@ -450,25 +450,24 @@ class CalfRule(Protocol):
         """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
 
 
-class _ByCost:
-    """Calve when that is cheaper than to go on, in two writes."""
-
-    def calves(self, tip: Token, new: Append) -> bool:
-        return pays(tip, new, factor=1)
-
-    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-        return (yield from calve_and_update(table, tip, update))
-
-
-BY_COST: Final = _ByCost()
-
-
 def calve_and_update(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
     """The calf, then the Tip's update. None: the Tip is stale."""
     if not (yield from calve(table, tip)):
         return None
     reply: Done | Refusal | Overflow = yield update
     return reply
+
+
+class _ByCost:
+    """Calve when that is cheaper than to go on, in two writes."""
+
+    calve = staticmethod(calve_and_update)
+
+    def calves(self, tip: Token, new: Append) -> bool:
+        return pays(tip, new, factor=1)
+
+
+BY_COST: Final = _ByCost()
 
 
 def pays(tip: Token, new: Append, factor: int) -> bool:

@@ -89,11 +89,11 @@ def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bo
     return (yield from _settle(table, batch, BlockedByTip(tip=tip), since, repeatable=repeatable))
 
 
-def decided(table: str, tip: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
+def decided(table: str, head: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
     """What came of a decision that is known by a key, from index `since` on; None where there is none."""
-    found = yield from find(table, tip, append_id, since, or_later=True)
+    found = yield from find(table, head, append_id, since, or_later=True)
     if isinstance(found, MarkedAppend):
-        return _decided(tip, found)
+        return _decided(head, found)
     return Unknown(first=since) if found is Earlier.PRUNED else None
 
 

@@ -22,7 +22,17 @@ Mode = Literal["two-step", "transactional"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByCost:
+class _InMode:
+    mode: Mode
+
+    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
+        """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
+        steps = calve_at_once if self.mode == "transactional" else calve_and_update
+        return steps(table, tip, update)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByCost(_InMode):
     """Calve when that is cheaper than to go on."""
 
     mode: Mode = "two-step"
@@ -31,13 +41,9 @@ class ByCost:
         """Whether to calve what the Tip carries before writing `new`."""
         return pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
-    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-        """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
-        return _calve(self.mode, table, tip, update)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fixed:
+class Fixed(_InMode):
     """Calve when the Tip would exceed `max_bytes` of events or `max_events`."""
 
     max_bytes: int = TIP_BYTES
@@ -51,10 +57,6 @@ class Fixed:
         if overflows(tip, new) or tip.carried + new.growth > self.max_bytes:
             return True
         return self.max_events is not None and tip.events + new.events > self.max_events
-
-    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-        """Put what the Tip carries into calves, and update it. None: the Tip is stale."""
-        return _calve(self.mode, table, tip, update)
 
 
 Calving = ByCost | Fixed
@@ -76,10 +78,6 @@ def calving_of(settings: Settings) -> Calving:
         most = chosen.calving_max_events or None
         return Fixed(max_bytes=chosen.calving_max_bytes, max_events=most, mode=mode)
     return ByCost(mode=mode)
-
-
-def _calve(mode: Mode, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
-    return (calve_at_once if mode == "transactional" else calve_and_update)(table, tip, update)
 
 
 def calve_at_once(table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:

@@ -36,13 +36,13 @@ def begin(table: str, stream: str, start: int | None, *, forward: bool = True) -
     return None if tip is None else stand(tip, start, forward=forward)
 
 
-def stand(tip: Tip, start: int | None, *, forward: bool = True) -> Cursor:
+def stand(head: Tip, start: int | None, *, forward: bool = True) -> Cursor:
     """Stand before event `start` of a stream whose Tip is in hand."""
     if forward:
-        at = max(start or 0, tip.low_water)
-        return Cursor(head=tip, at=at, forward=True, located=at == 0)
-    last = tip.version if start is None else min(start + 1, tip.version)
-    return Cursor(head=tip, at=last, forward=False)
+        at = max(start or 0, head.low_water)
+        return Cursor(head=head, at=at, forward=True, located=at == 0)
+    last = head.version if start is None else min(start + 1, head.version)
+    return Cursor(head=head, at=last, forward=False)
 
 
 def advance(

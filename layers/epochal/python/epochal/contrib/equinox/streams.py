@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from epochal.contrib.equinox import append, pruning, reading
@@ -16,7 +16,7 @@ from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.stored import EncodedUnfold
-from epochal.layout.streams import PruneProgress, ReadPart, Rejected, Settled
+from epochal.layout.streams import ReadPart
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import ITEM_BYTES, Steps
@@ -37,6 +37,12 @@ class Tips:
     calving: Calving = field(default_factory=ByCost)
     name = "tips"
     compress_from = 0
+    decided = staticmethod(append.decided)
+    stand = staticmethod(reading.stand)
+    prune = staticmethod(pruning.prune)
+    delete = staticmethod(pruning.delete)
+    begin_pruned = staticmethod(pruning.begin_pruned)
+    archive = staticmethod(pruning.archive)
     keeps_unfolds = True
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
@@ -57,10 +63,6 @@ class Tips:
         """See `layout.once`."""
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
-
-    def decided(self, table: str, head: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
-        """See `append.decided`."""
-        return append.decided(table, head, append_id, since)
 
     def load(
         self,
@@ -85,33 +87,11 @@ class Tips:
         """See `reading.begin`."""
         return reading.begin(table, stream, start, forward=forward)
 
-    def stand(self, head: Tip, start: int | None, *, forward: bool) -> Cursor:
-        """See `reading.stand`."""
-        return reading.stand(head, start, forward=forward)
-
     def advance(
         self, table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
     ) -> Steps[ReadPart[StoredSpan, Cursor]]:
         """See `reading.advance`. Equinox applications may prune the stream."""
         return reading.advance(table, cursor, limit, shared=True, consistent=consistent)
-
-    def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
-        """See `pruning`."""
-        return pruning.prune(table, stream, before, etag)
-
-    def delete(
-        self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
-    ) -> Steps[PruneProgress | Rejected[Tip]]:
-        """See `pruning`."""
-        return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
-
-    def begin_pruned(self, table: str, batch: streams.Batch, index: int) -> Steps[None]:
-        """See `pruning`."""
-        return pruning.begin_pruned(table, batch, index)
-
-    def archive(self, table: str, into: str, stream: str, before: int, etags: Iterator[str]) -> Steps[int]:
-        """See `archiving`."""
-        return pruning.archive(table, into, stream, before, etags)
 
 
 def _in_wire_form(batch: streams.Batch) -> WireBatch:
