@@ -11,10 +11,12 @@ from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidRequest, WrongTable
 from epochal.plan.ops import (
     Absent,
+    Add,
     All,
     AnyOf,
     BatchGet,
     BeginsWith,
+    Change,
     Check,
     Compare,
     Condition,
@@ -285,7 +287,7 @@ def test_a_condition_just_within_the_rules_is_taken(stored: Stored, condition: C
     stored.execute(Put(table=stored.sorted, item=key(1), condition=AnyOf((Absent("nn"), condition))))
 
 
-UPDATES: dict[str, tuple[tuple[Set | Extend, ...], tuple[str, ...]]] = {
+UPDATES: dict[str, tuple[tuple[Change, ...], tuple[str, ...]]] = {
     "nothing": ((), ()),
     "an attribute twice": ((Set("x", X), Set("x", X)), ()),
     "set and extended": ((Set("list", sequence([])), Extend("list", sequence([X]))), ()),
@@ -295,6 +297,9 @@ UPDATES: dict[str, tuple[tuple[Set | Extend, ...], tuple[str, ...]]] = {
     "a key removed": ((), ("p",)),
     "a list extended by a text": ((Extend("list", X),), ()),
     "a text extended": ((Extend("text", sequence([X])),), ()),
+    "a number raised by a text": ((Add("nn", X),), ()),
+    "a text raised": ((Add("text", number(1)),), ()),
+    "set and raised": ((Set("nn", number(1)), Add("nn", number(1))), ()),
     "an empty name": ((Set("", X),), ()),
     "an empty name removed": ((), ("",)),
     "an empty key of an index": ((Set("g", text("")),), ()),
@@ -304,7 +309,7 @@ UPDATES: dict[str, tuple[tuple[Set | Extend, ...], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("change", UPDATES.values(), ids=UPDATES)
 def test_an_update_that_means_nothing_is_refused(
-    stored: Stored, change: tuple[tuple[Set | Extend, ...], tuple[str, ...]]
+    stored: Stored, change: tuple[tuple[Change, ...], tuple[str, ...]]
 ) -> None:
     update = Update(table=stored.sorted, key=key(), sets=change[0], removes=change[1])
     for op in (update, Transact(writes=(update,))):

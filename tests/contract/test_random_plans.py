@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from epochal.errors import InvalidRequest, WrongTable
 from epochal.plan.ops import (
     Absent,
+    Add,
     All,
     AnyOf,
     BatchGet,
@@ -150,6 +151,9 @@ def updates(draw: st.DrawFn, table: str, where: Key) -> Update:
         draw(st.sampled_from((Set, Extend)))(name, draw(LIST))
         for name in draw(now_and_then(st.sets(st.sampled_from(SCALARS)), st.sets(st.sampled_from(LISTS))))
     ]
+    numbers = st.sampled_from(SCALARS).filter(lambda name: name not in {each.name for each in sets})
+    if len(sets) < len(SCALARS) and draw(st.booleans()):
+        sets.append(Add(draw(numbers), draw(SCALAR)))
     taken = {change.name for change in sets}
     left = [name for name in (*SCALARS, *LISTS) if name not in taken]
     some = st.sets(st.sampled_from(left), min_size=0 if sets else 1, max_size=2)

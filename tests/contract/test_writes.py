@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from epochal.plan.effects import holds
 from epochal.plan.ops import (
     Absent,
+    Add,
     All,
     AnyOf,
     BeginsWith,
@@ -73,6 +76,17 @@ def test_extending_appends_in_order_and_begins_a_list_where_there_is_none(place:
 
     place.execute(Update(table=place.table, key=place.key(), sets=(Extend("e", texts("z")),)))
     assert place.get() == {**place.key(), "e": texts("x", "y", "z")}
+
+
+def test_adding_raises_a_number_and_begins_at_0_where_there_is_none(place: Place) -> None:
+    for value in ("40", "-1.5", "1E2", "0.5"):
+        place.execute(Update(table=place.table, key=place.key(), sets=(Add("n", {"N": value}),)))
+    place.execute(Update(table=place.table, key=place.key(), sets=(Add("m", {"N": "-0.10"}),)))
+
+    found = place.get()
+    assert found is not None
+    assert Decimal(found["n"]["N"]) == 139
+    assert Decimal(found["m"]["N"]) == Decimal("-0.1")
 
 
 def test_two_lists_may_be_extended_and_others_set_in_one_update(place: Place) -> None:

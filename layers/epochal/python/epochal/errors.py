@@ -8,6 +8,7 @@
     ├── ConflictError                    another writer was first, nothing was written: carries the outcome
     │   ├── WrongExpectedVersion         the stream or aggregate is not where the caller expected it
     │   ├── StreamDeleted                the stream carries a tombstone and takes no more events
+    │   ├── ConditionUnmet               a condition of what was to go with the events does not hold
     │   └── Contended                    a decision was overtaken by other writers at each of its attempts
     ├── EventsPruned (LookupError)       a read, or a state, needs events that are pruned and in no archive
     ├── UnknownType (LookupError)        an event or unfold of a type that the codec given does not know
@@ -137,6 +138,17 @@ class StreamDeleted(ConflictError):
         super().__init__(f"{stream}: deleted at version {version}, takes no more events", outcome)
         self.stream = stream
         self.version = version
+
+
+class ConditionUnmet(ConflictError):
+    """Of what was to go with the events, the conditions of those at `places` in `also` do not hold.
+
+    The `outcome` has, as `unmet`, the item that stands in the way of each.
+    """
+
+    def __init__(self, places: Any, outcome: Any = None) -> None:
+        super().__init__(f"not appended: in also, the conditions at {places} do not hold", outcome)
+        self.places = places
 
 
 class Contended(ConflictError):

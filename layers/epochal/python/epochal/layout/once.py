@@ -41,15 +41,16 @@ from epochal.layout.key_records import (
     remember,
 )
 from epochal.layout.streams import (
+    Answer,
     AnyStreamLayout,
     H,
     H_co,
     Head,
     Known,
     Rejected,
-    Result,
     Settled,
     Unknown,
+    Unmet,
     Written,
 )
 from epochal.model.versions import AtVersion, ExpectedVersion, Token
@@ -85,7 +86,7 @@ class Attempts(Protocol[H]):
     def load(self) -> Steps[H | None]:
         """The head of its stream."""
 
-    def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Result[H]]:
+    def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Answer[H]]:
         """Append events on exactly what is known; `repeatable`: another process may have appended them later."""
 
     def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Settled | None]:
@@ -93,7 +94,7 @@ class Attempts(Protocol[H]):
 
     def unfold_on(
         self, known: Known[H], record: KeyRecord, seen: Remembered | None
-    ) -> Steps[Token | UnfoldsRefused[H]]:
+    ) -> Steps[Token | UnfoldsRefused[H] | Unmet]:
         """Write unfolds alone on exactly what is known, together with the record, if that is still as `seen`."""
 
     def is_pruned(self, head: H, since: int) -> Steps[bool]:
@@ -111,7 +112,7 @@ class _Call(Generic[H]):
     record: KeyRecord
 
 
-def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Result[H]]:
+def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
     """Append the events, where they are known by the recorded key."""
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
@@ -127,7 +128,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     return (yield from _again(call, head, found))
 
 
-def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[Result[H]]:
+def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[Answer[H]]:
     """What to do on a head that was read, with what the record said after that."""
     attempts = call.attempts
     check_contents(found, attempts.batch.append_id)
@@ -143,7 +144,7 @@ def _again(call: _Call[H], head: H | None, found: Remembered | None) -> Steps[Re
     return (yield from _tried(call, head, was_read=True))
 
 
-def _too_late(call: _Call[H], head: H | None) -> Steps[Result[H]]:
+def _too_late(call: _Call[H], head: H | None) -> Steps[Answer[H]]:
     """A head that was read is not what was expected: a conflict, unless this append is itself the cause."""
     if head is not None and isinstance(call.expected, AtVersion | Token):
         settled = yield from call.attempts.settle(head, call.expected.version, repeatable=False)
@@ -152,7 +153,7 @@ def _too_late(call: _Call[H], head: H | None) -> Steps[Result[H]]:
     return Rejected(head=head)
 
 
-def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Result[H]]:
+def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[Answer[H]]:
     """Tries on what is known, and on what comes back as long as it is what is expected.
 
     Where the head was read, others may have used the key since. A token or an absence may be so old that a search of
@@ -225,7 +226,7 @@ def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settle
     return None
 
 
-def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Result[H]]:
+def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
     """Append unfolds alone, where they are known by the recorded key."""
     tried: set[str | None] = set()
     known: Known[H] | Unread = told(expected)
@@ -238,6 +239,8 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         sent = yield from attempts.unfold_on(known, record, seen)
         if isinstance(sent, Token):
             return Written(first=sent.version, version=sent.version, token=sent)
+        if isinstance(sent, Unmet):
+            return sent
         seen = sent.seen
         tried.add(sent.etag)
         if seen is not None and seen.append_id is not None:
@@ -252,7 +255,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
 
 def _rejected(
     attempts: Attempts[H], record: KeyRecord, head: H | None, tried: set[str | None]
-) -> Steps[Result[H]]:
+) -> Steps[Answer[H]]:
     """A head that is not what was expected: a conflict, unless the unfolds were written by an earlier call."""
     seen = yield from recall(attempts.table, record)
     if seen is not None and seen.append_id is not None:

@@ -21,7 +21,8 @@ from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_ch
 from epochal.layout.stored import EncodedEvent, EncodedUnfold
 from epochal.model.times import Ticks
 from epochal.model.versions import ExpectedVersion, Token
-from epochal.plan.ops import Steps
+from epochal.plan.ops import Steps, TransactionWrite
+from epochal.plan.values import Item
 
 
 class EventSpan(Protocol):
@@ -180,9 +181,23 @@ Settled: TypeAlias = Written | Unknown
 
 Result: TypeAlias = Written | Unknown | Rejected[H]
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmet:
+    """Not committed: conditions of what was to go with it do not hold. What stands in the way, by its place there."""
+
+    items: Mapping[int, Item | None]
+
+
+Answer: TypeAlias = Result[H] | Unmet
+"""Of an append that something goes with."""
+
 Results: TypeAlias = tuple[Written | Unknown | Rejected[H] | None, ...]
 """Of an append to several streams, in their order: all are written, or all unknown; or those in the way are rejected,
 and of the others there is nothing to tell. Nor is there of a stream that is only read, and as it was."""
+
+Also: TypeAlias = Sequence[TransactionWrite]
+"""What goes with an append, to tables that are none of the store's."""
 
 Known: TypeAlias = H | Token | None
 """What a writer knows of the head: all of it, its token, or that there is none."""
@@ -236,7 +251,7 @@ class StreamLayout(Protocol[H, C]):
         A keyed batch is a decision's: it is looked for from there on up to the head that comes back.
         """
 
-    def append_once(self, table: str, batch: Batch, expected: ExpectedVersion, key: str) -> Steps[Result[H]]:
+    def append_once(self, table: str, batch: Batch, expected: ExpectedVersion, key: str) -> Steps[Answer[H]]:
         """`append` of a keyed batch: one append within its stream, whatever is expected later.
 
         Raises:
@@ -324,8 +339,13 @@ class ArchivedStreams(Protocol):
 class SeveralStreams(Protocol):
     """What a layout of streams can besides, where one transaction is enough for several."""
 
-    def append_all(self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]) -> Steps[Results[Any]]:
+    def append_all(
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], also: Also = ()
+    ) -> Steps[Results[Any] | Unmet]:
         """Append to all of these streams, no two alike, or to none. The batches have one etag and one append id.
+
+        Args:
+            also: is written with them. Also by the others.
 
         Raises:
             TooLarge: the events of a stream do not fit an item of their own, or all of them a transaction.
@@ -333,8 +353,8 @@ class SeveralStreams(Protocol):
         """
 
     def append_all_once(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str
-    ) -> Steps[Results[Any]]:
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str, also: Also = ()
+    ) -> Steps[Results[Any] | Unmet]:
         """`append_all` of keyed batches: one append to these streams, whatever is expected later. At most 99.
 
         Raises:
@@ -347,7 +367,8 @@ class SeveralStreams(Protocol):
         appends: Sequence[tuple[Batch, Known[Any]]],
         reads: Sequence[tuple[str, Known[Any]]],
         key: str | None = None,
-    ) -> Steps[Results[Any] | DecidedBefore]:
+        also: Also = (),
+    ) -> Steps[Results[Any] | DecidedBefore | Unmet]:
         """Append to all of these streams on exactly what is known of them, where the streams of `reads` are as known,
         too; or to none. What is elsewhere is a rejection, which brings it. Without appends, say whether all of them
         were as known at one moment. Under a key it is one decision on all of them, whoever makes it. At most 99 then.

@@ -65,11 +65,12 @@ class Appended:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
     """Not committed: the stream is elsewhere than expected, and `version` and `token` say where; or `events` match the
-    condition and are new.
+    condition and are new; or conditions of what was to go with the events are `unmet`.
 
     Attributes:
         refused: what came back, where this process was refused: `load(…, refused=conflict)` reads none of it again.
         position: has seen these events; where there are `more`, no others.
+        unmet: by their place in `also`, the item that stands in the way of each; None where there is none.
     """
 
     version: int = 0
@@ -79,6 +80,7 @@ class Conflict:
     events: tuple[Recorded, ...] = ()
     position: Position = _NOWHERE
     more: bool = False
+    unmet: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Undetermined
@@ -38,13 +39,15 @@ class Conflicts:
     """Not committed, in no stream: those named are elsewhere than expected. Where each is, it says with a token.
 
     A stream that is not named may be elsewhere, too: what is found first ends the append. Where no stream is named,
-    `events` match the condition and are new; `position` has seen them, and where there are `more`, no others.
+    `events` match the condition and are new; `position` has seen them, and where there are `more`, no others. Or
+    conditions of what was to go with the events are `unmet`, as `Conflict` has them.
     """
 
     streams: Mapping[str, Conflict]
     events: tuple[Recorded, ...] = ()
     position: Position = field(default_factory=Position)
     more: bool = False
+    unmet: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 

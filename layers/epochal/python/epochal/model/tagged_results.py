@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedEvent
@@ -48,11 +48,14 @@ class TaggedAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedConflict:
-    """Not committed: these events match and are new. `position` has seen them; where there are `more`, no others."""
+    """Not committed: these events match and are new. `position` has seen them; where there are `more`, no others.
+    Or conditions of what was to go with the events are `unmet`, as `Conflict` has them.
+    """
 
     events: tuple[RecordedTaggedEvent, ...]
     position: Position
     more: bool = False
+    unmet: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from decimal import Decimal
-from typing import Any
+from decimal import Context, Decimal
+from typing import Any, Final
 
 from epochal.plan.ops import (
     Absent,
+    Add,
     All,
     AnyOf,
     BatchGet,
@@ -35,6 +36,9 @@ from epochal.plan.values import AttributeValue, Item, Key, Units, item_size, rea
 #
 # The memory interpreter applies these, and the capacity figures are derived from them; the contract tests hold
 # them to DynamoDB Local.
+
+_ARITHMETIC: Final = Context(prec=300)
+"""Of any two numbers that DynamoDB has, the sum is exact."""
 
 
 def holds(condition: Condition | None, item: Item | None) -> bool:
@@ -103,6 +107,10 @@ def _updated(update: Update, before: Item | None) -> Item:
         if isinstance(change, Extend):
             present = item[change.name]["L"] if change.name in item else []
             item[change.name] = {"L": [*present, *change.value["L"]]}
+        elif isinstance(change, Add):
+            number = item.get(change.name, {"N": "0"})["N"]
+            total = _ARITHMETIC.add(Decimal(number), Decimal(change.value["N"]))
+            item[change.name] = {"N": f"{total.normalize(_ARITHMETIC):f}" if total else "0"}
         else:
             item[change.name] = change.value
     return item

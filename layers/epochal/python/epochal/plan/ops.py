@@ -180,13 +180,24 @@ class Extend:
     value: AttributeValue
 
 
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Add a number to an attribute, which counts as 0 where it is absent."""
+
+    name: str
+    value: AttributeValue
+
+
+Change = Set | Extend | Add
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
     """Change one item, if `condition` holds. An absent item is created, as in DynamoDB."""
 
     table: str
     key: Key
-    sets: tuple[Set | Extend, ...]
+    sets: tuple[Change, ...]
     removes: tuple[str, ...] = ()
     condition: Condition | None = None
 
@@ -311,8 +322,13 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overflow:
-    """Reply to an Update that would have pushed its item over 400 KB: nothing was written."""
+    """Reply to an Update that would have pushed its item over 400 KB: nothing was written.
 
+    Attributes:
+        over: of a transaction, which of its writes; empty where that is not told.
+    """
+
+    over: tuple[bool, ...] = ()
     units: Units = NONE
 
 

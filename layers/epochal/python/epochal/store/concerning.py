@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.pages.mixed import MixedResult
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
-from epochal.layout.streams import Batch, Known, Result, TaggedStreams
+from epochal.layout.streams import Also, Batch, Known, Result, TaggedStreams, Unmet
 from epochal.model.dcb import (
     Query,
     RecordedTaggedEvent,
@@ -34,6 +34,7 @@ from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
 from epochal.model.times import parse_time
 from epochal.model.versions import NO_STREAM, Position, Token
 from epochal.store import several
+from epochal.store.conflicts import going_with, unmet
 from epochal.store.encoding import with_metadata
 from epochal.store.streams import Streams, outcome_of, refusals_of
 
@@ -44,11 +45,13 @@ class Forbidden:
 
     Attributes:
         takes: how many of them a conflict brings; None is all.
+        also: goes with the append, to tables of the caller's own.
     """
 
     fail_if: Query | None = None
     after: Position | None = None
     takes: Takes | None = None
+    also: Also = ()
 
 
 def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
@@ -56,7 +59,7 @@ def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: 
     _check(store, append.events)
     refused, expected = refusals_of(append.expected)
     append = replace(append, events=with_metadata(append.events), expected=expected)
-    batch = store.batch(append.stream, append.events, append.unfolds, key, tagged=True)
+    (batch,) = store.batches([append], key, forbidden.also, tagged=True)
     since = store.driver.clock()
     results, tags, capacity = _ran(store, [append], [batch], forbidden, key)
     if isinstance(tags, Conflict):
@@ -76,7 +79,7 @@ def try_append_all(
         (only,) = appends
         with several.placed(0):
             alone = try_append(store, only, forbidden, key)
-        if isinstance(alone, Conflict) and alone.events:
+        if isinstance(alone, Conflict) and (alone.events or alone.unmet):
             return _conflicts(alone, alone.capacity)
         found = several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
         return _with_tags(found, alone) if isinstance(alone, Appended) else found
@@ -88,7 +91,7 @@ def try_append_all(
     for place, each in enumerate(appends):
         with several.placed(place):
             _check(store, each.events)
-    batches = store.batches(appends, key, tagged=True)
+    batches = store.batches(appends, key, forbidden.also, tagged=True)
     shown = partial(outcome_of, since=store.driver.clock(), refused=max(counts))
     results, tags, capacity = _ran(store, appends, batches, forbidden, key)
     if isinstance(tags, Conflict):
@@ -105,7 +108,7 @@ def append_on(
     token = known if known is None or isinstance(known, Token) else known.token()
     expected = NO_STREAM if token is None else replace(token, refused=0)
     append = replace(append, events=with_metadata(append.events), expected=expected)
-    batch = store.batch(append.stream, append.events, append.unfolds, tagged=True)
+    (batch,) = store.batches([append], tagged=True)
     results, tags, _ = _sent(store, [append], [batch], forbidden, None)
     if isinstance(tags, TaggedConflict):
         return tags
@@ -150,13 +153,16 @@ def _sent(
     steps = layout.append_tagged(
         tagged.site,
         [(batch, each.expected) for batch, each in zip(_labelled(appends, batches), appends, strict=True)],
-        _tagged(appends, batches),
+        replace(_tagged(appends, batches), also=forbidden.also),
         condition,
         key,
     )
     driver, meter = store.driver.metered()
-    with meter:
-        result: MixedResult = driver.run(steps)
+    with meter, going_with(forbidden.also):
+        result: MixedResult | Unmet = driver.run(steps)
+        if isinstance(result, Unmet):
+            there = unmet(result.items)
+            return {}, TaggedConflict(events=(), position=Position(), unmet=there), meter.capacity
         tags = result.tags
         if tags is not None and forbidden.takes is None:
             tags = replace(tags, events=replace(tagged, driver=driver).whole(tags.events))
@@ -180,7 +186,7 @@ def _native(tags: TaggedAppended | TaggedConflict) -> Appended | Conflict:
     events = tuple(map(_recorded, tags.events))
     if isinstance(tags, TaggedAppended):
         return Appended(events=events, position=tags.position, versions=tags.versions)
-    return Conflict(events=events, position=tags.position, more=tags.more)
+    return Conflict(events=events, position=tags.position, more=tags.more, unmet=tags.unmet)
 
 
 def _recorded(event: RecordedTaggedEvent) -> Recorded:
@@ -252,5 +258,6 @@ def _conflicts(forbidden: Conflict, capacity: Capacity) -> Conflicts:
         events=forbidden.events,
         position=forbidden.position,
         more=forbidden.more,
+        unmet=forbidden.unmet,
         capacity=capacity,
     )

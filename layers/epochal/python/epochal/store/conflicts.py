@@ -6,17 +6,24 @@ this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import (
+    ConditionUnmet,
     ConflictError,
     EpochalError,
+    InvalidInput,
+    InvalidRequest,
     OutcomeUndetermined,
     StreamDeleted,
     WrongExpectedVersion,
 )
+from epochal.layout.streams import Also
 from epochal.model.outcomes import Conflict, Undetermined
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
+from epochal.plan.values import Item
 
 if TYPE_CHECKING:
     from epochal.model.several import Conflicts
@@ -37,6 +44,8 @@ def in_the_way(outcome: Conflicts | Conflict | TaggedConflict) -> ConflictError:
 def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
     """The error of an append to a stream that was not made."""
     match outcome:
+        case Conflict() if outcome.unmet:
+            return ConditionUnmet(list(outcome.unmet), outcome)
         case Conflict() if outcome.events:
             return in_the_way(outcome)
         case Conflict():
@@ -67,3 +76,21 @@ def said(expected: ExpectedVersion) -> str:
             return f"version {version}"
         case Token(version=version):
             return f"version {version} as its token saw it"
+
+
+def unmet(items: Mapping[int, Item | None]) -> dict[int, Mapping[str, Any] | None]:
+    """What stands in the way of what was to go with an append, as Python's values."""
+    from epochal.also import plain  # noqa: PLC0415  few appends have anything with them
+
+    return {place: None if item is None else plain(item) for place, item in items.items()}
+
+
+@contextmanager
+def going_with(also: Also) -> Iterator[None]:
+    """Name what only DynamoDB knows of it: which attributes are a table's key."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if also and "multiple operations on one item" in error.message:
+            raise InvalidInput("also", "has two on one item") from error
+        raise

@@ -298,9 +298,13 @@ def check_key(key: str) -> None:
     must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
 
 
-def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:
-    """8 bytes over what a caller wants appended, to tell a retry from a key used twice."""
-    digest = hashlib.sha256()
+def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None, also: bytes = b"") -> bytes:
+    """8 bytes over what a caller wants appended, to tell a retry from a key used twice.
+
+    Args:
+        also: tells what goes with it.
+    """
+    digest = hashlib.sha256(also)
     for event in events:
         _feed(digest, event.type, event.data, event.meta, event.timestamp)
         _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)

@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from epochal.errors import ConflictError, EpochalError, InvalidInput, TooLarge
-from epochal.layout.streams import AnyStreamLayout, Result, SeveralStreams
+from epochal.errors import ConditionUnmet, ConflictError, EpochalError, InvalidInput, TooLarge
+from epochal.layout.streams import Also, AnyStreamLayout, Batch, Result, SeveralStreams, Unmet
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_list
 from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
-from epochal.model.versions import check_expected
-from epochal.plan.ops import TRANSACTION_ITEMS
-from epochal.store.conflicts import in_the_way
+from epochal.model.versions import ExpectedVersion, check_expected
+from epochal.plan.ops import TRANSACTION_ITEMS, Steps
+from epochal.store.conflicts import in_the_way, unmet
 from epochal.store.conflicts import not_made as one_not_made
 from epochal.store.encoding import check_key, contents_digest
 
 T = TypeVar("T")
 
 
-def check(appends: Sequence[StreamAppend], key: str | None) -> None:
-    """Raise `InvalidInput` for what cannot be one append, whatever is stored."""
+def check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
+    """Raise `InvalidInput` for what cannot be one append, with so many items `also`, whatever is stored."""
     must_be_list(StreamAppend, appends, "appends")
     if not appends:
         raise InvalidInput("appends", "must not be empty")
     if key is not None:
         check_key(key)
-    most = TRANSACTION_ITEMS - (key is not None)
+    most = TRANSACTION_ITEMS - (key is not None) - also
     if len(appends) > most:
         raise TooLarge("appends", len(appends), most, "streams")
     seen = set[str]()
@@ -53,38 +54,78 @@ def have_tags(appends: Sequence[StreamAppend]) -> bool:
 
 
 @contextmanager
-def placed(place: int) -> Iterator[None]:
-    """Add the append's place to the field of an `InvalidInput`."""
+def placed(place: int, of: int = 2) -> Iterator[None]:
+    """Add the append's place to the field of an `InvalidInput`, where there are several `of` them."""
     try:
         yield
     except InvalidInput as error:
-        if error.field.startswith(("stream", "expected", "events", "unfolds")):
+        if of > 1 and error.field.startswith(("stream", "expected", "events", "unfolds")):
             error.call_it(f"appends[{place}].{error.field}")
         raise
 
 
-def layout_of(layout: AnyStreamLayout) -> SeveralStreams:
+def layout_of(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
     """The layout, which can append to several streams. Raises `InvalidInput` where it cannot."""
     if isinstance(layout, SeveralStreams):
         return layout
-    raise InvalidInput("appends", f"cannot be one append where streams are stored as {layout.name}")
+    raise InvalidInput(field, f"cannot be one append where streams are stored as {layout.name}")
 
 
-def derived(appends: Sequence[StreamAppend], key: str) -> bytes:
-    """The append id that follows from a key, the streams in any order, and the contents."""
+def appended(
+    layout: SeveralStreams,
+    table: str,
+    batches: Sequence[tuple[Batch, ExpectedVersion]],
+    key: str | None,
+    also: Also,
+) -> Steps[Sequence[Any] | Unmet]:
+    """What came of each of these appends; or what kept all of them from being made."""
+    if key is None:
+        return layout.append_all(table, batches, also)
+    return layout.append_all_once(table, batches, key, also)
+
+
+def of_one(told: AllOutcome) -> Outcome:
+    """The outcome of an append to one stream."""
+    if isinstance(told, Conflicts) and told.unmet:
+        return Conflict(unmet=told.unmet, capacity=told.capacity)
+    (only,) = told.streams.values()
+    return replace(only, capacity=told.capacity)
+
+
+def checked_also(layout: AnyStreamLayout, own: Container[str], also: Also) -> Also:
+    """What goes with an append to a store with these tables; raises as `epochal.also.checked` does."""
+    from epochal.also import checked  # noqa: PLC0415  few appends have anything with them
+
+    layout_of(layout, "also")
+    return checked(also, own)
+
+
+def derived(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> bytes:
+    """The append id that follows from a key, the streams in any order, the contents, and what goes with them."""
+    going = b""
+    if also:
+        from epochal.also import digest  # noqa: PLC0415  as above
+
+        going = digest(also)
     ordered = sorted(appends, key=lambda each: each.stream)
-    whose = hashlib.sha256("\0".join(("", *(each.stream for each in ordered), key)).encode()).digest()
+    # To one stream alone it is as without what goes with it: a key is used once there.
+    names = (*(each.stream for each in ordered), key)
+    whose = hashlib.sha256("\0".join(names if len(ordered) == 1 else ("", *names)).encode()).digest()
+    if len(ordered) == 1:
+        return whose[:8] + contents_digest(ordered[0].events, ordered[0].unfolds, going)
     contents = b"".join(contents_digest(each.events, each.unfolds) for each in ordered)
-    return whose[:8] + hashlib.sha256(contents).digest()[:8]
+    return whose[:8] + hashlib.sha256(contents + going).digest()[:8]
 
 
 def outcome(
     appends: Sequence[StreamAppend],
-    results: Sequence[Any],
+    results: Sequence[Any] | Unmet,
     shown: Callable[[Result[Any], Capacity], Outcome],
     capacity: Capacity,
 ) -> AllOutcome:
     """A layout's results as one outcome, by the names of streams."""
+    if isinstance(results, Unmet):
+        return Conflicts(streams={}, unmet=unmet(results.items), capacity=capacity)
     outcomes = {
         each.stream: shown(result, NOTHING)
         for each, result in zip(appends, results, strict=True)
@@ -104,6 +145,8 @@ def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> AllOutcome:
 
 def not_made(appends: Sequence[StreamAppend], outcome: Conflicts | AllUndetermined) -> EpochalError:
     """The error of an append that was not made. It speaks of the first stream; a conflict carries all of them."""
+    if isinstance(outcome, Conflicts) and outcome.unmet:
+        return ConditionUnmet(list(outcome.unmet), outcome)
     if isinstance(outcome, Conflicts) and outcome.events:
         return in_the_way(outcome)
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams

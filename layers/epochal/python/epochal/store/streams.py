@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from epochal.errors import EventsPruned, InvalidInput
+from epochal.errors import ConditionUnmet, EventsPruned, InvalidInput
 from epochal.layout.streams import (
+    Also,
+    Answer,
     AnyStreamLayout,
     ArchivedStreams,
     Batch,
@@ -29,6 +31,7 @@ from epochal.layout.streams import (
     Result,
     Results,
     Unknown,
+    Unmet,
     Written,
     decision_id,
 )
@@ -38,7 +41,7 @@ from epochal.model.names import no_step, stream_name
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import ANY, ExpectedVersion, Position, Token, check_expected
-from epochal.plan.ops import PlacedName
+from epochal.plan.ops import PlacedName, Steps
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
@@ -124,6 +127,7 @@ class Streams:
         fail_if: Query | None = None,
         after: Position | None = None,
         idempotency_key: str | None = None,
+        also: Also = (),
     ) -> Appended:
         """Append events, replace unfolds, or both, in one atomic write.
 
@@ -138,6 +142,8 @@ class Streams:
             after: the position of a read; None means from the beginning.
             idempotency_key: one append within its stream: for 24 hours, repeats of the call with the same key, events
                 and unfolds are answered like the first, whatever they expect, from any caller.
+            also: is written to tables of your own with the events, all or nothing (`epochal.also`). The append is then
+                a transaction, which costs twice as much, of at most 100 items and 4 MB.
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other contents; tags or a query,
@@ -145,6 +151,7 @@ class Streams:
             TooLarge: the events do not fit an item, or have too many tags.
             ConflictError: the stream is not what was expected, or events match; carries a `Conflict`. `StreamDeleted`
                 is one.
+            ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
             OutcomeUndetermined: a response was lost, and the events that would tell have been pruned since.
             Unavailable: see `maybe_applied`.
         """
@@ -156,6 +163,7 @@ class Streams:
             fail_if=fail_if,
             after=after,
             idempotency_key=idempotency_key,
+            also=also,
         )
         if isinstance(outcome, Appended):
             return outcome
@@ -174,6 +182,7 @@ class Streams:
         after: Position | None = None,
         takes: Takes | None = None,
         idempotency_key: str | None = None,
+        also: Also = (),
     ) -> Outcome:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
@@ -187,19 +196,28 @@ class Streams:
             from epochal.store import concerning  # noqa: PLC0415  likewise
 
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
-            forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes)
+            forbidden = concerning.Forbidden(
+                fail_if=fail_if, after=after, takes=takes, also=self._checked(also)
+            )
             return concerning.try_append(self, one, forbidden, idempotency_key)
+        if also:
+            from epochal.model.several import StreamAppend  # noqa: PLC0415  few have anything to go with them
+            from epochal.store import several  # noqa: PLC0415  likewise
+
+            alone = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
+            going = self._checked(also)
+            return several.of_one(self._try_all([alone], idempotency_key, going))
         refused, expected = refusals_of(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
         if idempotency_key is None:
-            steps = self.layout.append(self.table, batch, expected)
+            steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected)
         else:
             steps = self.layout.append_once(self.table, batch, expected, idempotency_key)
         driver, meter = self.driver.metered()
         since = driver.clock()
         with meter:
-            result: Result[Head] = driver.run(steps)
+            result: Answer[Head] = driver.run(steps)
         return outcome_of(result, meter.capacity, since=since, refused=refused)
 
     def append_all(
@@ -209,6 +227,7 @@ class Streams:
         fail_if: Query | None = None,
         after: Position | None = None,
         idempotency_key: str | None = None,
+        also: Also = (),
     ) -> AllAppended:
         """Append to several streams, all or nothing; to one alone, as `append` does.
 
@@ -217,16 +236,20 @@ class Streams:
             fail_if: as for `append`, of all of them, and
             after: likewise.
             idempotency_key: one append to these streams together, as `append` has it for one; at most 99 then.
+            also: as for `append`; they count among the 100.
 
         Raises:
             InvalidInput: as for `append`; a stream is named twice; the layout can append to one stream at a time only.
             TooLarge: the events of a stream do not fit an item, or all of them a transaction.
             ConflictError: a stream is not what was expected; its `outcome`, `Conflicts`, names all that were found. Or
                 events match, which it carries.
+            ConditionUnmet: as for `append`.
             OutcomeUndetermined: a response was lost, and what would tell is gone from every stream.
             Unavailable: see `maybe_applied`.
         """
-        outcome = self.try_append_all(appends, fail_if=fail_if, after=after, idempotency_key=idempotency_key)
+        outcome = self.try_append_all(
+            appends, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
+        )
         from epochal.model.several import AllAppended  # noqa: PLC0415  most append to one stream
 
         if isinstance(outcome, AllAppended):
@@ -243,18 +266,22 @@ class Streams:
         after: Position | None = None,
         takes: Takes | None = None,
         idempotency_key: str | None = None,
+        also: Also = (),
     ) -> AllOutcome:
         """`append_all` for those who go on from conflicts: they are answered, not raised."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
-        several.check(appends, idempotency_key)
-        layout = several.layout_of(self.layout)
+        also = self._checked(also)
+        several.check(appends, idempotency_key, len(also))
+        several.layout_of(self.layout)
         if fail_if is not None or after is not None or several.have_tags(appends):
             from epochal.store import concerning  # noqa: PLC0415  most appends concern no tags
 
-            forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes)
+            forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
             return concerning.try_append_all(self, appends, forbidden, idempotency_key)
         if len(appends) == 1:
+            from epochal.model.several import Conflicts  # noqa: PLC0415  likewise
+
             (only,) = appends
             with several.placed(0):
                 alone = self.try_append(
@@ -263,19 +290,12 @@ class Streams:
                     unfolds=only.unfolds,
                     expected=only.expected,
                     idempotency_key=idempotency_key,
+                    also=also,
                 )
+            if isinstance(alone, Conflict) and alone.unmet:
+                return Conflicts(streams={}, unmet=alone.unmet, capacity=alone.capacity)
             return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
-        counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
-        batches = list(zip(self.batches(appends, idempotency_key), expected, strict=True))
-        if idempotency_key is None:
-            steps = layout.append_all(self.table, batches)
-        else:
-            steps = layout.append_all_once(self.table, batches, idempotency_key)
-        driver, meter = self.driver.metered()
-        shown = partial(outcome_of, since=driver.clock(), refused=max(counts))
-        with meter:
-            results: Results[Head] = driver.run(steps)
-        return several.outcome(appends, results, shown, meter.capacity)
+        return self._try_all(appends, idempotency_key, also)
 
     def load(
         self,
@@ -487,12 +507,16 @@ class Streams:
         unfolds: Sequence[Unfold] | None = None,
         *,
         decided: DecisionKey | None = None,
+        also: Also = (),
     ) -> Result[Head]:
         """`append` on exactly what is known of the head, in the layout's terms: a rejection brings the head.
 
         Args:
             decided: the events are of a decision under this key, on a head that `layout.once` has answered. Then they
                 have no tags: a search of the stream alone does not tell what tags got.
+
+        Raises:
+            ConditionUnmet: a condition of what goes with it does not hold.
         """
         if any(event.tags for event in events):
             from epochal.model.several import StreamAppend  # noqa: PLC0415  most appends concern no tags
@@ -502,12 +526,17 @@ class Streams:
             if decided is not None:
                 raise InvalidInput("idempotency_key", "must not be given for a decision on events with tags")
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds)
-            found = concerning.append_on(self, known, one, concerning.Forbidden())
-            assert not isinstance(found, TaggedConflict)  # noqa: S101  without a query nothing is forbidden
+            forbidden = concerning.Forbidden(also=self._checked(also))
+            found = concerning.append_on(self, known, one, forbidden)
+            if isinstance(found, TaggedConflict):  # of which no query is the cause, since there is none
+                raise ConditionUnmet(list(found.unmet), found)
             return found
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
         if decided is not None:
             batch = replace(batch, append_id=decision_id(decided.append_id, len(events)), keyed=True)
+        if also:
+            (answer,) = self._on_exactly([(batch, known)], (), None, also)
+            return cast("Result[Head]", answer)
         result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
         return result
 
@@ -537,22 +566,9 @@ class Streams:
 
         return beside(self)
 
-    def batch(
-        self,
-        stream: str,
-        events: Sequence[Event],
-        unfolds: Sequence[Unfold] | None = None,
-        key: str | None = None,
-        *,
-        tagged: bool = False,
-    ) -> Batch:
-        """An append in the layout's terms, for stores built on this one. Raises what `append` does of it.
-
-        Args:
-            tagged: its events may have tags.
-        """
-        now = from_unix_nanoseconds(self.now())
-        return self._batch(stream, events, unfolds, now, key, tagged=tagged)
+    def batch(self, stream: str, events: Sequence[Event]) -> Batch:
+        """An append of events in the layout's terms, for stores built on this one. Raises what `append` does of it."""
+        return self._batch(stream, events, None, from_unix_nanoseconds(self.now()), None)
 
     def append_all_on(
         self,
@@ -560,21 +576,40 @@ class Streams:
         appends: Sequence[StreamAppend],
         reads: Mapping[str, Known[Head]],
         key: str | None = None,
+        also: Also = (),
     ) -> Results[Head] | DecidedBefore:
         """`append_all` on exactly what is `known` of their heads, in the layout's terms.
 
         Args:
             reads: what is known of streams that are only read, and must be as they are known too.
             key: all of it is one decision under this key.
+
+        Raises:
+            ConditionUnmet: a condition of what goes with it does not hold.
         """
         if len(appends) == 1 and not reads and key is None:
             (only,) = appends
-            return (self.append_on(known[0], only.stream, only.events, only.unfolds),)
-        from epochal.store import several  # noqa: PLC0415  most append to one stream
-
+            return (self.append_on(known[0], only.stream, only.events, only.unfolds, also=also),)
         batches = list(zip(self.batches(appends), known, strict=True))
-        steps = several.layout_of(self.layout).append_all_on(self.table, batches, list(reads.items()), key)
-        results: Results[Head] | DecidedBefore = self.driver.run(steps)
+        results: Results[Head] | DecidedBefore = self._on_exactly(batches, list(reads.items()), key, also)
+        return results
+
+    def _on_exactly(
+        self,
+        batches: Sequence[tuple[Batch, Known[Head]]],
+        reads: Sequence[tuple[str, Known[Head]]],
+        key: str | None,
+        also: Also,
+    ) -> Any:
+        from epochal.store import several  # noqa: PLC0415  most append to one stream
+        from epochal.store.conflicts import going_with, unmet  # noqa: PLC0415  likewise
+
+        also = self._checked(also)
+        steps = several.layout_of(self.layout).append_all_on(self.table, batches, reads, key, also)
+        with going_with(also):
+            results: Any = self.driver.run(steps)
+        if isinstance(results, Unmet):
+            raise ConditionUnmet(list(results.items), Conflict(unmet=unmet(results.items)))
         return results
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
@@ -584,17 +619,44 @@ class Streams:
         now = from_unix_nanoseconds(self.now())
         return self.driver.run(several.layout_of(self.layout).decided_all(self.table, streams, key, now))
 
+    def _checked(self, also: Also) -> Also:
+        if not also:
+            return ()
+        from epochal.store.several import checked_also  # noqa: PLC0415  few have anything to go with them
+
+        own = (self.table,) if self.archive is None else (self.table, self.archive.table)
+        return checked_also(self.layout, own, also)
+
+    def _try_all(self, appends: Sequence[StreamAppend], key: str | None, also: Also) -> AllOutcome:
+        """One append to all of these streams, and what goes with it."""
+        from epochal.store import several  # noqa: PLC0415  most append to one stream
+        from epochal.store.conflicts import going_with  # noqa: PLC0415  likewise
+
+        counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
+        batches = list(zip(self.batches(appends, key, also), expected, strict=True))
+        steps = several.appended(several.layout_of(self.layout), self.table, batches, key, also)
+        driver, meter = self.driver.metered()
+        shown = partial(outcome_of, since=driver.clock(), refused=max(counts))
+        with meter, going_with(also):
+            results: Sequence[Any] | Unmet = driver.run(steps)
+        return several.outcome(appends, results, shown, meter.capacity)
+
     def batches(
-        self, appends: Sequence[StreamAppend], key: str | None = None, *, tagged: bool = False
+        self,
+        appends: Sequence[StreamAppend],
+        key: str | None = None,
+        also: Also = (),
+        *,
+        tagged: bool = False,
     ) -> list[Batch]:
         """Those of one append; `tagged` where its events may have tags."""
         from epochal.store.several import derived, placed  # noqa: PLC0415  most append to one stream
 
         ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
-        identity = self.fresh(16) if key is None else derived(appends, key)
+        identity = self.fresh(16) if key is None else derived(appends, key, also)
         batches: list[Batch] = []
         for place, each in enumerate(appends):
-            with placed(place):
+            with placed(place, of=len(appends)):
                 batch = self._batch(each.stream, each.events, each.unfolds, ticks, None, tagged=tagged)
             batches.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
         return batches
@@ -737,7 +799,7 @@ def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
     return expected.refused, replace(expected, refused=0)
 
 
-def outcome_of(result: Result[Head], capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
+def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
     """What a layout answered, as it is told.
 
     Args:
@@ -754,6 +816,10 @@ def outcome_of(result: Result[Head], capacity: Capacity, *, since: float = -inf,
             return replace(found, token=newest, refused=came)
         case Unknown(first=first):
             return Undetermined(first=first, capacity=capacity)
+        case Unmet(items=items):
+            from epochal.store.conflicts import unmet  # noqa: PLC0415  few appends have anything with them
+
+            return Conflict(unmet=unmet(items), capacity=capacity)
 
 
 def _conflict(rejected: Rejected[Head], capacity: Capacity) -> Conflict:

@@ -13,7 +13,7 @@ from epochal.layout.pages.streams import COMPRESS_FROM, Pages
 from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
-from epochal.layout.streams import TaggedStreams
+from epochal.layout.streams import Also, TaggedStreams
 from epochal.model.dcb import (
     EVERYTHING,
     RecordedTaggedEvent,
@@ -168,9 +168,14 @@ class TaggedEvents(TaggedStore):
         )
 
     def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None
+        self, events: Sequence[TaggedEvent], condition: Condition | None, also: Also
     ) -> Steps[TaggedAppended | TaggedConflict]:
-        return append(self.site, self.batch(events), condition)
+        batch = self.batch(events)
+        if also:
+            from epochal.also import checked, digest  # noqa: PLC0415  few appends have anything with them
+
+            batch = replace(batch, also=checked(also, (self.site.table,)), beside=digest(also)[:8])
+        return append(self.site, batch, condition)
 
     def _reads(self, fenced: Fence) -> PageReads:
         return PageReads(site=self.site, fenced=fenced)

@@ -16,9 +16,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec import json
-from epochal.errors import InvalidInput
+from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
+from epochal.layout.streams import Also
 from epochal.model.dcb import (
     Query,
     RecordedTaggedEvent,
@@ -44,7 +45,7 @@ from epochal.model.tagged_results import (
 )
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
-from epochal.store.conflicts import in_the_way
+from epochal.store.conflicts import going_with, in_the_way, unmet
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import check_key, with_metadata
 
@@ -97,6 +98,7 @@ class TaggedStore(ABC):
         fail_if: Query | None = None,
         after: Position | None = None,
         idempotency_key: str | None = None,
+        also: Also = (),
     ) -> TaggedAppended:
         """Append events, unless an event that matches `fail_if` is beyond `after`.
 
@@ -112,14 +114,20 @@ class TaggedStore(ABC):
             idempotency_key: one append within its store: a repeat with the same key and events is answered like the
                 first, whatever its condition, as long as the events are there. The events get ids that derive from the
                 key, and so have none of their own; each is an item of the transaction.
+            also: is written to tables of your own in this transaction (`epochal.also`); it counts among the 100 items.
 
         Raises:
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
                 alone while type heads are off, a position of another query, a key used for other contents.
             TooLarge: an event, or the transaction.
             ConflictError: such events are there; carries a `TaggedConflict` with them.
+            ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
         """
-        outcome = self.try_append(events, fail_if=fail_if, after=after, idempotency_key=idempotency_key)
+        outcome = self.try_append(
+            events, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
+        )
+        if isinstance(outcome, TaggedConflict) and outcome.unmet:
+            raise ConditionUnmet(list(outcome.unmet), outcome)
         if isinstance(outcome, TaggedConflict):
             raise in_the_way(outcome)
         return outcome
@@ -132,6 +140,7 @@ class TaggedStore(ABC):
         after: Position | None = None,
         takes: Takes | None = None,
         idempotency_key: str | None = None,
+        also: Also = (),
     ) -> TaggedAppended | TaggedConflict:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
@@ -144,11 +153,13 @@ class TaggedStore(ABC):
         if idempotency_key is not None:
             checked = with_keyed_ids(events, checked, idempotency_key)
         store, meter = self.metered()
-        with meter:
+        with meter, going_with(also):
             if idempotency_key is None:
-                outcome = store.driver.run(self._append(checked, condition))
+                outcome = store.driver.run(self._append(checked, condition, also))
             else:
-                outcome = store._append_once(checked, condition, idempotency_key)  # noqa: SLF001  its own
+                outcome = store._append_once(checked, condition, idempotency_key, also)  # noqa: SLF001  its own
+            if isinstance(outcome, TaggedConflict) and outcome.unmet:
+                return replace(outcome, unmet=unmet(outcome.unmet), capacity=meter.capacity)
             if isinstance(outcome, TaggedAppended) and outcome.replayed:
                 told = replace(store, driver=store.driver.telling())
                 outcome = replace(outcome, versions=told.counts(own_tags(outcome.events)))
@@ -324,15 +335,15 @@ class TaggedStore(ABC):
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
     def _append_once(
-        self, events: Sequence[TaggedEvent], condition: Condition | None, key: str
+        self, events: Sequence[TaggedEvent], condition: Condition | None, key: str, also: Also
     ) -> TaggedAppended | TaggedConflict:
         """Append events whose ids derive from a key. Raises `IdTaken` where it was used for others."""
         try:
-            outcome = self.driver.run(self._append(events, condition))
-            if isinstance(outcome, TaggedConflict) and self.appended(key):
+            outcome = self.driver.run(self._append(events, condition, also))
+            if isinstance(outcome, TaggedConflict) and not outcome.unmet and self.appended(key):
                 # What is in the way came after them, and was seen before all of them were. Now they are, and their ids
                 # are taken, so that this appends nothing.
-                outcome = self.driver.run(self._append(events, None))
+                outcome = self.driver.run(self._append(events, None, also))
             if isinstance(outcome, TaggedConflict) or not outcome.replayed:
                 return outcome
             told = replace(self, driver=self.driver.telling())
@@ -352,7 +363,7 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None
+        self, events: Sequence[TaggedEvent], condition: Condition | None, also: Also
     ) -> Steps[TaggedAppended | TaggedConflict]: ...
 
     @abstractmethod

@@ -189,8 +189,9 @@ class MemoryTables:
             items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
             return Refusal(items=items, failed=failed)
         results = [after(write, item) for write, item in zip(writes, before, strict=True)]
-        if any(result is not None and item_size(result) > ops.ITEM_BYTES for result in results):
-            return Overflow()
+        over = tuple(result is not None and item_size(result) > ops.ITEM_BYTES for result in results)
+        if any(over):
+            return Overflow(over=over if len(over) > 1 else ())
         self._store(writes, results)
         return Done()
 

@@ -7,12 +7,13 @@ Rules that need nothing but the operation and the keys of its tables:
     values        numbers of 38 digits between 1e-130 and 1e126, no empty set and nothing twice in one, 32 levels
     names         1 to 65,535 bytes
     expressions   not empty, at most 4 KB; sizes are compared of texts, numbers and bytes alone
-    updates       of something, of no key, of nothing twice; lists are extended by lists
+    updates       of something, of no key, of nothing twice; lists are extended by lists, numbers raised by numbers
     queries       upper bounds not below lower ones, a limit of 1 at least, consistent only of the table itself, and a
                   key to go on after that the query could have ended with
     several       not none, and nothing twice; tokens of 1 to 36 characters
 
-And one that needs the item: what is no list is not extended (`check_stored`). `plan.ops` has the limits of sizes.
+And one that needs the item: what is no list is not extended, what is no number not raised (`check_stored`).
+`plan.ops` has the limits of sizes.
 
 Source: AWS, "Service, account, and table quotas" and "Expressions", and what DynamoDB Local answers: random plans hold
 these rules to it (tests/contract), and name those that it does not check.
@@ -27,9 +28,10 @@ from typing import Final, NoReturn
 
 from epochal.dynamo.protocol.requests import request_of
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan.effects import comparable, holds
+from epochal.plan.effects import after, comparable, holds
 from epochal.plan.ops import (
     Absent,
+    Add,
     All,
     AnyOf,
     BatchGet,
@@ -90,6 +92,9 @@ _PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
     "NS": (list, tuple),
     "BS": (list, tuple),
 }
+_GROWN: Final[Mapping[type, str]] = {Extend: "L", Add: "N"}
+"""What a change adds to is of this kind, and so is what it adds."""
+
 _ACTIONS: Final[Mapping[type, str]] = {
     Get: "GetItem",
     BatchGet: "BatchGetItem",
@@ -124,15 +129,21 @@ def check(op: Op, spec_of: SpecOf) -> None:
 def check_stored(op: Op, stored: Callable[[str, Key], Item | None]) -> None:
     """Raise what DynamoDB raises for an update that does not fit the stored item; a failed condition comes first."""
     for write in op.writes if isinstance(op, Transact) else (op,):
-        if not isinstance(write, Update) or not any(isinstance(change, Extend) for change in write.sets):
+        if not isinstance(write, Update) or not (
+            grown := [each for each in write.sets if type(each) in _GROWN]
+        ):
             continue
         before = stored(write.table, write.key)
         if before is None or not holds(write.condition, before):
             continue
-        if any(
-            isinstance(each, Extend) and "L" not in before.get(each.name, {"L": []}) for each in write.sets
-        ):
+        if any(each.name in before and _GROWN[type(each)] not in before[each.name] for each in grown):
             _refuse(op, "An operand in the update expression has an incorrect data type")
+        left = after(write, before) or {}
+        for sums in (left[each.name]["N"] for each in grown if isinstance(each, Add)):
+            try:
+                _check_number(sums)
+            except _MalformedError as malformed:
+                _refuse(op, str(malformed))
 
 
 def _refuse(op: Op, words: str) -> NoReturn:
@@ -230,8 +241,8 @@ def _check_update(update: Update, spec: TableSpec) -> None:
             raise _MalformedError(f"Cannot update attribute {name}. This attribute is part of the key")
     for change in update.sets:
         _check_value(change.value, LEVELS)
-        if isinstance(change, Extend) and "L" not in change.value:
-            raise _MalformedError("Invalid UpdateExpression: Incorrect operand type for list_append")
+        if type(change) in _GROWN and _GROWN[type(change)] not in change.value:
+            raise _MalformedError("Invalid UpdateExpression: Incorrect operand type for operator or function")
     values = {change.name: change.value for change in update.sets}
     for index in spec.indexes:
         _check_key_values(index, values)

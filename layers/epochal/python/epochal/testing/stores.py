@@ -13,6 +13,7 @@ from epochal.errors import MissingBody
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.model.events import Claim
+from epochal.plan.ops import TableSpec
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import verified
@@ -21,9 +22,11 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 
-def memory_tables() -> MemoryTables:
-    """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on."""
-    return MemoryTables({spec.kind: spec for spec in store_tables()})
+def memory_tables(*own: TableSpec) -> MemoryTables:
+    """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on; and some of your own,
+    which appends may write to (`epochal.also`).
+    """
+    return MemoryTables({spec.kind: spec for spec in (*store_tables(), *own)})
 
 
 def memory_settings(**options: Any) -> Settings:

@@ -36,7 +36,7 @@ from epochal.layout import once, streams
 from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
 from epochal.layout.once import UnfoldsRefused
-from epochal.layout.streams import Rejected, Settled, Unknown, Written, decided_events
+from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, decided_events
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.ops import ITEM_BYTES, Done, Items, Overflow, Refusal, Steps, Transact
 from epochal.plan.values import Item, Key
@@ -261,7 +261,7 @@ def _append_ids(span: StoredSpan) -> Iterator[tuple[int, bytes]]:
 
 def append_once(
     table: str, batch: WireBatch, expected: ExpectedVersion, calving: Calving, record: KeyRecord
-) -> Steps[Result]:
+) -> Steps[Answer[Tip]]:
     """Append a batch, whose append id stems from the recorded key, once."""
     attempts = TipAttempts(table=table, batch=batch, calving=calving)
     if batch.count:

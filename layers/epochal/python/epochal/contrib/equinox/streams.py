@@ -16,7 +16,7 @@ from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.key_records import KeyRecord
 from epochal.layout.stored import EncodedUnfold
-from epochal.layout.streams import ReadPart
+from epochal.layout.streams import Answer, ReadPart
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import ITEM_BYTES, Steps
@@ -59,7 +59,7 @@ class Tips:
 
     def append_once(
         self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str
-    ) -> Steps[Result]:
+    ) -> Steps[Answer[Tip]]:
         """See `layout.once`."""
         record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
         return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)

@@ -21,6 +21,7 @@ from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.fences import Condition, Fence
+from epochal.layout.streams import Also
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, sortable_id
 from epochal.model.kinds import MAX_WHOLE, must_be_texts, must_be_whole
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -127,8 +128,10 @@ class DcbEvents(TaggedStore):
         return TagListings(store=self)
 
     def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None
+        self, events: Sequence[TaggedEvent], condition: Condition | None, also: Also
     ) -> Steps[TaggedAppended | TaggedConflict]:
+        if also:
+            raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")
         now = from_unix_nanoseconds(self.now())
         stamps = (
             Stamp(sortable_id(now, int.from_bytes(self.fresh(5), "big")), format_ticks(now)) for _ in events

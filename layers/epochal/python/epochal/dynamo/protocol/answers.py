@@ -157,8 +157,9 @@ def _cancelled(fault: DynamoFault, op: Op) -> Reply:
     if any(failed):
         items = [reason.get("Item") if bad else None for reason, bad in zip(reasons, failed, strict=True)]
         return _refusal(tuple(items), failed, fault, factor=2)
-    if any(_TOO_LARGE.search(reason.get("Message", "")) for reason in reasons):
-        return Overflow()
+    over = tuple(bool(_TOO_LARGE.search(reason.get("Message", ""))) for reason in reasons)
+    if any(over):
+        return Overflow(over=over)
     if any(said in reason.get("Message", "") for reason in reasons for said in _OTHER_KEYS):
         raise WrongTable(_table(op)) from fault
     if any(

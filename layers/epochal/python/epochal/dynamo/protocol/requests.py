@@ -10,16 +10,17 @@ from typing import Any, Final
 
 from epochal.plan.ops import (
     Absent,
+    Add,
     All,
     AnyOf,
     BatchGet,
     BeginsWith,
+    Change,
     Check,
     Compare,
     Condition,
     Delete,
     Done,
-    Extend,
     Found,
     Get,
     Items,
@@ -222,10 +223,13 @@ class Expressions:
         self._values[mark] = value
         return mark
 
-    def _change(self, change: Set | Extend) -> str:
+    def _change(self, change: Change) -> str:
         name = self.name(change.name)
         if isinstance(change, Set):
             return f"{name} = {self.value(change.value)}"
+        if isinstance(change, Add):
+            present = f"if_not_exists({name}, {self.value({'N': '0'})})"
+            return f"{name} = {present} + {self.value(change.value)}"
         present = f"if_not_exists({name}, {self.value({'L': []})})"
         return f"{name} = list_append({present}, {self.value(change.value)})"
 

@@ -1,8 +1,9 @@
-"""One commit: last pages of streams are written, others must not have moved, records go with them; all or nothing.
+"""One commit: last pages of streams are written, others must not have moved, and more goes with them; all or nothing.
 
     write     a stream's last page is extended; or another is begun, once that one is closed
     fence     a page that is open has the same revision; behind one that is full, or where there is none, is nothing
     record    of an id or a key
+    also      what the caller's program writes to tables of its own, or wants to hold there
 
 One write alone is a conditional write; more are a transaction. What comes back:
 
@@ -12,19 +13,22 @@ One write alone is a conditional write; more are a transaction. What comes back:
       ├ the key's record is there                      made before: the record says what it left
       ├ a page holds our stamp                         made: a response was lost
       ├ a response was lost, and no page can tell      undetermined
-      └ none of these                                  an end where what has moved matters to the caller; else again
+      ├ what has moved matters to the caller           an end
+      ├ a condition of the caller's own fails          unmet; unavailable, where a lost try may still arrive
+      └ none of these                                  again
 
-Since all is written or nothing, what one page tells is true of all. Stamps increase along a stream, so a page whose
+Since all is written or nothing, what one page tells is true of all, and of what the program writes besides: that goes
+out again only where no page has had the stamp. Stamps increase along a stream, so a page whose
 latest stamp is below ours has never had ours. A write that nothing stood in the way of is sent again as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from epochal.errors import TooLarge
+from epochal.errors import TooLarge, Unavailable
 from epochal.layout.expectations import version_of
 from epochal.layout.pages.append import Earlier, absent_from
 from epochal.layout.pages.batch import NEVER, Packed
@@ -41,7 +45,7 @@ from epochal.layout.pages.writes import (
     place_of,
     unchanged,
 )
-from epochal.layout.streams import Known
+from epochal.layout.streams import Known, Unmet
 from epochal.model.times import Ticks
 from epochal.plan.effects import holds
 from epochal.plan.ops import (
@@ -83,10 +87,12 @@ class Commit(Generic[T]):
         matters: what came back of streams since they were known: an end, or None where the commit goes on from there.
             It is asked before the first write, too.
         records: what is written with the pages.
-        before: after a refusal, an end where records say that this was committed by an earlier call.
-        keyed: `before` alone tells whether it was. Else pages do.
+        before: after a refusal, an end where records say that this was committed by an earlier call. It gets what is
+            told of the store's own; `failed` is empty where more was refused, and then records are asked for.
+        keyed: `before` or the caller tells whether it was. Else pages do.
         lasting: streams that are never pruned: each of their pages tells whether it had a stamp.
         one_stamp: all pages get the same, above the last of each.
+        also: goes with them, to tables that are none of the store's.
     """
 
     table: str
@@ -100,6 +106,7 @@ class Commit(Generic[T]):
     keyed: bool = False
     lasting: Container[str] = ()
     one_stamp: bool = False
+    also: Sequence[TransactionWrite] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,24 +119,27 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What goes out, in the order of replies: pages, fences, records."""
+    """What goes out, in the order of replies: pages, fences, records, what is the caller's own."""
 
     writes: Writes
     checks: Mapping[str, Check]
     records: Sequence[Put]
+    also: Sequence[TransactionWrite]
 
     @property
     def all(self) -> tuple[TransactionWrite, ...]:
         """All of it."""
-        return (*(each.write for each in self.writes.values()), *self.checks.values(), *self.records)
+        pages = (each.write for each in self.writes.values())
+        return (*pages, *self.checks.values(), *self.records, *self.also)
 
 
-def commit(wanted: Commit[T]) -> Steps[Made | T]:
+def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
     """Commit on what is known, and on what comes back meanwhile.
 
     Raises:
-        TooLarge: the events fit no item, or no transaction.
+        TooLarge: the events fit no item, or no transaction; an item of the caller's own would become too large.
         InvalidInput: a stream is full.
+        Unavailable: a response was lost, and a condition of the caller's own fails now.
     """
     heads, leaving = dict(wanted.known), set[str]()
     unread = [stream for stream in (*wanted.writes, *wanted.fences) if stream not in heads]
@@ -149,16 +159,20 @@ def commit(wanted: Commit[T]) -> Steps[Made | T]:
             case Done():
                 return Made(writes=plan.writes)
             case Overflow():
-                leaving |= _too_small(plan.writes)
+                leaving |= _too_small(plan, reply)
                 moved = {}
             case Refusal():
                 made = False if wanted.keyed else (yield from _was_made(wanted, plan, reply))
                 if made is not False:
                     return Made(writes=plan.writes, certain=made is True)
-                ended = yield from wanted.before(plan.writes, reply)
+                own, stood = _apart(plan, reply)
+                ended = yield from wanted.before(plan.writes, own)
                 if ended is not None:
                     return ended
                 moved = yield from _came_back(wanted.table, plan, reply)
+                if stood:
+                    check_over(reply, moved)
+                    return (yield from wanted.matters(moved)) or Unmet(items=stood)
 
 
 def fence(table: str, stream: str, known: Known[Page]) -> Steps[Check | Blocked]:
@@ -244,7 +258,7 @@ def _planned(
             heads[stream], writes[stream] = planned.after, planned
         times = {time_of(each.stamp) for each in writes.values()}
         if len(times) == 1 or not wanted.one_stamp:
-            return _Plan(writes=writes, checks=checks, records=wanted.records(writes))
+            return _Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
         # A page had to be closed first, which took a stamp of its own.
         above = Ticks(max(times) - 1)
 
@@ -255,16 +269,50 @@ def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
     return max((place.time for place in places if place is not None), default=NEVER)
 
 
-def _too_small(writes: Writes) -> set[str]:
-    """Which page is too small is not told, so each that was extended is left. Raises `TooLarge` where none can be."""
+def _too_small(plan: _Plan, reply: Overflow) -> set[str]:
+    """The pages that are too small; where that is not told, all that were extended. Raises `TooLarge` where no page is
+    to be left.
+    """
+    check_own(reply, len(plan.all) - len(plan.also))
     left = {
         stream
-        for stream, each in writes.items()
+        for stream, each in plan.writes.items()
         if isinstance(each.write, Update) and can_be_left(each.after)
     }
     if not left:
-        raise TooLarge("events", max(each.token.size for each in writes.values()), ITEM_BYTES)
+        raise TooLarge("events", max(each.token.size for each in plan.writes.values()), ITEM_BYTES)
     return left
+
+
+def check_own(reply: Overflow, first: int) -> None:
+    """Raise `TooLarge` where it is an item of the caller's own, from the write `first` on, that would be too large."""
+    for place, over in enumerate(reply.over[first:]):
+        if over:
+            raise TooLarge(
+                f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice="it is added to what is there"
+            )
+
+
+def check_over(refusal: Refusal, moved: Collection[str]) -> None:
+    """Raise `Unavailable` where an earlier try may be on its way still: as long as no page has moved, it is made if it
+    arrives when the conditions of the caller's own hold.
+    """
+    if refusal.ambiguous and not moved:
+        raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
+
+
+def unmet(refusal: Refusal, first: int) -> dict[int, Item | None]:
+    """What stood in the way of the caller's own, from the write `first` on, by its place there."""
+    came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
+    return {place: item for place, (item, failed) in enumerate(came) if failed}
+
+
+def _apart(plan: _Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
+    """A refusal of the store's own writes, and what stood in the way of the caller's."""
+    first = len(plan.all) - len(plan.also)
+    stood = unmet(refusal, first)
+    failed = () if stood else refusal.failed[:first]
+    return replace(refusal, items=refusal.items[:first], failed=failed), stood
 
 
 def _was_made(wanted: Commit[T], plan: _Plan, refusal: Refusal) -> Steps[bool | None]:

@@ -28,7 +28,7 @@ from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.several import SeveralKey, StreamsEnd, StreamsPart
 from epochal.layout.pages.tags.append import TaggedBatch, TagsEnd, TagsPart
 from epochal.layout.pages.tags.entries import TagStreams
-from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Written
+from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Unmet, Written
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
@@ -56,7 +56,7 @@ def append(
     tagged: TaggedBatch,
     condition: Condition | None = None,
     key: str | None = None,
-) -> Steps[MixedResult]:
+) -> Steps[MixedResult | Unmet]:
     """Append to every stream, and to the tags of all events; or nowhere.
 
     Args:
@@ -74,7 +74,8 @@ def append(
     both = Mixed(
         streams=StreamsPart.of(site.table, appends, key=once), tags=TagsPart.of(site, tagged, condition)
     )
-    return both.told((yield from commit(both.commit)))
+    came = yield from commit(both.commit)
+    return came if isinstance(came, Unmet) else both.told(came)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +106,7 @@ class Mixed:
             keyed=streams.keyed,
             lasting=tags.lasting,
             one_stamp=True,
+            also=tags.also,
         )
 
     def batch(self, stream: str, writes: Writes) -> Packed:

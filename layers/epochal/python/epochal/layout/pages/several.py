@@ -38,7 +38,17 @@ from epochal.layout.pages.commit import (
 from epochal.layout.pages.frames import ByteReader, Writer
 from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.writes import Planned
-from epochal.layout.streams import DecidedBefore, Known, Rejected, Results, Unknown, Written, decision_id
+from epochal.layout.streams import (
+    Also,
+    DecidedBefore,
+    Known,
+    Rejected,
+    Results,
+    Unknown,
+    Unmet,
+    Written,
+    decision_id,
+)
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
@@ -55,12 +65,16 @@ StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
 
 
 def append_all(
-    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], record: KeyRecord | None = None
-) -> Steps[Results[Page]]:
+    table: str,
+    appends: Sequence[tuple[Packed, ExpectedVersion]],
+    record: KeyRecord | None = None,
+    also: Also = (),
+) -> Steps[Results[Page] | Unmet]:
     """Append to every stream, or to none. The batches are of one append: their stamps differ by time alone.
 
     Args:
         record: of the key that the batches are known by.
+        also: goes with them.
 
     Raises:
         TooLarge: the events of a stream do not fit an item, or all of them a transaction.
@@ -68,7 +82,8 @@ def append_all(
     """
     key = None if record is None else SeveralKey.of_append([batch for batch, _ in appends], record)
     part = StreamsPart.of(table, appends, key=key)
-    return part.results((yield from commit(part.commit)))
+    came = yield from commit(replace(part.commit, also=also))
+    return came if isinstance(came, Unmet) else part.results(came)
 
 
 def append_all_on(
@@ -76,7 +91,8 @@ def append_all_on(
     appends: Sequence[tuple[Packed, Known[Page]]],
     reads: Sequence[StreamRead],
     key: SeveralKey | None = None,
-) -> Steps[Results[Page] | DecidedBefore]:
+    also: Also = (),
+) -> Steps[Results[Page] | DecidedBefore | Unmet]:
     """`append_all` on exactly the last pages that are known, where those of `reads` are as known, too.
 
     Where nothing is appended, that is all that is asked. Results are of the appends, and then of the reads; None where
@@ -85,10 +101,10 @@ def append_all_on(
     if not appends:
         moved = yield from unmoved(table, dict(reads))
         return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
-    part = StreamsPart.of(table, [(batch, _exactly(known)) for batch, known in appends], dict(reads), key)
+    part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), key)
     given = {batch.stream: known for batch, known in appends}
-    came = yield from commit(replace(part.commit, known={**part.reads, **given}))
-    return came if isinstance(came, DecidedBefore) else part.results(came)
+    came = yield from commit(replace(part.commit, known={**part.reads, **given}, also=also))
+    return came if isinstance(came, DecidedBefore | Unmet) else part.results(came)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,10 +246,12 @@ class StreamsPart:
         )
 
     def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
-        """What the key's record says, if it stood in the way."""
-        if self.key is None or (item := refusal.items[-1]) is None:
+        """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
+        if self.key is None:
             return None
-        return (yield from self.key.told(self.table, read_record(item)))
+        if (item := refusal.items[-1]) is not None:
+            return (yield from self.key.told(self.table, read_record(item)))
+        return None if refusal.failed else (yield from self.key.before(self.table))
 
     def results(self, came: Made | StreamsEnd) -> Results[Page]:
         """In the order of the appends, then of the reads."""
@@ -253,7 +271,8 @@ class StreamsPart:
         return accepts(self.expected[stream], head)
 
 
-def _exactly(known: Known[Page]) -> ExpectedVersion:
+def exactly(known: Known[Page]) -> ExpectedVersion:
+    """That a stream is as it is known."""
     return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
 
 

@@ -14,6 +14,8 @@ from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.writes import ROOM
 from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import (
+    Also,
+    Answer,
     Batch,
     DecidedBefore,
     Known,
@@ -23,6 +25,7 @@ from epochal.layout.streams import (
     Result,
     Results,
     Settled,
+    Unmet,
 )
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion, Token
@@ -74,7 +77,7 @@ class Pages:
 
     def append_once(
         self, table: str, batch: Batch, expected: ExpectedVersion, key: str
-    ) -> Steps[Result[Page]]:
+    ) -> Steps[Answer[Page]]:
         """See `layout.once`."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it: 2 ms
         from epochal.layout.pages import keyed  # noqa: PLC0415  likewise
@@ -88,24 +91,31 @@ class Pages:
         return append.decided(table, head, append_id, since)
 
     def append_all(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]]
-    ) -> Steps[Results[Page]]:
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], also: Also = ()
+    ) -> Steps[Results[Page] | Unmet]:
         """See `several`."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        return (yield from several.append_all(table, (yield from self._all_packed(table, appends))))
+        return (
+            yield from several.append_all(table, (yield from self._all_packed(table, appends)), also=also)
+        )
 
     def append_all_once(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str
-    ) -> Steps[Results[Page]]:
-        """See `several`."""
+        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str, also: Also = ()
+    ) -> Steps[Results[Page] | Unmet]:
+        """See `several`; to one stream alone it is `append_once`, under the stream's own key."""
         from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
-        from epochal.layout.pages import several  # noqa: PLC0415  likewise
+        from epochal.layout.pages import keyed, several  # noqa: PLC0415  likewise
 
         seconds = unix_seconds(appends[0][0].now)
+        if len(appends) == 1:
+            ((batch, expected),) = yield from self._all_packed(table, appends)
+            record = KeyRecord.of(batch.stream, key, seconds)
+            result = yield from keyed.append_once(table, batch, expected, record, also)
+            return result if isinstance(result, Unmet) else (result,)
         record = KeyRecord.of_all((batch.stream for batch, _ in appends), key, seconds)
         batches = yield from self._all_packed(table, appends)
-        return (yield from several.append_all(table, batches, record))
+        return (yield from several.append_all(table, batches, record, also))
 
     def append_all_on(
         self,
@@ -113,16 +123,24 @@ class Pages:
         appends: Sequence[tuple[Batch, Known[Page]]],
         reads: Sequence[tuple[str, Known[Page]]],
         key: str | None = None,
-    ) -> Steps[Results[Page] | DecidedBefore]:
-        """As `append_all`, on states that the caller knows."""
+        also: Also = (),
+    ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
+        """As `append_all`, on states that the caller knows; of one alone that is keyed, as `layout.once` wants it."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
+        if len(appends) == 1 and appends[0][0].keyed:
+            from epochal.layout.pages.keyed import PageAttempts  # noqa: PLC0415  likewise
+
+            ((batch, known),) = yield from self._all_packed(table, appends)
+            attempts = PageAttempts(table=table, batch=batch, also=also)
+            result = yield from attempts.append_on(known, repeatable=True)
+            return result if isinstance(result, Unmet) else (result,)
         batches = yield from self._all_packed(table, appends)
         once = None
         if key is not None and batches:
             names = [*(batch.stream for batch, _ in batches), *(stream for stream, _ in reads)]
             once = several.SeveralKey.of(names, key, batches[0][0].now)
-        return (yield from several.append_all_on(table, batches, reads, once))
+        return (yield from several.append_all_on(table, batches, reads, once, also))
 
     def decided_all(
         self, table: str, streams: Sequence[str], key: str, now: Ticks
@@ -139,7 +157,7 @@ class Pages:
         tagged: TaggedBatch,
         condition: Condition | None,
         key: str | None,
-    ) -> Steps[MixedResult]:
+    ) -> Steps[MixedResult | Unmet]:
         """See `mixed`."""
         from epochal.layout.pages import mixed  # noqa: PLC0415  likewise
 

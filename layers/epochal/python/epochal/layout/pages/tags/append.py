@@ -39,6 +39,7 @@ from epochal.layout.pages.tags.entries import (
     EventOfTag,
     Label,
     TagStreams,
+    beside_of,
     body_of,
     entries_of,
     event_id,
@@ -55,7 +56,7 @@ from epochal.layout.pages.tags.reading import PageReads, altered, matches
 from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
 from epochal.layout.stored import EncodedEvent
-from epochal.layout.streams import Batch, Known
+from epochal.layout.streams import Also, Batch, Known, Unmet
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text, own_tags
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict
@@ -91,6 +92,8 @@ def append(
     """
     part = TagsPart.of(site, batch, condition)
     came = yield from commit(part.commit)
+    if isinstance(came, Unmet):
+        return TaggedConflict(events=(), position=part.position, unmet=came.items)
     return part.made(came.writes, next(iter(came.writes.values())).stamp) if isinstance(came, Made) else came
 
 
@@ -138,6 +141,7 @@ class TagsPart:
             before=self.before,
             lasting=frozenset(writes),
             one_stamp=True,
+            also=self.batch.also,
         )
 
     def share(self, stream: str, writes: Writes, homes: Mapping[str, int] | None = None) -> Packed:
@@ -166,7 +170,7 @@ class TagsPart:
             for offset, (number, body) in enumerate(zip(share.numbers, share.firsts, strict=True)):
                 event_id = self.batch.events[number].id
                 if body == tag and event_id is not None:
-                    found.append(id_record(self.site.table, event_id, tag, first + offset))
+                    found.append(id_record(self.site.table, event_id, tag, first + offset, self.batch.beside))
         return found
 
     def before(self, _writes: Writes, _refusal: Refusal) -> Steps[TagsEnd | None]:
@@ -281,6 +285,8 @@ class TaggedBatch:
         times: when each happened, where that is not now; a stamp is never below `now`.
         homes: the named stream that each is appended to, and its place among what that gets. Such an event may have no
             tags, and is only there then.
+        also: goes with them, and
+        beside: tells it from what else may go with events of these ids: 8 bytes, or none.
     """
 
     events: tuple[TaggedEvent, ...]
@@ -290,6 +296,8 @@ class TaggedBatch:
     etag: str
     times: tuple[Ticks, ...] = ()
     homes: tuple[tuple[str, int], ...] = ()
+    also: Also = ()
+    beside: bytes = b""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -422,7 +430,10 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedT
     """
     if not batch.ids:
         return ()
-    found = yield from events_by_id(site, batch.ids)
+    records = yield from _records(site, batch.ids)
+    if any(beside_of(each) != batch.beside for each in records):
+        raise IdTaken("events", "ids exist, and something else went with their events")
+    found = yield from _of_records(site, records)
     for event, bodies in zip(batch.events, batch.bodies, strict=True) if found else ():
         stored = found.get(event.id or "")
         if stored is None:
@@ -436,12 +447,16 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedT
 
 def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
     """Events by ids that callers chose; those that never were are missing."""
+    return (yield from _of_records(site, (yield from _records(site, ids))))
+
+
+def _records(site: TagStreams, ids: Iterable[str]) -> Steps[list[Item]]:
     items: list[Item] = []
     # Where a record is, its event is too, once no append of them is under way.
     for read in settled((site.table, id_key(each)) for each in dict.fromkeys(ids)):
         reply = yield read
         items += [item for item in reply.items if item is not None]
-    return (yield from _of_records(site, items))
+    return items
 
 
 def _as_stored(event: TaggedEvent, data: Encoded, stored: RecordedTaggedEvent) -> RecordedTaggedEvent:

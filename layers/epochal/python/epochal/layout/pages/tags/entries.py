@@ -59,7 +59,7 @@ from epochal.model.events import Claim
 from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, Put, Steps, get_all, settled
-from epochal.plan.values import Item, Key, number, text
+from epochal.plan.values import Item, Key, binary, number, text
 
 
 # No slots: what is derived once is kept.
@@ -372,10 +372,17 @@ def id_key(event_id: str) -> Key:
     return {"p": text(f"{EVENT_IDS}{event_id}"), "i": number(0)}
 
 
-def id_record(table: str, event_id: str, tag: str, index: int) -> Put:
-    """The record, if there is none: an event with an id is appended once."""
+def id_record(table: str, event_id: str, tag: str, index: int, beside: bytes = b"") -> Put:
+    """The record, if there is none: an event with an id is appended once, with what went beside it."""
     item = {**id_key(event_id), "s": text(stream_of(tag)), "n": number(index)}
+    if beside:
+        item["a"] = binary(beside)
     return Put(table=table, item=item, condition=Absent("i"))
+
+
+def beside_of(item: Item) -> bytes:
+    """What a record tells of what went with its event to tables of the caller's."""
+    return bytes(item["a"]["B"]) if "a" in item else b""
 
 
 def read_id_record(item: Item) -> tuple[str, str, int]:

@@ -1,0 +1,245 @@
+"""What a program writes to tables of its own in the transaction of an append: all of it with the events, or nothing.
+
+    put, update, delete     of one item each
+    check                   that a condition holds on an item that is not written
+    when=                   `Absent`, `Present`, `BeginsWith`, `compare`; `All`, `AnyOf` and `Not` of these
+
+Values are Python's: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or bytes.
+Conditions and changes are values too, and not DynamoDB's expressions: so tables in memory evaluate them alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Container, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from epochal.errors import InvalidInput, TooLarge
+from epochal.model.kinds import must_be, must_be_list
+from epochal.plan.ops import (
+    ITEM_BYTES,
+    TRANSACTION_BYTES,
+    TRANSACTION_ITEMS,
+    Absent,
+    Add,
+    All,
+    AnyOf,
+    BeginsWith,
+    Check,
+    Compare,
+    Comparison,
+    Condition,
+    Delete,
+    Extend,
+    Not,
+    Present,
+    Put,
+    Set,
+    TransactionWrite,
+    Update,
+)
+from epochal.plan.values import AttributeValue, Item, item_size
+
+__all__ = [
+    "Absent",
+    "All",
+    "AnyOf",
+    "BeginsWith",
+    "Not",
+    "Present",
+    "TransactionWrite",
+    "check",
+    "compare",
+    "delete",
+    "plain",
+    "put",
+    "update",
+]
+
+Values: TypeAlias = Mapping[str, Any]
+"""Attributes by name."""
+
+_SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
+
+
+def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
+    """Write a whole item, in the place of one that is there: `when=Absent("email")` of its partition key if none is.
+
+    Raises:
+        InvalidInput: a value that DynamoDB does not have, as a `float`.
+    """
+    return Put(table=table, item=_item(item), condition=when)
+
+
+def update(
+    table: str,
+    key: Values,
+    *,
+    sets: Values | None = None,
+    adds: Mapping[str, int | Decimal] | None = None,
+    extends: Mapping[str, Sequence[Any]] | None = None,
+    removes: Sequence[str] = (),
+    when: Condition | None = None,
+) -> Update:
+    """Change an item, or create it.
+
+    Args:
+        sets: attributes that get a value.
+        adds: numbers that attributes are raised by; an absent one counts as 0.
+        extends: what lists get at their end; an absent one is empty.
+        removes: attributes that go.
+
+    Raises:
+        InvalidInput: as `put`.
+    """
+    changes: list[Set | Add | Extend] = [Set(name, value) for name, value in _item(sets or {}).items()]
+    changes += (Add(name, value) for name, value in _item(adds or {}).items())
+    changes += (Extend(name, value) for name, value in _item(extends or {}).items())
+    return Update(table=table, key=_item(key), sets=tuple(changes), removes=tuple(removes), condition=when)
+
+
+def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
+    """Delete an item. Raises as `put` does."""
+    return Delete(table=table, key=_item(key), condition=when)
+
+
+def check(table: str, key: Values, when: Condition) -> Check:
+    """Write nothing, but append only where this holds of an item. Raises as `put` does."""
+    return Check(table=table, key=_item(key), condition=when)
+
+
+def compare(name: str, operator: Comparison, value: object) -> Compare:
+    """That an attribute is there and compares so with a value of its type. Raises as `put` does."""
+    return Compare(name, operator, _value(value, name))
+
+
+def plain(item: Item) -> dict[str, Any]:
+    """An item as Python's values; numbers are `int` where they are whole, else `Decimal`."""
+    return {name: _plain(value) for name, value in item.items()}
+
+
+def checked(also: Sequence[TransactionWrite], own: Container[str]) -> tuple[TransactionWrite, ...]:
+    """What goes with an append, if it can.
+
+    Args:
+        own: the store's tables.
+
+    Raises:
+        InvalidInput: something else than these writes; an item of the store's; one item twice.
+        TooLarge: more than an item, or a transaction, may have.
+    """
+    must_be_list(object, also, "also")
+    if len(also) >= TRANSACTION_ITEMS:
+        raise TooLarge("also", len(also), TRANSACTION_ITEMS - 1, "items")
+    seen, total = list[TransactionWrite](), 0
+    for place, each in enumerate(also):
+        must_be(
+            (Put, Update, Delete, Check),
+            each,
+            f"also[{place}]",
+            "a put, update, delete or check of `epochal.also`",
+        )
+        if each.table in own:
+            raise InvalidInput(f"also[{place}]", f"must not be in a table of the store's: {each.table}")
+        if any(_one_item(each, other) for other in seen):
+            raise InvalidInput(f"also[{place}]", "is on an item that another of them is on")
+        size = _size(each)
+        if size > ITEM_BYTES:
+            raise TooLarge(f"also[{place}]", size, ITEM_BYTES)
+        seen.append(each)
+        total += size
+    if total > TRANSACTION_BYTES:
+        raise TooLarge("also", total, TRANSACTION_BYTES)
+    return tuple(also)
+
+
+def digest(also: Sequence[TransactionWrite]) -> bytes:
+    """What tells it from others under an idempotency key; nothing of nothing."""
+    return hashlib.sha256(repr([*also]).encode()).digest() if also else b""
+
+
+def _one_item(left: TransactionWrite, right: TransactionWrite) -> bool:
+    """Whether two writes are known to be on one item. Which attributes of a `put` are its key, only the table knows."""
+    if left.table != right.table:
+        return False
+    if isinstance(left, Put) and isinstance(right, Put):
+        return left.item == right.item
+    if isinstance(left, Put):
+        left, right = right, left
+    place = right.item if isinstance(right, Put) else right.key
+    return not isinstance(left, Put) and all(place.get(name) == value for name, value in left.key.items())
+
+
+def _size(write: TransactionWrite) -> int:
+    if isinstance(write, Put):
+        return item_size(write.item)
+    changes = {each.name: each.value for each in write.sets} if isinstance(write, Update) else {}
+    return item_size(write.key) + item_size(changes)
+
+
+def _item(values: Values) -> dict[str, AttributeValue]:
+    must_be(Mapping, values, "also", "a mapping of attributes")
+    # In one order, whatever the caller's: a repeat under a key is told by it.
+    return {name: _value(values[name], name) for name in sorted(values)}
+
+
+def _value(value: object, name: str) -> AttributeValue:
+    match value:
+        case None:
+            return {"NULL": True}
+        case bool():
+            return {"BOOL": value}
+        case str():
+            return {"S": value}
+        case bytes():
+            return {"B": value}
+        case int() | Decimal():
+            if isinstance(value, Decimal) and not value.is_finite():
+                raise InvalidInput(name, "must be a finite number")
+            return {"N": str(value)}
+        case Mapping():
+            return {"M": _item(value)}
+        case list() | tuple():
+            return {"L": [_value(each, name) for each in value]}
+        case AbstractSet() if value:
+            return _set(value, name)
+        case _:
+            rule = f"is {type(value).__name__}, which DynamoDB has not; a number is an int or a Decimal"
+            raise InvalidInput(name, rule)
+
+
+def _set(values: AbstractSet[object], name: str) -> AttributeValue:
+    members = [_value(each, name) for each in values]
+    kinds = {kind for each in members for kind in each}
+    if len(kinds) > 1 or not kinds <= _SETS.keys():
+        raise InvalidInput(name, "is a set, which is of text, of numbers or of bytes")
+    (kind,) = kinds
+    return {_SETS[kind]: sorted(each[kind] for each in members)}
+
+
+def _plain(value: AttributeValue) -> Any:
+    ((kind, content),) = value.items()
+    match kind:
+        case "NULL":
+            return None
+        case "N":
+            return _number(content)
+        case "L":
+            return [_plain(each) for each in content]
+        case "M":
+            return plain(content)
+        case "SS" | "BS":
+            return set(content)
+        case "NS":
+            return set(map(_number, content))
+        case "B":
+            return bytes(content)
+        case _:
+            return content
+
+
+def _number(text: str) -> int | Decimal:
+    number = Decimal(text)
+    return int(number) if number == number.to_integral_value() else number

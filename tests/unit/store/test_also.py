@@ -1,0 +1,349 @@
+"""What goes with an append to tables of one's own: with the events or not at all, told apart, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from epochal import NO_STREAM, Appended, Conflict, Event, Query, QueryItem, StreamAppend, TaggedEvent, Unfold
+from epochal.aio.stores import AsyncStreams
+from epochal.also import (
+    Absent,
+    AnyOf,
+    TransactionWrite,
+    check,
+    compare,
+    delete,
+    plain,
+    put,
+    update,
+)
+from epochal.contrib.equinox import memory_tips
+from epochal.contrib.sekiban.testing import memory_dcb_events
+from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
+from epochal.model.several import Conflicts
+from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import (
+    memory_streams,
+    memory_tables,
+    memory_tagged_events,
+)
+
+EMAILS = TableSpec(kind="emails", partition=KeyAttribute(name="email", type="S"))
+CARTS = TableSpec(kind="carts", partition=KeyAttribute(name="id", type="S"))
+E = Event(type="Moved", data=b"{}")
+T = TaggedEvent(type="Moved", data="{}", tags=("user:1",))
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return memory_tables(EMAILS, CARTS)
+
+
+@pytest.fixture
+def streams(tables: MemoryTables) -> Streams:
+    return memory_streams(tables)
+
+
+@pytest.fixture
+def tagged(tables: MemoryTables) -> TaggedEvents:
+    return memory_tagged_events(tables)
+
+
+def claim(email: str = "a@example.com", by: str = "User-1") -> TransactionWrite:
+    return put("emails", {"email": email, "by": by}, when=Absent("email"))
+
+
+def counted(by: int = 1) -> TransactionWrite:
+    return update("carts", {"id": "c"}, adds={"n": by})
+
+
+def stored(tables: MemoryTables, table: str) -> list[dict[str, Any]]:
+    return [plain(item) for item in tables.items(table)]
+
+
+def losing(streams: Streams) -> Streams:
+    """The same store, whose first transaction is applied and not answered."""
+    lost = iter([True])
+
+    def execute(op: Op) -> Reply:
+        reply = streams.driver.execute(op)
+        if isinstance(op, Transact) and next(lost, False):
+            raise Lost("the test's fault")
+        return reply
+
+    return streams.on(replace(streams.driver, execute=execute, sleep=lambda _: None))
+
+
+def test_an_item_is_written_with_the_events_in_one_request_that_costs_twice(
+    streams: Streams, tables: MemoryTables
+) -> None:
+    token = streams.append("User-0", [E]).token
+
+    made = streams.append("User-0", [E], expected=token, also=[claim(by="User-0"), counted()])
+
+    assert made.version == 2
+    assert stored(tables, "emails") == [{"email": "a@example.com", "by": "User-0"}]
+    assert stored(tables, "carts") == [{"id": "c", "n": 1}]
+    assert (made.capacity.requests, made.capacity.write) == (1, 2 * (1 + 1 + 1))
+    assert streams.append("User-0", [E], expected=made.token).capacity.write == 1
+
+
+def test_every_kind_of_write_and_change(streams: Streams, tables: MemoryTables) -> None:
+    streams.append("Cart-1", [E], also=[put("carts", {"id": "a", "n": Decimal("1.5"), "gone": None})])
+    streams.append("Cart-1", [E], also=[put("carts", {"id": "b"})])
+
+    streams.append(
+        "Cart-1",
+        [E],
+        also=[
+            update(
+                "carts",
+                {"id": "a"},
+                sets={"by": {"name": "Ann", "tags": {"x", "y"}}},
+                adds={"n": Decimal("0.5"), "m": -2},
+                extends={"lines": [b"1", True]},
+                removes=["gone"],
+                when=compare("n", ">=", 1),
+            ),
+            delete("carts", {"id": "b"}),
+            check("carts", {"id": "c"}, AnyOf((Absent("id"), compare("n", "<", 3)))),
+        ],
+    )
+
+    assert stored(tables, "carts") == [
+        {"id": "a", "n": 2, "m": -2, "by": {"name": "Ann", "tags": {"x", "y"}}, "lines": [b"1", True]}
+    ]
+
+
+def test_a_condition_that_fails_is_told_by_its_place_with_the_item_and_nothing_is_written(
+    streams: Streams, tables: MemoryTables
+) -> None:
+    streams.append("User-1", [E], expected=NO_STREAM, also=[claim()])
+
+    with pytest.raises(ConditionUnmet, match=r"at \[1\]") as refused:
+        streams.append("User-2", [E], expected=NO_STREAM, also=[counted(), claim(by="User-2")])
+
+    assert refused.value.outcome.unmet == {1: {"email": "a@example.com", "by": "User-1"}}
+    assert isinstance(refused.value, ConflictError)
+    assert streams.load("User-2") is None
+    assert stored(tables, "carts") == []
+    outcome = streams.try_append("User-1", [E], also=[check("carts", {"id": "c"}, compare("n", "=", 1))])
+    assert isinstance(outcome, Conflict)
+    assert outcome.unmet == {0: None}
+    assert outcome.capacity.requests == 2
+
+
+def test_a_stream_that_is_not_as_expected_is_told_first(streams: Streams) -> None:
+    streams.append("User-1", [E], also=[claim()])
+
+    outcome = streams.try_append("User-1", [E], expected=NO_STREAM, also=[claim()])
+
+    assert isinstance(outcome, Conflict)
+    assert (outcome.version, outcome.unmet) == (1, {})
+
+
+def test_several_streams_take_it_too(streams: Streams, tables: MemoryTables) -> None:
+    both = [StreamAppend(stream=name, events=[E], expected=NO_STREAM) for name in ("Account-a", "Account-b")]
+
+    streams.append_all(both, also=[claim(by="both")])
+
+    assert stored(tables, "emails") == [{"email": "a@example.com", "by": "both"}]
+    assert isinstance(streams.try_append_all(both, also=[claim()]), Conflicts)
+    others = [replace(each, stream=f"{each.stream}2") for each in both]
+    with pytest.raises(ConditionUnmet):
+        streams.append_all(others, also=[claim()])
+    with pytest.raises(ConditionUnmet):
+        streams.append_all(others[:1], also=[claim()])
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_lost_response_does_not_write_it_twice(
+    streams: Streams, tables: MemoryTables, key: str | None
+) -> None:
+    made = losing(streams).append("User-1", [E], also=[counted(), claim()], idempotency_key=key)
+
+    assert (made.first, made.version) == (0, 1)
+    assert stored(tables, "carts") == [{"id": "c", "n": 1}]
+
+
+def test_a_repeat_under_a_key_is_answered_like_the_first_and_writes_nothing(
+    streams: Streams, tables: MemoryTables
+) -> None:
+    many = [StreamAppend(stream=name, events=[E]) for name in ("Account-a", "Account-b")]
+
+    def call(store: Streams, also: list[TransactionWrite]) -> list[tuple[int, bool]]:
+        one = store.append("User-1", [E], idempotency_key="k", also=also)
+        two = store.append_all(many, idempotency_key="k", also=[counted()])
+        three = store.append("User-1", (), unfolds=[Unfold(type="S")], idempotency_key="u", also=[counted()])
+        return [(each.version, each.replayed) for each in (one, *two.streams.values(), three)]
+
+    first = call(streams, [counted(), claim()])
+    streams.append("User-1", [E])
+
+    assert first == [(1, False), (1, False), (1, False), (1, False)]
+    assert call(streams, [counted(), claim()]) == [(version, True) for version, _ in first]
+    assert stored(tables, "carts") == [{"id": "c", "n": 3}]
+
+
+@pytest.mark.parametrize("others", [(), (put("carts", {"id": "other"}),)])
+def test_what_goes_with_it_is_part_of_the_contents_that_a_key_is_for(
+    streams: Streams, tagged: TaggedEvents, others: tuple[TransactionWrite, ...]
+) -> None:
+    many = [StreamAppend(stream=name, events=[E]) for name in ("Account-a", "Account-b")]
+    calls: list[Callable[[Any], Any]] = [
+        lambda also: streams.append("User-1", [E], idempotency_key="k", also=also),
+        lambda also: streams.append_all(many, idempotency_key="k", also=also),
+        lambda also: streams.append("U-1", (), unfolds=[Unfold(type="S")], idempotency_key="k", also=also),
+        lambda also: tagged.append([T], idempotency_key="k", also=also),
+    ]
+    for call in calls:
+        call([counted()])
+        with pytest.raises(InvalidInput, match="idempotency_key: was used before"):
+            call(others)
+
+
+def test_a_key_that_was_refused_for_a_condition_is_free(streams: Streams, tables: MemoryTables) -> None:
+    streams.append("User-0", [E], also=[claim()])
+
+    for stream, key in (("User-1", "k"), ("User-2", "l")):
+        with pytest.raises(ConditionUnmet):
+            streams.append(stream, [E], idempotency_key=key, also=[claim()])
+    with pytest.raises(ConditionUnmet):
+        streams.append("User-1", (), unfolds=[Unfold(type="S")], idempotency_key="u", also=[claim()])
+    streams.append("User-0", [E], also=[delete("emails", {"email": "a@example.com"})])
+
+    assert not streams.append("User-1", [E], idempotency_key="k", also=[claim()]).replayed
+
+
+def test_tagged_events_take_it_in_their_transaction(tagged: TaggedEvents, tables: MemoryTables) -> None:
+    query = Query(items=(QueryItem(tags=frozenset({"user:1"})),))
+
+    made = tagged.append([T], fail_if=query, idempotency_key="k", also=[claim(), counted()])
+
+    assert tagged.append([T], fail_if=query, idempotency_key="k", also=[claim(), counted()]).replayed
+    assert stored(tables, "carts") == [{"id": "c", "n": 1}]
+    with pytest.raises(ConditionUnmet) as refused:
+        tagged.append([T], fail_if=query, after=made.position, also=[claim()])
+    assert refused.value.places == [0]
+    with pytest.raises(ConflictError, match="the condition forbids"):
+        tagged.append([T], fail_if=query, also=[claim()])
+
+
+def test_streams_whose_events_have_tags_take_it_too(streams: Streams, tables: MemoryTables) -> None:
+    event, query = replace(E, tags=("user:1",)), Query(items=(QueryItem(tags=frozenset({"user:1"})),))
+    two = [StreamAppend(stream=name, events=[event]) for name in ("User-2", "User-3")]
+
+    made = streams.append("User-1", [event], fail_if=query, idempotency_key="k", also=[claim(), counted()])
+
+    assert streams.append("User-1", [event], idempotency_key="k", also=[claim(), counted()]).replayed
+    with pytest.raises(InvalidInput, match="was used before"):
+        streams.append("User-1", [event], idempotency_key="k", also=[counted()])
+    with pytest.raises(ConditionUnmet, match=r"at \[1\]"):
+        streams.append("User-1", [event], fail_if=query, after=made.position, also=[counted(), claim()])
+    for appends in (two, two[:1]):
+        with pytest.raises(ConditionUnmet):
+            streams.append_all(appends, fail_if=query, after=made.position, also=[claim()])
+    with pytest.raises(ConflictError, match="the condition forbids"):
+        streams.append_all(two, fail_if=query, also=[claim()])
+    assert streams.append_all(two, also=[counted()]).streams["User-3"].version == 1
+    assert stored(tables, "carts") == [{"id": "c", "n": 2}]
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "the store's table": (lambda: [put("streams", {"p": "User-1", "i": 0})], r"also\[0\]: must not be in"),
+    "one item twice": (lambda: [counted(), counted()], r"also\[1\]: is on an item"),
+    "one item, put and by its key": (
+        lambda: [put("carts", {"id": "c", "n": 1}), check("carts", {"id": "c"}, Absent("id"))],
+        r"also\[1\]: is on an item",
+    ),
+    "one item, put twice": (
+        lambda: [put("carts", {"id": "c", "n": 1}), put("carts", {"id": "c"})],
+        "also: has two on one item",
+    ),
+    "an item too large": (
+        lambda: [counted(), put("carts", {"id": "d", "x": "x" * 410_000})],
+        r"also\[1\]: 410",
+    ),
+    "too many items": (lambda: [put("carts", {"id": str(k)}) for k in range(100)], "also: 100 items"),
+    "too many bytes": (
+        lambda: [put("carts", {"id": str(k), "x": "x" * 400_000}) for k in range(11)],
+        "also: 4,4",
+    ),
+    "no write": (lambda: [{"Put": {}}], r"also\[0\]: must be a put"),
+    "no list": (lambda: "put", "also: must be a list"),
+    "no list, but one": (counted, "also: must be a list"),
+}
+
+
+@pytest.mark.parametrize(("also", "words"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_go_with_events_is_refused_before_anything_is_written(
+    streams: Streams, tagged: TaggedEvents, tables: MemoryTables, also: Callable[[], Any], words: str
+) -> None:
+    for append in (
+        lambda: streams.append("User-1", [E], also=also()),
+        lambda: streams.append_all([StreamAppend(stream="User-1", events=[E])], also=also()),
+        lambda: tagged.append([T], also=also()),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            append()
+    assert not [*tables.items("streams"), *tables.items("carts")]
+
+
+@pytest.mark.parametrize("value", [1.5, float("nan"), Decimal("NaN"), object(), set(), {1, "a"}, {None}])
+def test_a_value_that_dynamodb_has_not_is_refused_by_its_name(value: object) -> None:
+    with pytest.raises(InvalidInput, match="n: "):
+        put("carts", {"id": "c", "n": value})
+
+
+def test_an_item_that_would_become_too_large_is_named(streams: Streams, tables: MemoryTables) -> None:
+    large = update("carts", {"id": "c"}, extends={"lines": ["x" * 250_000]})
+    streams.append("Cart-1", [E], also=[large])
+
+    for key in (None, "k"):
+        with pytest.raises(TooLarge, match=r"also\[1\]"):
+            streams.append("Cart-1", [E], also=[claim(), large], idempotency_key=key)
+    with pytest.raises(TooLarge, match=r"also\[0\]"):
+        streams.append("Cart-1", (), unfolds=[Unfold(type="S")], also=[large], idempotency_key="u")
+
+    state = streams.load("Cart-1")
+    assert state is not None
+    assert state.version == 1
+    assert len(list(tables.items("streams"))) == 2, "the page is not left for it; a key has its record"
+
+
+def test_layouts_of_others_refuse_it_and_say_so(tables: MemoryTables) -> None:
+    with pytest.raises(InvalidInput, match="also: cannot be one append where streams are stored as tips"):
+        memory_tips(tables).append("User-1", [E], also=[counted()])
+    with pytest.raises(InvalidInput, match="also: cannot be one append where events are in Sekiban's tables"):
+        memory_dcb_events(tables).append([T], also=[counted()])
+
+
+def test_it_is_awaited_too(streams: Streams, tables: MemoryTables) -> None:
+    made = asyncio.run(AsyncStreams(streams).append("User-1", [E], also=[counted()]))
+
+    assert isinstance(made, Appended)
+    assert stored(tables, "carts") == [{"id": "c", "n": 1}]
+
+
+def test_a_lost_try_that_may_still_arrive_is_no_refusal(streams: Streams) -> None:
+    """The seat is gone now, but the try whose answer was lost may find one."""
+    lost = iter([True])
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Transact) and next(lost, False):
+            raise Lost("on its way still")
+        return streams.driver.execute(op)
+
+    slow = streams.on(replace(streams.driver, execute=execute, sleep=lambda _: None))
+    with pytest.raises(Unavailable) as error:
+        slow.append("Cart-1", [E], also=[check("carts", {"id": "c"}, compare("n", ">=", 1))])
+    assert error.value.maybe_applied
