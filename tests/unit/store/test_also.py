@@ -37,7 +37,6 @@ from epochal.testing.stores import (
     memory_tagged_events,
 )
 
-EMAILS = TableSpec(kind="emails", partition=KeyAttribute(name="email", type="S"))
 CARTS = TableSpec(kind="carts", partition=KeyAttribute(name="id", type="S"))
 E = Event(type="Moved", data=b"{}")
 T = TaggedEvent(type="Moved", data="{}", tags=("user:1",))
@@ -45,7 +44,7 @@ T = TaggedEvent(type="Moved", data="{}", tags=("user:1",))
 
 @pytest.fixture
 def tables() -> MemoryTables:
-    return memory_tables(EMAILS, CARTS)
+    return memory_tables(emails="email", carts=CARTS)
 
 
 @pytest.fixture

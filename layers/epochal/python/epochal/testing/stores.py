@@ -13,7 +13,7 @@ from epochal.errors import MissingBody
 from epochal.layout.registry import declared
 from epochal.layout.tables import store_tables
 from epochal.model.events import Claim
-from epochal.plan.ops import TableSpec
+from epochal.plan.ops import KeyAttribute, TableSpec
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import verified
@@ -22,11 +22,17 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 
 
-def memory_tables(*own: TableSpec) -> MemoryTables:
-    """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on; and some of your own,
-    which appends may write to (`epochal.also`).
+def memory_tables(**own: str | TableSpec) -> MemoryTables:
+    """Empty tables of a deployment, each named by its kind: `tips`, `index`, `journal` and so on.
+
+    Args:
+        own: tables of your own, which appends may write to (`epochal.also`): the partition key, a text, or all of it.
     """
-    return MemoryTables({spec.kind: spec for spec in (*store_tables(), *own)})
+    specs = {spec.kind: spec for spec in store_tables()}
+    for name, key in own.items():
+        text = KeyAttribute(name=key, type="S") if isinstance(key, str) else None
+        specs[name] = key if text is None else TableSpec(kind=name, partition=text)
+    return MemoryTables(specs)
 
 
 def memory_settings(**options: Any) -> Settings:
