@@ -30,8 +30,9 @@ def memory_tables(**own: str | TableSpec) -> MemoryTables:
     """
     specs = {spec.kind: spec for spec in store_tables()}
     for name, key in own.items():
-        text = KeyAttribute(name=key, type="S") if isinstance(key, str) else None
-        specs[name] = key if text is None else TableSpec(kind=name, partition=text)
+        if isinstance(key, str):
+            key = TableSpec(kind=name, partition=KeyAttribute(name=key, type="S"))  # noqa: PLW2901  what it stands for
+        specs[name] = key
     return MemoryTables(specs)
 
 
