@@ -44,6 +44,7 @@ INNER = {
         "aio.bridge.iterates",
         "aio.bridge.reads",
         "aio.bridge.writes",
+        "aio.bridge.written",
         "aio.place.AsyncCarrier",
         "codec.bodies.Encoded",
         "feed.reader.Predicate",
@@ -129,7 +130,8 @@ def awaited() -> Iterator[str]:
     """What the rooms of `epochal.aio` have for programs."""
     aio = library()["aio"]
     for room in aio.modules.values():
-        found = (*room.classes.values(), *room.functions.values())
+        wrapped = (each for each in room.attributes.values() if str(each.value).startswith("written("))
+        found = (*room.classes.values(), *room.functions.values(), *wrapped)
         yield from (each.canonical_path for each in found if not each.is_alias)
 
 

@@ -25,7 +25,8 @@ from epochal.aio.stores import (
     AsyncSubjects,
     AsyncTaggedEvents,
 )
-from epochal.contrib import event_store_adapter
+from epochal.contrib import equinox, event_store_adapter, sekiban
+from epochal.contrib.equinox import open_tips
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.store import AggregateStore
@@ -118,7 +119,7 @@ def test_what_the_ordinary_form_has_the_awaited_one_has_with_the_same_arguments(
 
 def test_whatever_a_program_can_open_it_can_open_in_the_place_of_an_event_loop() -> None:
     assert issubclass(AsyncPlace, Place)
-    for of in (epochal, kms, event_store_adapter):
+    for of in (epochal, kms, equinox, event_store_adapter, sekiban):
         for name in (one for one in (*dir(of), *getattr(of, "__all__", ())) if one.startswith("open_")):
             assert inspect.get_annotations(getattr(of, name), eval_str=True)["place"] is Place, name
 
@@ -126,7 +127,7 @@ def test_whatever_a_program_can_open_it_can_open_in_the_place_of_an_event_loop()
 def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_they_are_used() -> None:
     place = AsyncPlace(region="eu-central-1")
     streams = AsyncStreams(epochal.open_streams("s", bucket="b", place=place))
-    tips = AsyncStreams(epochal.open_tips("t", equinox=True, place=place))
+    tips = AsyncStreams(open_tips("t", equinox=True, place=place))
     tagged = AsyncTaggedEvents(epochal.open_tagged_events("s", types=["Paid"], place=place))
     dcb = AsyncTaggedEvents(open_dcb_events("e", "t", service="x", place=place))
     states = AsyncProjectionStates(

@@ -256,6 +256,16 @@ def writes(
     return awaited
 
 
+def written(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A function that writes, likewise."""
+
+    @wraps(function)
+    async def awaited(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await finished(run(function, *args, **kwargs))
+
+    return awaited
+
+
 def iterates(
     method: Callable[Concatenate[Any, P], Iterator[T]], *, of: str = "store"
 ) -> Callable[Concatenate[Any, P], AsyncIterator[T]]:
