@@ -133,7 +133,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
                 "type": "array",
                 "items": {"type": "string", "pattern": r"^[A-Za-z0-9$_.:~@+=-]{1,512}$"},
                 "description": "Only streams of this category; may be given several times. Of tagged events below "
-                "`/events` it is `$tag-` and their group; another one with `-` is a declared type of aggregates.",
+                "`/events` it is `$tag-` and their group; another one with `-` is one that is declared.",
             },
         ),
         query(
@@ -153,7 +153,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     start, categories = asked.text("from"), asked.texts("category")
     if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
-        rule = "must be what precedes the first - of stream names, a declared type of aggregates, or $tag- and a group"
+        rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
         raise InvalidInput("category", rule)
     partition = _partition(request.path["partition"])
     given = None if start == TAIL else parse_checkpoint("0" if start is None else start)

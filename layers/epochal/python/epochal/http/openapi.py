@@ -52,15 +52,12 @@ _PROBLEM: Final[Schema] = {
         "limit": whole("How large it may be."),
         "stream": text_schema("The stream concerned."),
         "streams": array(IN_THE_WAY, "The streams in the way of an append to several."),
-        "aggregate": text_schema("The aggregate concerned."),
         "version": {
-            "description": "Where the stream or aggregate stands; of a state, the projection's version.",
+            "description": "Where what is concerned stands; of a state, the projection's version.",
             "anyOf": [VERSION, text_schema("A projection's version.")],
         },
         "index": INDEX,
         "partition": whole("The partition asked for."),
-        "name": text_schema("The projection concerned."),
-        "eventsProcessed": whole("How many events the stored state has processed.", 0, 2**53 - 1),
         "events": array(ref("TaggedEvent"), "What stood in the way of a conditional append."),
         "position": {**POSITION, "description": "Has seen these events: to append after."},
         "more": flag("Whether there are more of them, which the position has not seen."),
@@ -100,7 +97,11 @@ def document() -> dict[str, Any]:
 
 
 def _components() -> dict[str, Schema]:
-    found: dict[str, Schema] = {"Problem": _PROBLEM}
+    of_plugins = [getattr(module, "OF_PROBLEMS", {}) for module in _declaring()]
+    properties = {
+        name: each for fields in (_PROBLEM["properties"], *of_plugins) for name, each in fields.items()
+    }
+    found: dict[str, Schema] = {"Problem": {**_PROBLEM, "properties": properties}}
     for module in _declaring():
         declared = [each for each in vars(module).values() if isinstance(each, Component)]
         found |= {each.name: each.schema for each in declared if each.name}

@@ -67,6 +67,9 @@ _STANDS: Final[dict[str, Schema]] = {
     "version": whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
     "lastSeqNr": whole("Number of its last event.", 0, MAX_VERSION),
 }
+OF_PROBLEMS: Final = {"aggregate": text("The aggregate concerned.")}
+"""What problems say of aggregates."""
+
 _NEXT: Final = {
     "description": "`from` of the page that goes on; null where there is none.",
     "anyOf": [SEQ_NR, {"type": "null"}],

@@ -54,6 +54,12 @@ MOST_SHOWN: Final = 3 * 1024 * 1024
 MAX_PROCESSED: Final = 2**53 - 1
 """As far as every reader of JSON counts exactly."""
 
+OF_PROBLEMS: Final = {
+    "name": text("The projection concerned."),
+    "eventsProcessed": whole("How many events the stored state has processed.", 0, MAX_PROCESSED),
+}
+"""What problems say of states."""
+
 MAX_WINDOW_BYTES: Final = 512
 VERSIONS: Final = 20
 MAX_VERSIONS: Final = 100
