@@ -12,6 +12,7 @@ hold of what anybody is told.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import re
 from abc import ABC, abstractmethod
@@ -47,6 +48,12 @@ T = TypeVar("T")
 
 WRITES: Final = (Put, Update, Delete, Transact)
 _PLAIN: Final = (Get, BatchGet, Query)
+
+_LOOPED: Final = (
+    *(type(iter(each)) for each in ((), [], {}, {}.items(), {}.values(), range(0), set())),
+    *(enumerate, filter, map, reversed, zip),
+)
+"""Iterators that loops are over; each can tell what it has still to give."""
 
 Following = Callable[[S], Iterator[tuple[str, S]]]
 """What may happen in a state, each with the state that it leads to."""
@@ -448,15 +455,26 @@ def _digest(key: str) -> bytes:
 
 
 def frames(steps: Any) -> Iterator[str]:
-    """Where a generator stands and with what, and so those that it waits for or drives."""
+    """Where a generator stands and with what, and so those that it waits for or drives.
+
+    What a loop has still to go through is no variable: it is among what the generator holds besides.
+    """
     while steps is not None and steps.gi_frame is not None:
         frame = steps.gi_frame
         held = {name: value for name, value in frame.f_locals.items() if name not in ("self", "diary")}
-        yield re.sub(" at 0x[0-9a-f]+", "", f"{frame.f_code.co_qualname} {frame.f_lasti} {held}")
+        loops = [_left(each) for each in gc.get_referents(steps) if isinstance(each, _LOOPED)]
+        yield re.sub(" at 0x[0-9a-f]+", "", f"{frame.f_code.co_qualname} {frame.f_lasti} {held} {loops}")
         for value in held.values():
             if isinstance(value, GeneratorType):
                 yield from frames(value)
         steps = steps.gi_yieldfrom
+
+
+def _left(iterator: Any) -> list[Any]:
+    """What an iterator has still to give, without taking it; of one over others, theirs."""
+    kind, *about = iterator.__reduce__()
+    parts = [each for part in about for each in (part if isinstance(part, tuple) else (part,))]
+    return [kind.__name__, *(_left(each) if isinstance(each, _LOOPED) else each for each in parts)]
 
 
 def replay(steps: Steps[Any], replies: Sequence[Reply]) -> Op | None:
@@ -486,7 +504,7 @@ def driven(steps: Steps[T], instead: Callable[[Op | Several], Steps[Any] | None]
         op = next(steps)
         while True:
             other = instead(op)
-            # The latest reply is a value of this frame: what a loop has still to go through is a value of none.
+            # A variable, so that it tells states apart: what it is read into may be between two of them.
             reply = (yield op) if other is None else (yield from other)
             op = steps.send(reply)
     except StopIteration as end:
