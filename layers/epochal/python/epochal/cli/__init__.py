@@ -1,7 +1,7 @@
 """The command line `epochal`: look into a store and write to it, on AWS or on the embedded one.
 
 entry       what the console script calls
-main        the command itself: options that say which store, and errors in one line; completion
+main        the command itself: options that say which store, and errors in one line; completion, console
 target      finding the store: named tables, a stack's outputs, or what `epochal local up` deployed
 inputs      JSON from arguments, files and standard input; expected versions
 views       events, states and pages as JSON and as lines

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
+from secrets import token_urlsafe
 from typing import Any, Final
 
 import click
@@ -17,17 +18,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
 from epochal.cli import output, tagged_import, tagged_listings
-from epochal.cli.console import console
 from epochal.cli.copying import copy
 from epochal.cli.feed import feed, search, streams, tail, trace, watch
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
-from epochal.cli.react import parked, react
+from epochal.cli.react import load_reaction, parked, react
 from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
-from epochal.cli.target import Choice, open_store, store_options
+from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, store_options
 from epochal.errors import EpochalError, InvalidInput
 from epochal.plugins import parts
 from epochal.settings import Settings
@@ -46,6 +46,55 @@ def completion(context: click.Context, *, shell: str) -> None:
     script = get_completion_class(shell)
     assert script is not None  # noqa: S101  the choice is of those that click has
     click.echo(script(context.find_root().command, {}, "epochal", "_EPOCHAL_COMPLETE").source())
+
+
+@click.command()
+@click.option(
+    "--port", type=click.IntRange(min=0, max=65535), default=0, help="0, the default, is a free one."
+)
+@click.option(
+    "--reaction",
+    "targets",
+    metavar="MODULE:REACTION",
+    multiple=True,
+    help="Replays here what it has parked; others are replayed by their deployed functions.",
+)
+@pass_store
+def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
+    """Show the store in a browser, until interrupted.
+
+    The page is served on 127.0.0.1, and uses the credentials of this command for all that it does. Whoever has the
+    address that is printed, with the key in it, sees what they see.
+    """
+    try:
+        from epochal.console.page import Services  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.console.server import Guard, address, server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
+    from epochal.dynamo.services import (  # noqa: PLC0415
+        invoker,
+        measuring,
+        reactions_of,
+    )
+
+    reactions = [load_reaction(each) for each in targets]
+    name = store.deployment.settings.index_table.removesuffix("-index")
+    queues = store.client("sqs")
+    services = Services(
+        prefix=name,
+        reactions={each.name: each for each in reactions},
+        deployed=lambda: reactions_of(queues, name),
+        invoke=invoker(store.client("lambda")),
+        sizes=lambda: {each.name: each.bytes for each in store.sizes()},
+        measure=measuring(store.client("cloudwatch")),
+    )
+    guard = Guard(key=token_urlsafe(16))
+    serving = server(store.deployment, name, port, services=services, guard=guard)
+    click.echo(f"The console is at {address(serving.server_port, guard.key)} (Ctrl-C ends it)")
+    try:
+        serving.serve_forever()
+    finally:
+        serving.server_close()
 
 
 FAILED = 1
