@@ -11,7 +11,9 @@ import pytest
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, metadata
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge, WrongExpectedVersion
+from epochal.layout.tables import archives, store_tables
 from epochal.plan.ops import Lost, Op, Reply, Transact
+from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_streams, memory_tables
 
 COURSE, TERM = "course:dcb", "term:1"
@@ -308,3 +310,15 @@ def test_metadata_of_a_block_and_times_of_events_are_the_same_in_streams_and_und
     found, _ = streams.tagged.read(of(COURSE)).events
     assert (found.timestamp, found.correlation_id, found.meta) == (first.timestamp, "c", first.meta)
     assert first.timestamp.startswith("2020-01-02T03:04:05")
+
+
+def test_an_archive_has_the_tags_of_what_it_keeps_and_either_way_into_a_store_reads_it() -> None:
+    tables = MemoryTables({spec.kind: spec for spec in (*store_tables(), *archives())})
+    store = memory_deployment(tables, streams_archive_table="streams-archive")
+    store.streams.append("Student-1", [enrolled("1"), enrolled("1", TERM)])
+    before = list(store.streams.read("Student-1"))
+
+    store.streams.archive_and_prune("Student-1", 2)
+    for streams in (store.streams, store.tagged.streams, store.streams.tagged.streams):
+        assert list(streams.read("Student-1")) == before
+    assert [each.tags for each in before] == [(COURSE,), (TERM,)]
