@@ -21,9 +21,8 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
-from epochal.store.decisions import Decisions, Projection
+from epochal.store.decisions import Decisions, ModelSnapshots, Projection
 from epochal.store.driver import Driver, Meter
-from epochal.store.model_snapshots import ModelSnapshots
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

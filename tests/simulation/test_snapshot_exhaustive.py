@@ -13,8 +13,7 @@ import pytest
 from epochal.codec import json
 from epochal.model.dcb import Query
 from epochal.model.tagged_results import Seen
-from epochal.store.decisions import Decisions, Model, Projection
-from epochal.store.model_snapshots import ModelSnapshots
+from epochal.store.decisions import Decisions, Model, ModelSnapshots, Projection
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.snapshot_explorer import BOTH, NARROW, WIDE, Actor, Explorer

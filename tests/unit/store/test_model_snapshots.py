@@ -13,8 +13,7 @@ import pytest
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.model.events import Unfold
-from epochal.store.decisions import Decisions, Projection, projection
-from epochal.store.model_snapshots import ModelSnapshots
+from epochal.store.decisions import Decisions, ModelSnapshots, Projection, projection
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

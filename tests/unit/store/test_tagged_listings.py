@@ -13,10 +13,9 @@ from epochal.layout.pages.tags.listing import stand_after
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
 from epochal.model.events import Event
 from epochal.model.tagged_results import TagCount
-from epochal.store import tag_scans
-from epochal.store.listings import GroupCount
+from epochal.store import tag_pages
+from epochal.store.listings import GroupCount, TaggedListings
 from epochal.store.tag_pages import TagPages
-from epochal.store.tagged_listings import TaggedListings
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 LONG = 60
@@ -139,7 +138,7 @@ def test_pages_of_tags_join(
     limit: int,
     group: str | None,
 ) -> None:
-    monkeypatch.setattr(tag_scans, "PARTS", parts)
+    monkeypatch.setattr(tag_pages, "PARTS", parts)
     listings, _ = long
     pages, found, after = TagPages(listings=listings), list[TagCount](), None
     while True:

@@ -7,15 +7,35 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of, parse_sortable_id
+from epochal.layout.pages.tags.entries import EventOfTag, placed, recorded_all
+from epochal.layout.pages.tags.listing import (
+    count_since,
+    entries_after,
+    entry_of,
+    latest,
+    read_tag,
+    stand_after,
+    tags_page,
+)
+from epochal.model.dcb import (
+    EVERYTHING,
+    MAX_ASKED_BYTES,
+    RecordedTaggedEvent,
+    SortableId,
+    check_tag,
+    group_of,
+    parse_sortable_id,
+)
+from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
-from epochal.plan.ops import Scan
+from epochal.plan.ops import BATCH_KEYS, Scan
 from epochal.plan.values import Item
+from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
 
 T = TypeVar("T", TagEntry, RecordedTaggedEvent)
@@ -153,3 +173,136 @@ def check_group(group: str) -> None:
     check_tag(group, "group")
     if ":" in group:
         raise InvalidInput("group", "ends before the first : of its tags")
+
+
+# Listings of tagged events as pages: all strongly consistent, but for which tags there are.
+#
+# everything        the stream of all events, where the store was opened with `everything`
+# by tag            the tag's stream, from an event on that a sortable id names
+# tags              by a scan of the table, which has every tag's first page: no index lists them
+
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedListings(Listings):
+    """Lists the tagged events of a table of pages."""
+
+    store: TaggedEvents
+    groups_are_indexed: ClassVar[bool] = False
+
+    def all_events(
+        self,
+        *,
+        since: str | None = None,
+        max_count: int | None = None,
+        progress: Progress | None = None,
+        page: int = PAGE,
+    ) -> Iterator[RecordedTaggedEvent]:
+        """Every event after `since`, in order of sortable ids.
+
+        Raises:
+            InvalidInput: the store was not opened with `everything`.
+        """
+        self._check_everything()
+        if max_count is not None:
+            must_be_whole(max_count, "max_count", 1)
+            page = min(page, max_count)
+        found = self._events(EVERYTHING, since, progress, page)
+        return found if max_count is None else until_whole(found, max_count)
+
+    def tagged(
+        self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
+    ) -> Iterator[RecordedTaggedEvent]:
+        """A tag's events after `since`, in order."""
+        yield from self._events(check_tag(tag, "tag"), since, progress, page)
+
+    def entries(self, tag: str, *, since: str | None = None, page: int = PAGE) -> Iterator[TagEntry]:
+        """A tag's entries after `since`, in order: its events without their bodies."""
+        for found in self._parts(check_tag(tag, "tag"), since, page, lambda entries: entries):
+            yield from map(entry_of, found)
+
+    def latest(self, tag: str) -> TagEntry | None:
+        """A tag's newest entry; None where it has none."""
+        return self.store.driver.run(latest(self.store.site, check_tag(tag, "tag")))
+
+    def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
+        """How many events there are after `since`.
+
+        Raises:
+            InvalidInput: the store was not opened with `everything`.
+        """
+        self._check_everything()
+        count = self.store.driver.run(count_since(self.store.site, EVERYTHING, checked_since(since)))
+        if progress is not None:
+            progress(count)
+        return count
+
+    def counted(self, tags: list[str]) -> list[TagCount]:
+        """Tags with their numbers of events."""
+        must_be_texts(tags, MAX_ASKED_BYTES, "tags")
+        counts = self.store.counts(list(dict.fromkeys(tags)))
+        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
+
+    def tag_name_pages(
+        self, group: str, beyond: str | None = None, *, page: int = PAGE
+    ) -> Iterator[list[str]]:
+        """Names of a group's tags after `beyond`: one page of all, since only a scan finds them."""
+        check_group(group)
+        must_be_whole(page, "page", 1)
+        yield [each.tag for each in self._scanned(group) if beyond is None or each.tag > check_tag(beyond)]
+
+    def tags(self, group: str) -> list[TagCount]:
+        """The tags of a group with their numbers of events; scans the whole table."""
+        check_group(group)
+        return self._scanned(group)
+
+    def tags_page(self, group: str | None = None) -> Scan:
+        """The scan that finds all tags, or those of a group."""
+        return tags_page(self.store.site, group)
+
+    def read_tag(self, item: Item) -> TagCount | None:
+        """The tag whose first page an item is, with its count, which is 0 where the tag has several pages."""
+        return read_tag(self.store.site, item)
+
+    def settled(self, found: Mapping[str, int]) -> list[TagCount]:
+        """Tags that a scan found, with counts: those of several pages are counted by their last page."""
+        long = {each.tag: each.events for each in self.counted([tag for tag in found if not found[tag]])}
+        return [TagCount(tag=tag, events=events or long[tag]) for tag, events in found.items()]
+
+    def _check_everything(self) -> None:
+        if EVERYTHING not in self.store.site.type_heads:
+            raise InvalidInput(
+                "tag",
+                "must be named: there is no stream of everything (`everything`); the feed has all events",
+            )
+
+    def _events(
+        self, tag: str, since: str | None, progress: Progress | None, page: int
+    ) -> Iterator[RecordedTaggedEvent]:
+        def recorded(entries: list[EventOfTag]) -> Sequence[RecordedTaggedEvent]:
+            events = self.store.driver.run(recorded_all(self.store.site, entries))
+            return list(map(placed, events, entries))
+
+        read = 0
+        for events in self._parts(tag, since, page, recorded):
+            read += len(events)
+            if progress is not None:
+                progress(read)
+            yield from self.store.whole(tuple(events))
+
+    def _parts(
+        self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[U]]
+    ) -> Iterator[Sequence[U]]:
+        """A tag's events after a sortable id, by what a request brings."""
+        after, driver, site = checked_since(since), self.store.driver, self.store.site
+        must_be_whole(page, "page", 1)
+        page = min(page, PAGE)
+        cursor = driver.run(stand_after(site, tag, after, page))
+        read = 0
+        while cursor is not None and not cursor.at_end:
+            cursor, entries = driver.run(entries_after(site, cursor, after, page - read % page))
+            read += len(entries)
+            # Their bodies may be elsewhere, and large.
+            for start in range(0, len(entries), BATCH_KEYS):
+                yield shown(entries[start : start + BATCH_KEYS])

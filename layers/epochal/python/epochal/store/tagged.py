@@ -39,8 +39,8 @@ from epochal.store.streams import Streams
 from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.store.tagged_importing import TaggedImporter
-    from epochal.store.tagged_listings import TaggedListings
+    from epochal.store.importing import TaggedImporter
+    from epochal.store.listings import TaggedListings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +139,14 @@ class TaggedEvents(TaggedStore):
     @property
     def listings(self) -> TaggedListings:
         """Lists events by tag or in order of time, tags and their counts."""
-        from epochal.store.tagged_listings import TaggedListings  # noqa: PLC0415  appends do without
+        from epochal.store.listings import TaggedListings  # noqa: PLC0415  appends do without
 
         return TaggedListings(store=self)
 
     @property
     def importer(self) -> TaggedImporter:
         """Appends a history that happened elsewhere, with its ids and times."""
-        from epochal.store.tagged_importing import TaggedImporter  # noqa: PLC0415  rare
+        from epochal.store.importing import TaggedImporter  # noqa: PLC0415  rare
 
         return TaggedImporter(store=self)
 
