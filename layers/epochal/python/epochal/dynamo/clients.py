@@ -19,6 +19,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.session import Session
 
+from epochal.dynamo.aws_errors import meaning_of, unmade
 from epochal.dynamo.light import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
 from epochal.dynamo.protocol.answers import READS, DynamoFault, of_a_write, parsed
 from epochal.dynamo.protocol.requests import DynamoRequest
@@ -75,8 +76,6 @@ def credentials() -> Credentials:
     """Those of the usual AWS chain; raises `Misconfigured` where it has none."""
     found = _session().get_credentials()
     if found is None:
-        from epochal.dynamo.aws_errors import meaning_of  # noqa: PLC0415  rarely needed
-
         raise meaning_of(NoCredentialsError())
     return found
 
@@ -86,8 +85,6 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
     try:
         return _session().create_client(service, region, endpoint_url=endpoint, config=config)
     except (BotoCoreError, ValueError) as error:
-        from epochal.dynamo.aws_errors import unmade  # noqa: PLC0415  rarely needed
-
         raise unmade(error) from error
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.clients import sqs_client
 from epochal.dynamo.deployed import lazily
+from epochal.dynamo.loggable import kinds_of
 from epochal.dynamo.stores import HERE
 from epochal.dynamo.wakeups import Call, Queue, Standstill, Woken, read_wake_ups, tick, wake
 from epochal.errors import EpochalError, InvalidInput
@@ -34,6 +35,7 @@ from epochal.reactions.handling import Attempt, Failure, words_of
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.traces import place_of, trace_of
 from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:
@@ -76,9 +78,6 @@ def log_attempt(logger: Logger, attempt: Attempt) -> None:
     The words of a handler's errors and the names of streams may identify people, and a log outlives both: the line has
     them where the level is DEBUG, and `parked` has them for as long as the stream waits.
     """
-    from epochal.dynamo.loggable import kinds_of  # noqa: PLC0415  nothing but a failure needs them
-    from epochal.reactions.traces import place_of, trace_of  # noqa: PLC0415
-
     fields = {
         "attempt": attempt.number,
         "partition": attempt.partition,
