@@ -57,10 +57,7 @@ PLUGINS = {
         exact=frozenset({"snapshot_table", "snapshot_copies", "snapshot_ttl_days"}),
     ),
     "sekiban": Plugin(
-        home=(
-            "contrib/sekiban/",
-            "console/projections.py",
-        ),
+        home=("contrib/sekiban/",),
         words=r"sekiban|dcb|projections?[ _-]?(?:states?|missing|not found|behind)",
         exact=frozenset(
             {
@@ -98,7 +95,6 @@ OFFENDERS: dict[str, tuple[str, str]] = {
         "equinox event_store_adapter sekiban",
         "a type checker knows every option by its name",
     ),
-    "epochal/console/server.py": ("sekiban", "lists every page"),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
     "epochal/http/tagged_shapes.py": ("sekiban", "serves both layouts by one list"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),

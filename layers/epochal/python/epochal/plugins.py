@@ -39,6 +39,7 @@ class Plugin:
         stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
         streams: the name of its store of named streams, which is also where the API has them.
         tagged: the name of its store of tagged events, likewise but for pages.
+        states: the name of its store of states of projections, which the console shows.
         operations: the module of its HTTP API: `OPERATIONS`, its records. In a package's `shapes` is what they take and
             answer.
         commands: a tuple of commands of the command line.
@@ -55,6 +56,7 @@ class Plugin:
     stores: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     streams: str = ""
     tagged: str = ""
+    states: str = ""
     operations: str = ""
     commands: str = ""
     copied: str = ""

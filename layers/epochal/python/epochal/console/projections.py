@@ -11,6 +11,7 @@ from epochal.deployment import Deployment
 from epochal.layout.registry import layouts_in, partition_of
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item, Key
+from epochal.plugins import layouts
 from epochal.reactions.read_models import ReadModel, ReadModels, names_in
 
 VERSIONS: Final = 50
@@ -28,36 +29,42 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
     settings = deployment.settings
     wanted = ("projection", "model", "document", "stream")
     name, model, document, stream = (arguments.get(each, "").strip() for each in wanted)
-    states, models = settings.table("projection-states"), settings.read_models_table
-    versions, beyond = deployment.states.page(name, limit=VERSIONS) if name and states else ((), None)
+    states, models = _states(deployment), settings.read_models_table
+    versions, beyond = states.page(name, limit=VERSIONS) if name and states else ((), None)
     asked = bool(name or model)
     after = read_key(arguments["after"]) if "after" in arguments else None
     return {
         "projection": name,
         "versions": versions,
         "beyond": beyond,
-        "states": bool(states),
+        "states": states is not None,
         "models": bool(models),
         "model": model,
         "document": document,
         "stream": stream,
         "looked": LOOKED_AT,
-        "named": None if asked else _named(deployment, {"states": states, "models": models}),
+        "named": None if asked else _named(deployment, states, models),
         "live": _live(deployment, model, document, stream, after) if model and models else None,
     }
 
 
-def _named(deployment: Deployment, tables: Mapping[str, str]) -> dict[str, tuple[list[str], bool]]:
+def _states(deployment: Deployment) -> Any:
+    """The store of states of the plug-in that has one; None where the deployment has no table of them."""
+    stores = (getattr(deployment, each.plugin.states) for each in layouts() if each.plugin.states)
+    return next((each for each in stores if each.table), None)
+
+
+def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[list[str], bool]]:
     """Names among the first items of each table, and whether these are all."""
-    told: dict[str, Callable[[Iterable[Item]], set[str]]] = {
-        "states": deployment.states.projectors_in,
-        "models": names_in,
-    }
+    told: dict[str, tuple[str, Callable[[Iterable[Item]], set[str]]]] = {}
+    if states is not None:
+        told["states"] = states.table, states.projectors_in
+    if models:
+        told["models"] = models, names_in
     found = {}
-    for kind, table in tables.items():
-        if table:
-            page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
-            found[kind] = (sorted(told[kind](page.items)), page.last is None)
+    for kind, (table, names) in told.items():
+        page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
+        found[kind] = (sorted(names(page.items)), page.last is None)
     return found
 
 

@@ -38,6 +38,7 @@ PLUGIN: Final = Plugin(
     options=f"{__name__}.options:SekibanOptions",
     stores={"dcb": f"{__name__}.store:opened", "states": f"{__name__}.projections:states_of"},
     tagged="dcb",
+    states="states",
     operations=f"{__name__}.http",
     commands=f"{__name__}.commands:COMMANDS",
 )
