@@ -161,6 +161,12 @@ def test_a_read_model_is_shown_with_its_place_in_a_stream(feed: MemoryFeed, open
     assert "Nothing of Cart-2 has been folded" in _page(client, "/projections?model=totals&stream=Cart-2")
 
 
+def test_a_deployment_without_states_of_projections_says_so(opened: Deployment) -> None:
+    tables = {kind: name for kind, name in opened.settings.tables.items() if kind != "projection-states"}
+    client = application(replace(opened, settings=replace(opened.settings, tables=tables)), "t").test_client()
+    assert "no table of projection states" in _page(client, "/projections?projection=seats")
+
+
 def test_a_deployment_without_read_models_says_so(browser: FlaskClient) -> None:
     assert "no table of read models" in _page(browser, "/projections?model=totals")
 
