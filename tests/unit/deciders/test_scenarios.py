@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
+from epochal import TaggedEvent, projection
+from epochal.errors import InvalidInput
 from epochal.model.events import Claim, Event
-from epochal.testing.scenarios import given
+from epochal.testing.scenarios import given, given_tagged
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Cleared, Refused, Tally, add, clear
 
 
@@ -68,3 +72,41 @@ def test_a_codec_that_stores_claims_cannot_be_shown_here() -> None:
     )
     with pytest.raises(AssertionError, match="claim"):
         given(DECIDER, Added(2, 2), codec=claiming)
+
+
+TAKEN = projection(tags=["flight:UA1545"], initial=0, on={"Taken": lambda taken, _: taken + 1})
+SEAT = TaggedEvent(type="Taken", data="{}", tags=["flight:UA1545"])
+
+
+class Occupied(Exception):
+    """The flight's only seat is taken."""
+
+
+def reserve(states: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    if states["taken"]:
+        raise Occupied
+    return [SEAT]
+
+
+def test_decisions_on_tagged_events_have_examples_too() -> None:
+    given_tagged({"taken": TAKEN}).when(reserve).then(SEAT)
+    given_tagged({"taken": TAKEN}, SEAT).then_states(taken=1)
+    given_tagged({"taken": TAKEN}, SEAT).when(reserve).then_raises(Occupied)
+    given_tagged({"taken": TAKEN}, replace(SEAT, tags=("flight:LH1",))).when(lambda _: []).then()
+
+
+@pytest.mark.parametrize("decide", [lambda _: [], lambda _: [SEAT, SEAT]])
+def test_an_example_that_does_not_hold_says_what_was_decided(decide: Callable[..., Any]) -> None:
+    with pytest.raises(AssertionError, match="expected events"):
+        given_tagged({"taken": TAKEN}).when(decide).then(SEAT)
+    with pytest.raises(AssertionError, match="did not raise Occupied"):
+        given_tagged({"taken": TAKEN}).when(decide).then_raises(Occupied)
+
+
+def test_an_example_of_a_coroutine_or_of_one_event_is_refused() -> None:
+    async def waits(_: Any) -> Any:
+        return []
+
+    for wrong in (waits, lambda _: SEAT):
+        with pytest.raises(InvalidInput, match="decide"):
+            given_tagged({"taken": TAKEN}).when(cast("Any", wrong)).then()

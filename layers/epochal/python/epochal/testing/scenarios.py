@@ -1,7 +1,9 @@
-"""A decider's rules as examples: given these events, when this is commanded, then these events.
+"""Rules of decisions as examples: given these events, when this is commanded, then these events.
 
     given(tickets, SeatTaken(seat="4A")).when(TakeSeat(seat="4A")).then_raises(Occupied)
     given(tickets).when(TakeSeat(seat="4A")).then(SeatTaken(seat="4A"))
+
+    given_tagged({"taken": taken}, seat("4A")).when(reserve("4A")).then_raises(Occupied)
 
 No store, no stream, no time. With a codec every event passes through it as it would through a store, so that an example
 also shows that its events survive.
@@ -9,14 +11,19 @@ also shows that its events survive.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from pprint import pformat
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from epochal.model.kinds import must_be_events, must_be_state
+from epochal.model.dcb import TaggedEvent
+from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider
+from epochal.store.decisions import Decide, Decisions, Projection
+from epochal.testing.stores import memory_tagged_events
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -70,12 +77,8 @@ class Given(Generic[C, S, E]):
         return decoded
 
 
-@dataclass(frozen=True, kw_only=True)
-class When(Generic[C, S, E]):
-    """A command given in a state. It is decided on when a claim about it is checked."""
-
-    given: Given[C, S, E]
-    command: C
+class _Claims(ABC, Generic[E]):
+    """What can be said of a decision."""
 
     def then(self, *events: E) -> None:
         """Exactly these events are decided, in this order; none where nothing is to be done."""
@@ -88,8 +91,24 @@ class When(Generic[C, S, E]):
         except error as raised:
             return raised
         raise AssertionError(
-            f"{self.command!r} did not raise {error.__name__} but led to\n{pformat(decided)}"
+            f"{self._named()!r} did not raise {error.__name__} but led to\n{pformat(decided)}"
         )
+
+    @abstractmethod
+    def _decided(self) -> tuple[E, ...]:
+        """The events that it leads to."""
+
+    @abstractmethod
+    def _named(self) -> object:
+        """What is decided."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class When(_Claims[E], Generic[C, S, E]):
+    """A command given in a state. It is decided on when a claim about it is checked."""
+
+    given: Given[C, S, E]
+    command: C
 
     def then_state(self, expected: S) -> None:
         """The events that are decided lead to this state."""
@@ -99,7 +118,47 @@ class When(Generic[C, S, E]):
         decided = self.given.decider.decide(self.command, self.given.state)
         return tuple(map(self.given.stored, must_be_events(decided)))
 
+    def _named(self) -> object:
+        return self.command
+
 
 def _equal(expected: object, actual: object, what: str) -> None:
     if expected != actual:
         raise AssertionError(f"expected {what}\n{pformat(expected)}\nbut found\n{pformat(actual)}")
+
+
+def given_tagged(projections: Mapping[str, Projection[Any]], *events: TaggedEvent) -> GivenTagged:
+    """Tagged events that have happened, and projections over them; `Decisions` decides on their answers."""
+    store = memory_tagged_events()
+    if events:
+        store.append(events)
+    return GivenTagged(states=Decisions(store=store).model(projections).states)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenTagged:
+    """The answers of projections, to be decided on."""
+
+    states: Mapping[str, Any]
+
+    def when(self, decide: Decide) -> WhenTagged:
+        """What a decision makes of them."""
+        return WhenTagged(given=self, decide=decide)
+
+    def then_states(self, **expected: Any) -> None:
+        """The events given led to these answers."""
+        _equal(expected, dict(self.states), "states")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhenTagged(_Claims[TaggedEvent]):
+    """A decision on the answers of projections. It is made when a claim about it is checked."""
+
+    given: GivenTagged
+    decide: Decide
+
+    def _decided(self) -> tuple[TaggedEvent, ...]:
+        return tuple(must_be_events(must_be_done(self.decide(self.given.states), "decide")))
+
+    def _named(self) -> object:
+        return self.decide
