@@ -17,7 +17,7 @@ from epochal.errors import Contended, InvalidInput
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
 from epochal.store.codecs import EventCodec
-from epochal.store.joint_decisions import transact_with
+from epochal.store.joint_decisions import transact_all, transact_with
 from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
@@ -109,6 +109,12 @@ def test_a_cached_decision_with_a_tag_is_two_requests() -> None:
 def test_what_cannot_be_found_again_under_a_key_is_refused() -> None:
     with pytest.raises(InvalidInput, match="idempotency_key: must not be given"):
         students(memory_streams()).handle("Student-1", "dcb", idempotency_key="k")
+
+
+def test_a_decision_on_several_streams_leads_to_no_events_with_tags() -> None:
+    deciders = students(memory_streams())
+    with pytest.raises(InvalidInput, match="decide: must not lead to events with tags"):
+        transact_all((deciders.on("Student-1"), deciders.on("Student-2")), lambda *_: (["dcb"], []))
 
 
 def test_a_layout_without_tags_refuses_both() -> None:

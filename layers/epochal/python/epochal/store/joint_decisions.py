@@ -285,6 +285,10 @@ class _SeveralStreams(DecisionSource[_States, _AllPlans[R], R, _AllTransacted], 
         writing = {
             party.stream: each for party, each in zip(self.parties, plan.plans, strict=False) if each.writes
         }
+        if any(event.tags for each in writing.values() for event in each.stored):
+            raise InvalidInput(
+                "decide", "must not lead to events with tags on several streams: use one stream"
+            )
         if self.key is not None:
             for each in writing.values():
                 each.check_key()
