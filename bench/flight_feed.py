@@ -15,7 +15,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, heal_tips, tips_source
 from epochal.index.ingestion import Indexing, Partition
 from epochal.indexer.indexer import Indexer
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX
 from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
 from epochal.store.driver import Driver, Meter

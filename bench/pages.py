@@ -33,7 +33,7 @@ from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.training import example_of
 from epochal.layout.pages.training import train as train_on
-from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import EncodedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.times import format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion

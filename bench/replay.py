@@ -31,8 +31,7 @@ from epochal.index.tip_append import put_calf
 from epochal.layout.pages.frames import Frame, pack_events, stamp_of
 from epochal.layout.pages.items import Page, write_page
 from epochal.layout.pages.streams import Pages
-from epochal.layout.stored import EncodedEvent
-from epochal.layout.streams import AnyStreamLayout
+from epochal.layout.streams import AnyStreamLayout, EncodedEvent
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds

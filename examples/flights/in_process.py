@@ -25,7 +25,7 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
 from epochal.model.spans import Span

@@ -37,8 +37,8 @@ from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
 from epochal.dynamo import kms
 from epochal.layout.pages.items import STREAMS
+from epochal.layout.registry import READ_MODELS
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.layout.tables import READ_MODELS
 from epochal.model.tagged_results import TaggedAppended
 from epochal.reactions.group import Member
 from epochal.reactions.reactor import Reactor

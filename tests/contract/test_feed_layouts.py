@@ -29,8 +29,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report, sources_of
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
-from epochal.layout.registry import partitions_of
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX, partitions_of
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals

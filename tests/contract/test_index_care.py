@@ -27,7 +27,7 @@ from epochal.index.names import calf_key, marks_name
 from epochal.index.series import register
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan

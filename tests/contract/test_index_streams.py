@@ -18,8 +18,7 @@ from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
-from epochal.layout.registry import partition_of
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX, partition_of
 from epochal.model.events import Event, Unfold
 from epochal.model.outcomes import Appended
 from epochal.plan.ops import Put

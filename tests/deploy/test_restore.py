@@ -31,7 +31,7 @@ from epochal.dynamo.stores import Place, open_streams
 from epochal.dynamo.tables import create_table
 from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import sources_of
-from epochal.layout.tables import INDEX, store_tables
+from epochal.layout.registry import INDEX, store_tables
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint

@@ -20,8 +20,7 @@ from epochal.console.server import application, server
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.services import reactions_of
-from epochal.layout.registry import declared
-from epochal.layout.tables import store_tables
+from epochal.layout.registry import declared, store_tables
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.testing.feeds import MemoryFeed

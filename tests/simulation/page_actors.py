@@ -20,8 +20,15 @@ from epochal.layout.pages.append import append
 from epochal.layout.pages.batch import Packed, joined, packed
 from epochal.layout.pages.items import Page, state_of
 from epochal.layout.pages.streams import Pages
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
-from epochal.layout.streams import Batch, PruneProgress, Rejected, Unknown, Written
+from epochal.layout.streams import (
+    Batch,
+    EncodedEvent,
+    EncodedUnfold,
+    PruneProgress,
+    Rejected,
+    Unknown,
+    Written,
+)
 from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
 from epochal.plan.ops import ITEM_BYTES, Steps

@@ -9,11 +9,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from epochal.layout.expectations import accepts
 from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.frames import read_unfolds
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
-from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written
+from epochal.layout.streams import PruneProgress, Rejected, Unknown, Written, accepts
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables

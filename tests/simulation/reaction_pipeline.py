@@ -35,8 +35,7 @@ from epochal.hosting.function import ReactionFunction
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of
-from epochal.layout.registry import partitions_of
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX, partitions_of
 from epochal.metrics import Metrics
 from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event

@@ -11,11 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from epochal.layout.expectations import accepts
 from epochal.layout.pages.batch import Packed, packed
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
-from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written
+from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written, accepts
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables

@@ -33,8 +33,7 @@ from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source
-from epochal.layout.registry import layout_names, source_of
-from epochal.layout.tables import store_tables
+from epochal.layout.registry import layout_names, source_of, store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.driver import Driver

@@ -19,7 +19,7 @@ from epochal.index import tip_append
 from epochal.index.names import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
 from epochal.index.tip_append import WireBatch
-from epochal.layout import expectations, key_records, once
+from epochal.layout import key_records, once, streams
 from epochal.layout.streams import ReadPart, Rejected, Written
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps, equals
@@ -161,15 +161,15 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
 
     def early(given: Any, expected: Any, record: Any) -> Steps[Any]:
         call = once._Call(attempts=given, expected=expected, record=record)
-        known = expectations.told(expected)
-        if known is not expectations.UNREAD:
-            version = expectations.version_of(known)
+        known = streams.told(expected)
+        if known is not streams.UNREAD:
+            version = streams.version_of(known)
             if (yield from key_records.remember(given.table, record, version)) is None:
                 return (yield from once._tried(call, known))
         before = yield from key_records.recall(given.table, record)
         tip = yield from given.load()
-        if expectations.accepts(expected, tip):
-            yield from key_records.remember(given.table, record, expectations.version_of(tip))
+        if streams.accepts(expected, tip):
+            yield from key_records.remember(given.table, record, streams.version_of(tip))
         return (yield from once._again(call, tip, before))
 
     patch.setattr(once, "append_once", early)

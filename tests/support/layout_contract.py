@@ -20,8 +20,7 @@ from epochal.feed.reader import reader_of
 from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import Port, Source
-from epochal.layout.registry import layouts_in
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX, layouts_in
 from epochal.plan.effects import holds
 from epochal.plan.ops import All, Execute, Op, Reply, Scan
 from epochal.plan.values import Item

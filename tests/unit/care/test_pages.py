@@ -20,7 +20,7 @@ from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Source
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text

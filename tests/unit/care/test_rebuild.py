@@ -21,7 +21,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.index.marks import Leaves, read_marks
 from epochal.index.names import TIP, tip_key
 from epochal.index.series import register
-from epochal.layout.tables import INDEX, store_tables
+from epochal.layout.registry import INDEX, store_tables
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter

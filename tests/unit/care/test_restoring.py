@@ -16,7 +16,7 @@ from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.layout.port import Source
-from epochal.layout.tables import INDEX, READ_MODELS, store_tables
+from epochal.layout.registry import INDEX, READ_MODELS, store_tables
 from epochal.plan.ops import Put
 from epochal.plan.values import Item
 from epochal.reactions.reaction import Reaction, Start

@@ -14,7 +14,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.results import FeedItem
 from epochal.index.names import calf_key, tip_key
-from epochal.layout.tables import store_tables
+from epochal.layout.registry import store_tables
 from epochal.model.events import Claim, Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Delete, Get, Put

@@ -34,8 +34,7 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol.requests import request_of
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import layout_named
-from epochal.layout.tables import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, archives, layout_named, store_tables
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.group import Member

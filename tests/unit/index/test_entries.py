@@ -22,7 +22,7 @@ from epochal.index.entries import (
     with_marked,
     write_entry,
 )
-from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import EncodedEvent
 from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 from tests.unit.feed.feeds import spans_of
 

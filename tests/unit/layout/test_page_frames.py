@@ -25,7 +25,7 @@ from epochal.layout.pages.frames import (
     stamp_of,
     time_of,
 )
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
 from tests.support.dictionaries import TRAINED
 

@@ -25,7 +25,7 @@ from epochal.layout.pages.items import (
     unfolds_size,
     write_page,
 )
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.plan.ops import Put

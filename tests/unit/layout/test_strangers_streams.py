@@ -23,8 +23,16 @@ from epochal.feed.history import StreamHistory
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.layout.port import Permission, Port, Source, heal_streams
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
-from epochal.layout.streams import Batch, Known, ReadPart, Rejected, Result, Written
+from epochal.layout.streams import (
+    Batch,
+    EncodedEvent,
+    EncodedUnfold,
+    Known,
+    ReadPart,
+    Rejected,
+    Result,
+    Written,
+)
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
 from epochal.model.spans import End, Span

@@ -9,8 +9,7 @@ import pytest
 
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
-from epochal.layout.registry import declared
-from epochal.layout.tables import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, archives, declared, store_tables
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
 TOLD = Settings.of(

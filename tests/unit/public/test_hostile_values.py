@@ -22,7 +22,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.layout.tables import READ_MODELS
+from epochal.layout.registry import READ_MODELS
 from epochal.model.dcb import Query, QueryItem, TaggedEvent, parse_sortable_id
 from epochal.model.events import Event
 from epochal.model.positions import read_position

@@ -16,7 +16,7 @@ from epochal.cdk.fields import FUNCTIONS, RULES, Declared
 from epochal.cdk.stages import STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
-from epochal.layout.tables import READ_MODELS, store_tables
+from epochal.layout.registry import READ_MODELS, store_tables
 from epochal.settings import DECLARED, Options, variable
 from stacks.stages import stage_from
 from tests.docs.test_links import anchors

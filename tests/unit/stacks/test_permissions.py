@@ -11,7 +11,7 @@ import pytest
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.layout.pages.items import DICTIONARIES
-from epochal.layout.tables import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, archives, store_tables
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects

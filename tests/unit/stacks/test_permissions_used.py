@@ -38,8 +38,7 @@ from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
-from epochal.layout.registry import base_of, layout_names
-from epochal.layout.tables import READ_MODELS, store_tables
+from epochal.layout.registry import READ_MODELS, base_of, layout_names, store_tables
 from epochal.model.dcb import Query, QueryItem, TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend

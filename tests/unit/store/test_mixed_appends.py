@@ -11,7 +11,7 @@ import pytest
 from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, metadata
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge, WrongExpectedVersion
-from epochal.layout.tables import archives, store_tables
+from epochal.layout.registry import archives, store_tables
 from epochal.plan.ops import Lost, Op, Reply, Transact
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_streams, memory_tables

@@ -24,7 +24,7 @@ from epochal.index.tip_append import append, batch_of
 from epochal.indexer.indexer import SET_ASIDE, Indexer
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
-from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import EncodedEvent
 from epochal.plan.ops import Get
 from epochal.plan.values import AttributeValue, Item, Key
 

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import layout_names
-from epochal.layout.tables import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, archives, layout_names, store_tables
 from epochal.plugins import layouts, own_settings
 from epochal.settings import DECLARED, Options, partitions_setting
 

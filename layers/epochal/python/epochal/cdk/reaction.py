@@ -49,7 +49,7 @@ from epochal.cdk.parts.stores import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
 from epochal.hosting.named import ENTRY
-from epochal.layout.tables import INDEX, READ_MODELS
+from epochal.layout.registry import INDEX, READ_MODELS
 from epochal.settings import variable
 
 TIMEOUT: Final = Duration.minutes(1)

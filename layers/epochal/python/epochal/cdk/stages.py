@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES, Declared
 from epochal.errors import InvalidInput
-from epochal.layout.tables import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, archives, store_tables
 from epochal.plugins import Layout, layouts, parts
 from epochal.settings import Options
 

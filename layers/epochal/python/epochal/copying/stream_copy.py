@@ -28,8 +28,7 @@ from epochal.copying.sources import (
     time_of,
 )
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
-from epochal.layout.stored import EncodedUnfold
-from epochal.layout.streams import Batch
+from epochal.layout.streams import Batch, EncodedUnfold
 from epochal.model import events as model
 from epochal.model.events import Body, Claim, RecordedUnfold
 from epochal.model.names import no_step, stream_name

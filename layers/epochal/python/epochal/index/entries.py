@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import EncodedEvent
 from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 
 INGESTED: Final = "Ingested"

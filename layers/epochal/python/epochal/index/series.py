@@ -19,8 +19,7 @@ from epochal.index.names import SERIES
 from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import append_on, batch_of
 from epochal.layout.registry import base_of
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
-from epochal.layout.streams import Written
+from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 

@@ -34,9 +34,7 @@ from epochal.index.tip import (
     write_unfold,
 )
 from epochal.layout import streams
-from epochal.layout.expectations import version_of
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
-from epochal.layout.streams import Rejected, Written
+from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written, version_of
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import (
     ITEM_BYTES,

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol
 
 from epochal.errors import InvalidInput
-from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.key_records import (
     KeyedWrite,
     KeyRecord,
@@ -41,6 +40,7 @@ from epochal.layout.key_records import (
     remember,
 )
 from epochal.layout.streams import (
+    UNREAD,
     Answer,
     AnyStreamLayout,
     H,
@@ -51,7 +51,11 @@ from epochal.layout.streams import (
     Settled,
     Unknown,
     Unmet,
+    Unread,
     Written,
+    accepts,
+    told,
+    version_of,
 )
 from epochal.model.versions import AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Steps

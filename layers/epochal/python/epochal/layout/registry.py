@@ -1,11 +1,16 @@
-"""Which layouts a deployment has, which settings, and which partitions of the feed are whose."""
+"""Which layouts a deployment has, which tables and settings, and which partitions of the feed are whose.
+
+This outlives the code: a change of a table needs a migration (FORMATS).
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from epochal.declaration import Setting
+from epochal.plan.ops import KeyAttribute, TableSpec
 from epochal.plan.values import Item, Key
 from epochal.plugins import Layout, layouts, own_settings
 from epochal.settings import DECLARED, Settings, partitions_setting, table_setting
@@ -64,3 +69,30 @@ def partition_of(stream: str, partitions: int, base: int = 0) -> int:
     """The base, and the first four bytes of the name's SHA-256, big-endian, modulo `partitions`."""
     digest = hashlib.sha256(stream.encode()).digest()
     return base + int.from_bytes(digest[:4], "big") % partitions
+
+
+# Tables: those of layouts, and those that are no layout's.
+
+_P = KeyAttribute(name="p", type="S")
+_I = KeyAttribute(name="i", type="N")
+
+INDEX: Final = TableSpec(kind="index", partition=_P, sort=_I, stream=True)
+"""The feed: epochs, marks and reader checkpoints, as Tips (`index.tip`)."""
+
+_PK = KeyAttribute(name="pk", type="S")
+_SK = KeyAttribute(name="sk", type="S")
+
+READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
+"""Read models of reactions: no part of the store, which any deployment can do without."""
+
+
+def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+    """The tables of a deployment that has these layouts, or all that there are."""
+    chosen = layouts() if of is None else of
+    return (*(spec for each in chosen for spec in each.port.tables), INDEX)
+
+
+def archives(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+    """The tables that these layouts, or all that there are, keep streams in which are to be pruned."""
+    found = (each.port.archive for each in (layouts() if of is None else of))
+    return tuple(each.table for each in found if each is not None)

@@ -16,13 +16,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from enum import Enum
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.codec.bodies import EMPTY, Encoded
 from epochal.model.times import Ticks
-from epochal.model.versions import ExpectedVersion, Token
+from epochal.model.versions import NO_STREAM, ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite
 from epochal.plan.values import Item
+
+
+class EncodedEvent(NamedTuple):
+    """An event with its bodies encoded. The first of an append carries its id. One with tags says so in its `label`; as
+    it is read, it has the append's `stamp` beside that.
+
+    A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
+    """
+
+    type: str
+    data: Encoded
+    timestamp: str
+    meta: Encoded = EMPTY
+    correlation_id: str | None = None
+    causation_id: str | None = None
+    append_id: bytes | None = None
+    label: bytes = b""
+    stamp: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedUnfold:
+    """An unfold with its bodies encoded; `version` is the stream's that it was made from."""
+
+    version: int
+    type: str
+    data: Encoded
+    meta: Encoded = EMPTY
+    timestamp: str
 
 
 class EventSpan(Protocol):
@@ -418,3 +448,37 @@ class JoinedWriters(Protocol):
 
 AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 """Some layout, whose heads and cursors are its own: what one of its methods gave, another takes."""
+
+
+# What a writer expects of a stream, held to the head that is there.
+
+
+class Unread(Enum):
+    """The head has not been looked at."""
+
+    UNREAD = "unread"
+
+
+UNREAD: Final = Unread.UNREAD
+
+
+def told(expected: ExpectedVersion) -> Token | Unread | None:
+    """What an expectation alone says of the head."""
+    if expected is NO_STREAM:
+        return None
+    return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
+
+
+def version_of(known: Head | Token | None) -> int:
+    """The next index, as far as the writer knows."""
+    return 0 if known is None else known.version
+
+
+def accepts(expected: ExpectedVersion, head: Head | None) -> bool:
+    """Whether a head is what a writer expects."""
+    if head is not None and head.deleted:
+        return False
+    if isinstance(expected, Token):
+        version, etag = (0, None) if head is None else (head.version, head.etag)
+        return version == expected.version and (expected.etag is None or etag == expected.etag)
+    return meets(expected, None if head is None else head.version)

@@ -97,7 +97,7 @@ class ReadModel:
     """One generation of a read model.
 
     Attributes:
-        table: a table with the keys `pk` and `sk`, both strings (`layout.tables.READ_MODELS`).
+        table: a table with the keys `pk` and `sk`, both strings (`layout.registry.READ_MODELS`).
     """
 
     driver: Driver

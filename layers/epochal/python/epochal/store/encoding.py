@@ -21,7 +21,7 @@ from epochal.codec.bodies import (
     overflowing,
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.stored import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be, must_be_text
 from epochal.model.times import time_or_now

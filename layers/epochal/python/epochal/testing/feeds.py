@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import source_of
-from epochal.layout.tables import READ_MODELS, store_tables
+from epochal.layout.registry import READ_MODELS, source_of, store_tables
 from epochal.reactions.group import Member, told_of, unmet
 from epochal.reactions.handling import Attempt
 from epochal.reactions.parking import Parking

@@ -44,7 +44,7 @@ from epochal.cdk.parts.stores import Stores, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
 from epochal.index.names import EPOCHS, WHERE
 from epochal.layout.port import Source
-from epochal.layout.tables import INDEX
+from epochal.layout.registry import INDEX
 from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings

@@ -26,7 +26,7 @@ from aws_cdk import aws_sqs as sqs
 from epochal.cdk.parts.stores import BODIES, UPLOADS, Stores
 from epochal.cdk.stages import Stage
 from epochal.layout.port import ObjectAccess, Permission
-from epochal.layout.tables import INDEX, READ_MODELS
+from epochal.layout.registry import INDEX, READ_MODELS
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (

@@ -23,7 +23,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from epochal.cdk.stages import Stage
-from epochal.layout.tables import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, archives, store_tables
 from epochal.plan.ops import TableSpec
 
 BODIES: Final = "bodies/"

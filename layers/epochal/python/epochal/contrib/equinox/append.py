@@ -33,10 +33,21 @@ from epochal.index.tip_append import (
     keyed_etag,
 )
 from epochal.layout import once, streams
-from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
 from epochal.layout.once import UnfoldsRefused
-from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, decided_events
+from epochal.layout.streams import (
+    UNREAD,
+    Answer,
+    Rejected,
+    Settled,
+    Unknown,
+    Unread,
+    Written,
+    accepts,
+    decided_events,
+    told,
+    version_of,
+)
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.ops import ITEM_BYTES, Done, Items, Overflow, Refusal, Steps, Transact
 from epochal.plan.values import Item, Key

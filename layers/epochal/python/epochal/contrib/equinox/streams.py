@@ -15,8 +15,7 @@ from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, w
 from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.key_records import KeyRecord
-from epochal.layout.stored import EncodedUnfold
-from epochal.layout.streams import Answer, ReadPart
+from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import ITEM_BYTES, Steps

@@ -29,12 +29,24 @@ from enum import Enum
 from typing import Protocol
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.expectations import UNREAD, Unread, accepts, told, version_of
 from epochal.layout.pages.batch import WHOSE, Packed, joined, rest_of
 from epochal.layout.pages.items import Page, read_page, state_of
 from epochal.layout.pages.reading import load_head, query
 from epochal.layout.pages.writes import Blocked, Planned, head_from, left_by, write
-from epochal.layout.streams import Known, Rejected, Result, Settled, Unknown, Written, decided_events
+from epochal.layout.streams import (
+    UNREAD,
+    Known,
+    Rejected,
+    Result,
+    Settled,
+    Unknown,
+    Unread,
+    Written,
+    accepts,
+    decided_events,
+    told,
+    version_of,
+)
 from epochal.model.times import Ticks
 from epochal.model.versions import ANY, Expected, ExpectedVersion, Token
 from epochal.plan.ops import Items, Steps

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of, time_of
-from epochal.layout.stored import EncodedEvent
-from epochal.layout.streams import Batch
+from epochal.layout.streams import Batch, EncodedEvent
 from epochal.model.times import PER_SECOND, Ticks
 
 if TYPE_CHECKING:

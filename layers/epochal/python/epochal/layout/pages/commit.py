@@ -29,7 +29,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from epochal.errors import TooLarge, Unavailable
-from epochal.layout.expectations import version_of
 from epochal.layout.pages.append import Earlier, absent_from
 from epochal.layout.pages.batch import NEVER, Packed
 from epochal.layout.pages.frames import time_of
@@ -45,7 +44,7 @@ from epochal.layout.pages.writes import (
     place_of,
     unchanged,
 )
-from epochal.layout.streams import Known, Unmet
+from epochal.layout.streams import Known, Unmet, version_of
 from epochal.model.times import Ticks
 from epochal.plan.effects import holds
 from epochal.plan.ops import (

@@ -7,7 +7,6 @@ from typing import cast
 
 from epochal.errors import TooLarge
 from epochal.layout import once
-from epochal.layout.expectations import version_of
 from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record, recall
 from epochal.layout.once import UnfoldsRefused
 from epochal.layout.pages.append import Earlier, append_on, find, settle
@@ -17,7 +16,7 @@ from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.several import StreamsPart, exactly
 from epochal.layout.pages.writes import Blocked, can_be_left, head_from, next_write
-from epochal.layout.streams import Also, Answer, Known, Rejected, Settled, Unmet
+from epochal.layout.streams import Also, Answer, Known, Rejected, Settled, Unmet, version_of
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Refusal, Steps, Transact
 

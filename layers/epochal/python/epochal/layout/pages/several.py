@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from epochal.layout.expectations import UNREAD, accepts, told, version_of
 from epochal.layout.key_records import (
     KeyRecord,
     Remembered,
@@ -39,6 +38,7 @@ from epochal.layout.pages.frames import ByteReader, Writer
 from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.writes import Planned
 from epochal.layout.streams import (
+    UNREAD,
     Also,
     DecidedBefore,
     Known,
@@ -47,7 +47,10 @@ from epochal.layout.streams import (
     Unknown,
     Unmet,
     Written,
+    accepts,
     decision_id,
+    told,
+    version_of,
 )
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token

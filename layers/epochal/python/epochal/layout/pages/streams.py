@@ -12,12 +12,12 @@ from epochal.layout.pages.batch import Packed, packed
 from epochal.layout.pages.items import Page, PageSpan
 from epochal.layout.pages.reading import Cursor
 from epochal.layout.pages.writes import ROOM
-from epochal.layout.stored import EncodedUnfold
 from epochal.layout.streams import (
     Also,
     Answer,
     Batch,
     DecidedBefore,
+    EncodedUnfold,
     Known,
     PruneProgress,
     ReadPart,

@@ -34,7 +34,7 @@ from epochal.layout.pages.dictionaries import category_with_one, find_in_use, le
 from epochal.layout.pages.frames import Frame, pack_events, time_of, write_events
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.telling import BLANK, WORD, Holders, Link, Piece, Told, blanked
-from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import EncodedEvent
 from epochal.model.json_bodies import SEALED
 from epochal.model.spans import Trained
 from epochal.model.times import format_ticks, from_unix_nanoseconds

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.expectations import version_of
 from epochal.layout.pages.batch import MARK_BYTES, Packed
 from epochal.layout.pages.frames import Frame, refer_to, stamp_of, time_of
 from epochal.layout.pages.items import (
@@ -39,7 +38,7 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
-from epochal.layout.streams import Known
+from epochal.layout.streams import Known, version_of
 from epochal.model.times import Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import (

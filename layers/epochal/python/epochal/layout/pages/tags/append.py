@@ -55,8 +55,7 @@ from epochal.layout.pages.tags.entries import (
 from epochal.layout.pages.tags.reading import PageReads, altered, matches
 from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
-from epochal.layout.stored import EncodedEvent
-from epochal.layout.streams import Also, Batch, Known, Unmet
+from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Unmet
 from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text, own_tags
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TaggedAppended, TaggedConflict

@@ -41,7 +41,7 @@ from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.errors import CorruptData
 from epochal.layout.pages.frames import ByteReader, Writer, time_of
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
-from epochal.layout.stored import EncodedEvent
+from epochal.layout.streams import EncodedEvent
 from epochal.model.dcb import (
     EVERYTHING,
     RANDOM_DIGITS,
