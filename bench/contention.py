@@ -30,7 +30,6 @@ from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Stan
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deployment import Deployment
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import NO_STREAM, ExpectedVersion
@@ -195,9 +194,7 @@ def _on_a_tag(place: Place) -> Callable[[bytes], object]:
     count = projection(tags=[TAG], initial=0, on={"Happened": lambda count, _: count + 1})
 
     def decide(data: bytes) -> object:
-        return decisions.decide(
-            {"count": count}, lambda _: [TaggedEvent(type="Happened", data=data, tags=(TAG,))]
-        )
+        return decisions.decide({"count": count}, lambda _: [Event(type="Happened", data=data, tags=(TAG,))])
 
     return decide
 

@@ -23,8 +23,8 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import Endpoint
-from epochal.model.dcb import TaggedEvent
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Op, Put, Reply, Transact
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -63,7 +63,7 @@ def contend(endpoint: Endpoint, *, type_heads: bool, rounds: int = 3) -> float:
         def write(writer: int) -> None:
             for number in range(rounds):
                 tagged = replace(event(0), tags=(f"writer:{writer}-{number}",))
-                assert isinstance(store.append([tagged]), TaggedAppended)
+                assert isinstance(store.append([tagged]), Appended)
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(write, range(WRITERS)))
@@ -88,7 +88,7 @@ def _timed(batches: Sequence[Any], send: Callable[[Any], object]) -> float:
     return BATCH * len(batches) / (time.perf_counter() - began)
 
 
-def _transactions(store: DcbEvents, batches: Sequence[Sequence[TaggedEvent]]) -> Iterator[list[Any]]:
+def _transactions(store: DcbEvents, batches: Sequence[Sequence[Event]]) -> Iterator[list[Any]]:
     """The library's own writes, as boto3 takes them, made beforehand and without conditions."""
     tables = MemoryTables({store.site.events: EVENTS, store.site.tags: TAGS})
     made: list[Transact] = []

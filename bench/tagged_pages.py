@@ -10,7 +10,8 @@ import json
 import random
 from typing import Final
 
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.testing.stores import memory_tagged_events
 
 APPENDS: Final = 120
@@ -21,13 +22,13 @@ BOUNDS: Final = {0: 1.05, 1: 1.05, 2: 4.1, 3: 6.1}
 SIZES: Final = (300, 1_000)
 
 
-def event(tags: tuple[str, ...], size: int, dice: random.Random) -> TaggedEvent:
+def event(tags: tuple[str, ...], size: int, dice: random.Random) -> Event:
     """JSON of so many bytes."""
     body = {"id": dice.randbytes(8).hex(), "amount": dice.randrange(10**6), "note": ""}
     words = ["paid", "on", "account", "late", "student", "course", "of", "physics", "term", "first"]
     while len(json.dumps(body)) < size:
         body["note"] = f"{body['note']} {dice.choice(words)}"
-    return TaggedEvent(type="StudentSubscribedToCourse", data=json.dumps(body), tags=tags)
+    return Event(type="StudentSubscribedToCourse", data=json.dumps(body).encode(), tags=tags)
 
 
 def units(tags: int, size: int, appends: int = APPENDS) -> tuple[float, float]:

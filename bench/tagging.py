@@ -16,7 +16,8 @@ from bench.index_capacity import index_units
 from bench.report import Report
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.plan.effects import after, units
 from epochal.plan.ops import Check, Execute, Get, Op, Put, Reply, Transact, TransactionWrite
 from epochal.plan.values import Item, Key
@@ -82,12 +83,12 @@ def _index_units(write: TransactionWrite, stored: Callable[[str, Key], Item | No
     return index_units(SPECS[write.table], before, after(write, before))
 
 
-def event(tags: int, number: int = 0) -> TaggedEvent:
+def event(tags: int, number: int = 0) -> Event:
     """JSON of 300 bytes under tags that all such events have."""
     body = {"number": number, "note": ""}
     body["note"] = "x" * (BYTES - len(json.dumps(body)))
     names = tuple(f"group{tag}:{tag:08}" for tag in range(tags))
-    return TaggedEvent(type="StudentSubscribedToCourse", data=json.dumps(body), tags=names)
+    return Event(type="StudentSubscribedToCourse", data=json.dumps(body).encode(), tags=names)
 
 
 def asking(tags: int) -> Query:

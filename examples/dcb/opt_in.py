@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.store.decisions import Decisions, projection
 from examples.dcb.store import decisions, event
 
@@ -42,7 +42,7 @@ def confirm(decide: Decisions, token: str, now: int) -> str:
         },
     )
 
-    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, Any]) -> list[Event]:
         asked = model["pending"]
         if asked is None:
             raise BadToken("unknown")

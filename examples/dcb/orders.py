@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.store.decisions import Decisions, Projection, projection
 from examples.dcb.store import decisions, event
 
@@ -26,7 +26,7 @@ def placed(token: str) -> Projection[str | None]:
 def place(decide: Decisions, order: str, token: str) -> str:
     """Place an order, unless its form has been sent before; the order that there is now."""
 
-    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, Any]) -> list[Event]:
         if model["placed"] is not None:
             return []
         return [event("OrderPlaced", f"order:{order}", f"token:{token}", order=order)]

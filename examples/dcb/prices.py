@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
+from epochal.model.events import Event, Recorded
 from epochal.store.decisions import Decisions, Projection, projection
 from examples.dcb.store import decisions, event
 
@@ -22,7 +22,7 @@ class WrongPrice(Exception):
 def prices(product: str) -> Projection[Prices]:
     """Every price a product has had."""
 
-    def add(known: Prices, changed: RecordedTaggedEvent) -> Prices:
+    def add(known: Prices, changed: Recorded) -> Prices:
         return (*known, (changed.json()["at"], changed.json()["price"]))
 
     return projection(
@@ -42,7 +42,7 @@ def holds(known: Prices, price: int, now: int) -> bool:
 def order(decide: Decisions, basket: Mapping[str, int], now: int) -> None:
     """Order several products at the prices shown; raises `WrongPrice` naming the first that does not hold."""
 
-    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, Any]) -> list[Event]:
         for product, price in basket.items():
             if not holds(model[product], price, now):
                 raise WrongPrice(f"{product} at {price}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.store.decisions import Decisions
 from epochal.testing.stores import memory_tagged_events
 
@@ -14,6 +14,6 @@ def decisions() -> Decisions:
     return Decisions(store=memory_tagged_events())
 
 
-def event(kind: str, *tags: str, **data: Any) -> TaggedEvent:
+def event(kind: str, *tags: str, **data: Any) -> Event:
     """An event with its data as JSON."""
-    return TaggedEvent.json(kind, data, tags=tags)
+    return Event.json(kind, data, tags=tags)

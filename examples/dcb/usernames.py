@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.store.decisions import Decisions, Projection, projection
 from examples.dcb.store import decisions, event
 
@@ -26,7 +26,7 @@ def claimed(name: str) -> Projection[bool]:
 def register(decide: Decisions, name: str) -> None:
     """Open an account; raises `Taken`."""
 
-    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, Any]) -> list[Event]:
         if model["claimed"]:
             raise Taken(name)
         return [event("AccountRegistered", f"username:{name}")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from epochal import Event, TaggedEvent, Unfold, reaction
+from epochal import Event, Unfold, reaction
 from epochal.deployment import Deployment
 from epochal.model.times import parse_time, unix_seconds
 from epochal.reactions.group import Member
@@ -102,6 +102,6 @@ class Airport:
         self.feed.streams.append(f"Aircraft-N{tail}{carrier}", [event], unfolds=[position])
 
 
-def _seat(luck: random.Random) -> TaggedEvent:
+def _seat(luck: random.Random) -> Event:
     tags = (f"flight:UA{luck.randint(1, 3)}", f"passenger:p{luck.randint(1, 30)}")
-    return TaggedEvent(type="SeatTaken", data=b'{"seat":"%dC"}' % luck.randint(1, 40), tags=tags)
+    return Event(type="SeatTaken", data=b'{"seat":"%dC"}' % luck.randint(1, 40), tags=tags)

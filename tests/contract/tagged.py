@@ -13,7 +13,8 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
-from epochal.model.dcb import UNTAGGED, Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import UNTAGGED, Query, QueryItem
+from epochal.model.events import Event, Recorded
 from epochal.model.names import TAG_STREAMS
 from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
 from epochal.store.driver import Driver, Meter
@@ -68,13 +69,13 @@ def opens(layout: str, local: Tables | None) -> Opens:
     return partial(on, interpreter(local.client), *map(local.create, specs))
 
 
-def every_event(store: TaggedStore) -> list[RecordedTaggedEvent]:
+def every_event(store: TaggedStore) -> list[Recorded]:
     """All events, in order."""
     if isinstance(store, DcbEvents):
         return list(TagListings(store=store).all_events())
     assert isinstance(store, TaggedEvents)
     where = All((BeginsWith("p", TAG_STREAMS), Present("r")))
-    found = list[RecordedTaggedEvent]()
+    found = list[Recorded]()
     for reply in store.driver.pages(Scan(table=store.site.table, where=where)):
         entries = [entry for item in reply.items for entry in entries_of(read_page(item).span)]
         firsts = [entry for entry in entries if entry.tag == (entry.tags[0] if entry.tags else UNTAGGED)]
@@ -82,7 +83,7 @@ def every_event(store: TaggedStore) -> list[RecordedTaggedEvent]:
     return sorted(found, key=lambda event: event.key)
 
 
-def of_tag(store: TaggedStore, tag: str) -> tuple[RecordedTaggedEvent, ...]:
+def of_tag(store: TaggedStore, tag: str) -> tuple[Recorded, ...]:
     """A tag's events."""
     return store.read(Query(items=(QueryItem(tags=frozenset({tag})),))).events
 
@@ -91,8 +92,8 @@ def asks(types: str, tags: str) -> QueryItem:
     return QueryItem(types=frozenset(types.split()), tags=frozenset(tags.split()))
 
 
-def event(kind: str, *tags: str, data: str = "{}", id_: str | None = None) -> TaggedEvent:
-    return TaggedEvent(type=kind, data=data, tags=tags, id=id_)
+def event(kind: str, *tags: str, data: str = "{}", id_: str | None = None) -> Event:
+    return Event(type=kind, data=data.encode(), tags=tags, id=id_)
 
 
 BOTH = Query(items=(asks("Subscribed", "course:1"), asks("Subscribed", "student:7")))

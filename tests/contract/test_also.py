@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend, TaggedEvent
+from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend
 from epochal.also import Absent, BeginsWith, Not, Present, check, compare, delete, plain, put, update
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, InvalidRequest, TooLarge
@@ -148,7 +148,7 @@ def test_a_key_and_tags_count_what_goes_with_them_once(streams: Streams, tables:
             [StreamAppend(stream=name, events=[E]) for name in ("A-1", "A-2")], idempotency_key="k", also=also
         ),
         lambda also: tagged.append(
-            [TaggedEvent(type="Moved", data="{}", tags=("user:1",))], idempotency_key="k", also=also
+            [Event(type="Moved", data=b"{}", tags=("user:1",))], idempotency_key="k", also=also
         ),
     ]
     for number, call in enumerate(calls):

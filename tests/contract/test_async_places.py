@@ -13,7 +13,6 @@ from epochal import (
     FeedEvent,
     Query,
     QueryItem,
-    TaggedEvent,
     open_feed,
     open_read_models,
     open_streams,
@@ -39,7 +38,7 @@ from epochal.dynamo import kms
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.registry import READ_MODELS
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.outcomes import Appended
 from epochal.reactions.group import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
@@ -139,11 +138,11 @@ def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
 
             tagged = AsyncTaggedEvents(open_dcb_events(events, tags, place=place))
             seen = await tagged.read(course)
-            taken = TaggedEvent(type="Taken", data="{}", tags=["course:1"])
+            taken = Event(type="Taken", data=b"{}", tags=["course:1"])
             answers = await asyncio.gather(
                 *(tagged.try_append([taken], fail_if=course, after=seen.position) for _ in range(4))
             )
-            assert [type(each) for each in answers].count(TaggedAppended) == 1
+            assert [type(each) for each in answers].count(Appended) == 1
 
             totals = AsyncProjectionStates(open_projection_states(states, place=place))
             await totals.save("Totals", "v1", [b"a", b"b"], events_processed=1, last_sortable_id="0" * 30)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from epochal import Event, TaggedEvent, open_streams, open_tagged_events
+from epochal import Event, open_streams, open_tagged_events
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent
@@ -65,7 +65,7 @@ def test_a_program_can_use_what_was_made(ddbl: Endpoint) -> None:
     place = Place(endpoint=ddbl.url)
     assert open_streams("shop-streams", place=place).append("Order-1", [Event(type="Placed")]).version == 1
     tagged = open_tagged_events("shop-streams", place=place)
-    assert tagged.append([TaggedEvent(type="T", data="{}", tags=("a:1",))]).events
+    assert tagged.append([Event(type="T", data=b"{}", tags=("a:1",))]).events
     users = open_aggregates("shop-j", "shop-s", place=place)
     users.append(aggregate_id("user", "1"), [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}")
 

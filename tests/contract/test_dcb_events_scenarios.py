@@ -18,12 +18,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from threading import Barrier, Event
+from threading import Barrier
+from threading import Event as Flag
 
 import pytest
 
-from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import Opens, every_event
 
@@ -53,18 +55,16 @@ class Variety:
         items = tuple(self._item(dice) for _ in range(dice.randint(1 if self.tagged else 0, 3)))
         return Query(items=items) if items else EVERYTHING
 
-    def batch(
-        self, dice: random.Random, name: str, saw: Sequence[RecordedTaggedEvent], query: Query
-    ) -> list[TaggedEvent]:
+    def batch(self, dice: random.Random, name: str, saw: Sequence[Recorded], query: Query) -> list[Event]:
         """Events that name their batch; the first also tells what its writer asked for and saw."""
         told = {
             "saw": [event.id for event in saw],
             "query": [[sorted(item.types), sorted(item.tags)] for item in query.items],
         }
         return [
-            TaggedEvent(
+            Event(
                 type=f"type{dice.randrange(self.types)}",
-                data=json.dumps({"batch": name} | (told if number == 0 else {})),
+                data=json.dumps({"batch": name} | (told if number == 0 else {})).encode(),
                 tags=tuple(self._some("tag", self.tags, dice.randint(0, 3), dice)),
             )
             for number in range(dice.randint(*self.events))
@@ -89,7 +89,7 @@ def type_heads(request: pytest.FixtureRequest) -> bool:
 
 def write(
     store: TaggedStore, variety: Variety, seed: int, times: int, meeting: Barrier | None = None
-) -> list[TaggedAppended | TaggedConflict]:
+) -> list[Appended | Conflict]:
     """Read by a query, then append under it, again and again; what is read first is what all at the meeting read."""
     dice = random.Random(seed)
     answers = []
@@ -109,16 +109,16 @@ def test_conditions_hold_under_parallel_writes(opened: Opens, type_heads: bool, 
     variety = Variety(types=10, tags=10, events=(1, 2), tagged=not type_heads)
     meeting = Barrier(writers)
 
-    def writer(seed: int) -> list[TaggedAppended | TaggedConflict]:
+    def writer(seed: int) -> list[Appended | Conflict]:
         return write(store, variety, seed, ROUNDS, meeting)
 
     with ThreadPoolExecutor(writers) as pool:
         answers = [answer for some in pool.map(writer, range(writers)) for answer in some]
 
-    committed = sum(len(answer.events) for answer in answers if isinstance(answer, TaggedAppended))
+    committed = sum(len(answer.events) for answer in answers if isinstance(answer, Appended))
     events = every_event(store)
     assert len(events) == committed
-    assert any(isinstance(answer, TaggedConflict) for answer in answers), "nobody met anybody"
+    assert any(isinstance(answer, Conflict) for answer in answers), "nobody met anybody"
     assert_serializable(events)
     if type_heads:
         assert_met_in_order(events)
@@ -129,7 +129,7 @@ def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool,
     store = opened(type_heads=type_heads)
     variety = Variety(types=5, tags=5, events=(2, 5), tagged=not type_heads)
     every = EVERYTHING if type_heads else Query(items=(QueryItem(tags=frozenset({"tag1"})),))
-    done = Event()
+    done = Flag()
     reads: list[list[str]] = []
 
     def reader() -> None:
@@ -153,20 +153,20 @@ def test_events_that_were_read_keep_their_order(opened: Opens, type_heads: bool,
 def test_unrelated_appends_in_parallel_never_fail(opened: Opens, type_heads: bool, writers: int) -> None:
     store = opened(type_heads=type_heads)
 
-    def writer(number: int) -> list[TaggedAppended | TaggedConflict]:
+    def writer(number: int) -> list[Appended | Conflict]:
         return [append_alone(store, f"writer{number}-{time}") for time in range(ROUNDS)]
 
     with ThreadPoolExecutor(writers) as pool:
         answers = [answer for some in pool.map(writer, range(writers)) for answer in some]
 
     assert len(answers) == writers * ROUNDS
-    assert all(isinstance(answer, TaggedAppended) for answer in answers)
+    assert all(isinstance(answer, Appended) for answer in answers)
 
 
-def append_alone(store: TaggedStore, tag: str) -> TaggedAppended | TaggedConflict:
+def append_alone(store: TaggedStore, tag: str) -> Appended | Conflict:
     """An event under a tag of its own, if it is the first there."""
     alone = Query(items=(QueryItem(types=frozenset({"Happened"}), tags=frozenset({tag})),))
-    return store.try_append([TaggedEvent(type="Happened", data="{}", tags=(tag,))], fail_if=alone)
+    return store.try_append([Event(type="Happened", data=b"{}", tags=(tag,))], fail_if=alone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class Judged:
     saw: set[str]
 
 
-def judged(events: Sequence[RecordedTaggedEvent]) -> Iterator[Judged]:
+def judged(events: Sequence[Recorded]) -> Iterator[Judged]:
     for place, event in enumerate(events):
         told = json.loads(event.data)
         if "query" in told:
@@ -188,14 +188,14 @@ def judged(events: Sequence[RecordedTaggedEvent]) -> Iterator[Judged]:
             yield Judged(name=told["batch"], place=place, query=query, saw=set(told["saw"]))
 
 
-def assert_met_in_order(events: Sequence[RecordedTaggedEvent]) -> None:
+def assert_met_in_order(events: Sequence[Recorded]) -> None:
     """Of the events before its batch, in the order of all events, a writer's query matched what it had seen."""
     for batch in judged(events):
         before = {each.id for each in events[: batch.place] if batch.query.matches(each.type, each.tags)}
         assert before == batch.saw, f"the condition of {batch.name} was not met"
 
 
-def assert_serializable(events: Sequence[RecordedTaggedEvent]) -> None:
+def assert_serializable(events: Sequence[Recorded]) -> None:
     """There is an order of batches in which every writer had seen exactly what matched before it."""
     batch_of = {event.id: json.loads(event.data)["batch"] for event in events}
     after: dict[str, set[str]] = {name: set() for name in batch_of.values()}

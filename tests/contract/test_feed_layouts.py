@@ -30,7 +30,6 @@ from epochal.indexer.indexer import Indexer, Report, sources_of
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.registry import INDEX, partitions_of
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
@@ -175,7 +174,7 @@ def test_what_is_appended_in_any_layout_is_in_the_feed_with_its_event(
         persist(deployed, f"T{k}")
         expected.setdefault(str(ALICE), []).append((k, f"T{k}"))
         deployed.tagged.append(
-            [TaggedEvent(type=f"T{k}", data="{}", tags=("course:1", f"student:{k % 2}") if k % 4 else ())]
+            [Event(type=f"T{k}", data=b"{}", tags=("course:1", f"student:{k % 2}") if k % 4 else ())]
         )
         for tag in ("course:1", f"student:{k % 2}") if k % 4 else ("",):
             own = expected.setdefault(tag, [])
@@ -240,7 +239,7 @@ def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(
         deployed.tips.append("Order-1", [Event(type=kind, data=b"{}")])
         deployed.streams.append("Cart-1", [Event(type=kind, data=b"{}")])
         persist(deployed, kind)
-        deployed.tagged.append([TaggedEvent(type=kind, data="{}", tags=("course:1",))])
+        deployed.tagged.append([Event(type=kind, data=b"{}", tags=("course:1",))])
 
     for k in range(lost):
         append(f"T{k}")
@@ -256,7 +255,7 @@ def test_records_that_never_arrive_are_healed_from_the_store_of_each_layout(
 
 def test_an_expired_event_keeps_its_place(deployed: Deployment) -> None:
     for kind in ("a", "b", "c"):
-        deployed.tagged.append([TaggedEvent(type=kind, data="{}", tags=("course:1",))])
+        deployed.tagged.append([Event(type=kind, data=b"{}", tags=("course:1",))])
     deployed.index()
     second = deployed.feed(20_000)[1].event
     assert second is not None

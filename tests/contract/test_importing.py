@@ -14,7 +14,8 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.stores import Place
-from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.store.importing import Imported, ImportedEvent
 from tests.support.tables import Tables
 
@@ -39,14 +40,14 @@ def history(count: int, *, largest: int, most_tags: int) -> Iterator[ImportedEve
             f"g{chance.randrange(4)}:{chance.randrange(9)}" for _ in range(chance.randrange(most_tags))
         )
         yield ImportedEvent(
-            event=TaggedEvent(
+            event=Event(
                 type="A",
-                data=f'"{"é" * chance.randrange(largest // 2)}"',
+                data=f'"{"é" * chance.randrange(largest // 2)}"'.encode(),
                 tags=tags,
                 id=str(uuid.UUID(int=chance.getrandbits(128))),
             ),
             timestamp="1997-05-23T21:20:00.1234567+00:00",
-            sortable_id=SortableId(f"{630_000_000_000_000_000 + nth:019d}{0:011d}"),
+            place=str(f"{630_000_000_000_000_000 + nth:019d}{0:011d}"),
         )
 
 
@@ -71,8 +72,8 @@ def test_a_history_is_imported_whole_and_read_back_as_it_was(
 
     listings = TagListings(store=store)
     stored = list(listings.all_events())
-    assert [(event.id, event.data, event.sortable_id, event.timestamp) for event in stored] == [
-        (each.event.id, each.event.data, each.sortable_id, each.timestamp) for each in events
+    assert [(event.id, event.data, event.place, event.timestamp) for event in stored] == [
+        (each.event.id, each.event.data, each.place, each.timestamp) for each in events
     ]
     expected: dict[str, list[str]] = {}
     for each in events:

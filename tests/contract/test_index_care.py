@@ -28,7 +28,6 @@ from epochal.index.series import register
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.layout.registry import INDEX
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan
 from epochal.settings import Settings
@@ -81,7 +80,7 @@ class Stores:
         event = AggregateEvent(type="Paid", data=b"{}")
         aggregates.append(AggregateId(type="order", value="a-1"), [event], snapshot=b"{}")
         tagged = DcbEvents(driver=self.driver, site=tag_site_of(self.settings))
-        tagged.append([TaggedEvent(type="Booked", data="{}", tags=("room:1", f"guest:{turn}"))])
+        tagged.append([Event(type="Booked", data=b"{}", tags=("room:1", f"guest:{turn}"))])
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from epochal import (
     Event,
     Query,
     QueryItem,
-    TaggedEvent,
     open_feed,
     open_streams,
     open_tagged_events,
@@ -74,7 +73,7 @@ def test_aggregates_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
 def test_tagged_events_open_on_tables_of_their_own(ddbl_tables: Tables) -> None:
     place = Place(endpoint=ddbl_tables.endpoint.url)
     tagged = open_dcb_events(ddbl_tables.create(EVENTS), ddbl_tables.create(TAGS), place=place)
-    tagged.append([TaggedEvent(type="Placed", data="{}", tags=("order:1",))])
+    tagged.append([Event(type="Placed", data=b"{}", tags=("order:1",))])
     seen = tagged.read(Query(items=(QueryItem(tags=frozenset({"order:1"})),)))
     assert [event.type for event in seen.events] == ["Placed"]
 
@@ -84,7 +83,7 @@ def test_tagged_events_open_beside_streams_whatever_item_of_the_table_is_looked_
 ) -> None:
     place, table = Place(endpoint=ddbl_tables.endpoint.url), ddbl_tables.create(STREAMS)
     tagged = open_tagged_events(table, types=["Placed"], place=place)
-    placed = TaggedEvent(type="Placed", data="{}", tags=("order:1", "shop:1"), id=str(uuid4()))
+    placed = Event(type="Placed", data=b"{}", tags=("order:1", "shop:1"), id=str(uuid4()))
     made = tagged.append([placed], fail_if=Query(items=(QueryItem(types=frozenset({"Placed"})),))).events
 
     again = open_tagged_events(table, place=place)
@@ -109,7 +108,7 @@ def test_tagged_events_open_with_the_options_of_the_original_library(ddbl_tables
         place=place,
     )
     ids = [
-        tagged.append([TaggedEvent(type="Placed", data=str(nth), tags=("order:1",))]).events[0].id
+        tagged.append([Event(type="Placed", data=str(nth).encode(), tags=("order:1",))]).events[0].id
         for nth in range(9)
     ]
     listings = TagListings(store=tagged)
@@ -128,7 +127,7 @@ def test_tables_that_are_missing_are_named_by_the_stores_that_need_them(ddbl_tab
     order = Query(items=(QueryItem(tags=frozenset({"order:1"})),))
     listings = TagListings(store=tagged)
     for ask in (
-        lambda: tagged.append([TaggedEvent(type="Placed", data="{}")]),
+        lambda: tagged.append([Event(type="Placed", data=b"{}")]),
         lambda: tagged.read(order),
         lambda: tagged.event(str(UUID(int=1))),
         lambda: list(listings.all_events()),

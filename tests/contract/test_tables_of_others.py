@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from epochal import Event, TaggedEvent, open_feed, open_read_models, open_streams
+from epochal import Event, open_feed, open_read_models, open_streams
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore, open_store
 from epochal.contrib.equinox import open_tips
@@ -27,7 +27,7 @@ from tests.support.tables import Tables
 ORDER = aggregate_id("order", "1")
 KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS)}
 E = Event(type="E")
-T = TaggedEvent(type="T", data="{}", tags=("order:1",))
+T = Event(type="T", data=b"{}", tags=("order:1",))
 A = AggregateEvent(type="A", data=b"{}")
 
 Open = Callable[[Callable[[str], str], Place], Any]

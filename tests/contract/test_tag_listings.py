@@ -11,7 +11,7 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
 from epochal.local.endpoint import Endpoint
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.model.tagged_results import TagCount
 from epochal.store.tag_pages import TagPages
 from tests.support.tables import Tables
@@ -29,7 +29,7 @@ def listings(ddbl: Endpoint) -> Iterator[TagListings]:
         place = Place(endpoint=ddbl.url)
         store = open_dcb_events(tables.create(EVENTS), tables.create(TAGS), place=place)
         for _ in range(5):
-            store.append([TaggedEvent(type="A", data="{}", tags=(*NAMES, *OTHERS)) for _ in range(2)])
+            store.append([Event(type="A", data=b"{}", tags=(*NAMES, *OTHERS)) for _ in range(2)])
         yield TagListings(store=store)
 
 

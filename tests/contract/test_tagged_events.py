@@ -8,9 +8,10 @@ import random
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, TaggedEvent
+from epochal.model.dcb import Query
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 
@@ -23,11 +24,11 @@ OWN = "00000000-0000-4000-8000-000000000001"
 def test_with_type_heads_conditions_need_no_tags(opened: Opens) -> None:
     everywhere = opened(type_heads=True)
     by_type = Query(items=(asks("Opened", ""),))
-    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), TaggedAppended)
-    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), TaggedConflict)
-    assert isinstance(everywhere.try_append([event("Closed")], fail_if=by_type), TaggedConflict)
+    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), Appended)
+    assert isinstance(everywhere.try_append([event("Opened")], fail_if=by_type), Conflict)
+    assert isinstance(everywhere.try_append([event("Closed")], fail_if=by_type), Conflict)
     assert isinstance(
-        everywhere.try_append([event("Closed")], fail_if=Query(items=(asks("Closed", ""),))), TaggedAppended
+        everywhere.try_append([event("Closed")], fail_if=Query(items=(asks("Closed", ""),))), Appended
     )
 
 
@@ -43,9 +44,9 @@ def test_a_condition_after_a_position_meets_what_its_tag_has_got_since(
 
     refused = store.try_append([SUBSCRIBED], fail_if=COURSE, after=seen.position)
 
-    assert isinstance(refused, TaggedConflict)
+    assert isinstance(refused, Conflict)
     assert len(refused.events) == count
-    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=refused.position), TaggedAppended)
+    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=refused.position), Appended)
 
 
 def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(store: TaggedStore) -> None:
@@ -56,10 +57,10 @@ def test_a_position_in_its_text_form_is_good_for_reading_on_and_for_appending(st
 
     new = store.read(COURSE, after=position)
 
-    assert [found.data for found in new.events] == ["3"]
+    assert [found.data for found in new.events] == [b"3"]
     assert first.position <= new.position
-    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=position), TaggedConflict)
-    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=new.position), TaggedAppended)
+    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=position), Conflict)
+    assert isinstance(store.try_append([SUBSCRIBED], fail_if=COURSE, after=new.position), Appended)
 
 
 @pytest.mark.parametrize(
@@ -75,11 +76,11 @@ def test_a_read_by_tag_is_complete_however_many_batches_it_takes(store: TaggedSt
 
 def test_tags_and_data_keep_every_character(store: TaggedStore) -> None:
     odd, data = "günü:née #x \N{SNOWMAN}:y", '{"a":"\N{GRINNING FACE}\\u0000"}'
-    kept = TaggedEvent(type="Ünï", data=data, tags=(odd,), id=OWN, executed_user="me", causation_id="c")
+    kept = Event(type="Ünï", data=data.encode(), tags=(odd,), id=OWN, causation_id="c")
     store.append([kept])
     (found,) = of_tag(store, odd)
-    assert (found.type, found.data, found.tags) == ("Ünï", data, (odd,))
-    assert (found.executed_user, found.causation_id, found.correlation_id) == ("me", "c", None)
+    assert (found.type, found.data, found.tags) == ("Ünï", data.encode(), (odd,))
+    assert (found.causation_id, found.correlation_id) == ("c", None)
     assert store.event(found.id) == found
 
 
@@ -88,7 +89,7 @@ def test_an_id_that_exists_is_success_with_the_same_contents_and_an_error_with_o
 ) -> None:
     first = store.try_append([event("A", "t:1", id_=OWN)])
     again = store.try_append([event("A", "t:1", id_=OWN)])
-    assert isinstance(again, TaggedAppended)
+    assert isinstance(again, Appended)
     assert again.replayed
     assert again.events == first.events
     with pytest.raises(InvalidInput, match="exists with other contents"):

@@ -7,8 +7,9 @@ import pytest
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import TooLarge
-from epochal.model.dcb import Query, TaggedEvent
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.dcb import Query
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended
 from tests.contract.tagged import OpensDcb, asks, event
 
 
@@ -27,10 +28,10 @@ def test_an_append_of_a_hundred_items_is_written_and_one_of_more_is_refused_with
     sizes = {count: items_of(count, tags, type_heads=type_heads) for count in range(1, 60)}
     most = max(count for count, items in sizes.items() if items <= 100)
 
-    def batch(count: int) -> list[TaggedEvent]:
+    def batch(count: int) -> list[Event]:
         return [event(f"T{n}", *(f"t{k}:{n}" for k in range(tags))) for n in range(count)]
 
-    assert isinstance(store.append(batch(most)), TaggedAppended)
+    assert isinstance(store.append(batch(most)), Appended)
     with pytest.raises(TooLarge, match="items, at most 100 allowed") as refused:
         store.append(batch(most + 1))
 
@@ -56,7 +57,7 @@ def test_an_event_may_have_as_many_tags_as_a_transaction_holds(
     store = opened(type_heads=type_heads)
     tags = [f"t:{number:03}" for number in range(100)]
 
-    assert isinstance(store.append([event("A", *tags[:most])]), TaggedAppended)
+    assert isinstance(store.append([event("A", *tags[:most])]), Appended)
     for count in (most + 1, 100):
         with pytest.raises(TooLarge, match="items, at most 100 allowed") as refused:
             store.append([event("A", *tags[:count])])
@@ -70,20 +71,20 @@ def test_fences_count_among_the_hundred_items(store: DcbEvents) -> None:
     with pytest.raises(TooLarge, match="101 items"):
         store.append([event("A", "t:1")], fail_if=query)
     fewer = Query(items=query.items[:97])
-    assert isinstance(store.append([event("A", "t:1")], fail_if=fewer), TaggedAppended)
+    assert isinstance(store.append([event("A", "t:1")], fail_if=fewer), Appended)
 
 
 def test_an_append_of_more_than_four_megabytes_is_refused_with_its_size_and_just_below_is_written(
     store: DcbEvents,
 ) -> None:
-    def batch(count: int) -> list[TaggedEvent]:
+    def batch(count: int) -> list[Event]:
         return [event("Large", "t:1", data=f'"{"x" * 380_000}"') for _ in range(count)]
 
     with pytest.raises(TooLarge, match="bytes, at most 4,194,304 allowed") as refused:
         store.append(batch(12))
     assert 12 * 380_000 < refused.value.size < 12 * 380_000 + 20_000
     assert TagListings(store=store).count() == 0
-    assert isinstance(store.append(batch(11)), TaggedAppended)
+    assert isinstance(store.append(batch(11)), Appended)
     assert TagListings(store=store).count() == 11
 
 

@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.model.dcb import Query
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.outcomes import Appended
 from tests.contract.tagged import OpensDcb, asks, event
 
 
@@ -24,12 +24,10 @@ def test_all_events_come_in_order_in_pages_and_from_any_place(opened: OpensDcb, 
     wanted = []
     for number in range(25):
         answer = store.append([event("Counted", f"n:{number}", data=str(number))])
-        wanted += [each.sortable_id for each in answer.events]
-    assert [each.sortable_id for each in listings.all_events()] == sorted(wanted)
+        wanted += [each.place for each in answer.events]
+    assert [each.place for each in listings.all_events()] == sorted(wanted)
     middle = sorted(wanted)[9]
-    assert [each.sortable_id for each in listings.all_events(since=middle, max_count=4)] == sorted(wanted)[
-        10:14
-    ]
+    assert [each.place for each in listings.all_events(since=middle, max_count=4)] == sorted(wanted)[10:14]
     assert listings.count(since=middle) == 15
 
 
@@ -48,9 +46,7 @@ def test_tenants_share_tables_and_see_only_their_own(opened: OpensDcb) -> None:
     assert [each.type for each in TagListings(store=two).all_events()] == ["B"]
     assert [count.tag for count in TagListings(store=one).tags("t")] == ["t:1", "t:2"]
     assert [count.events for count in TagListings(store=two).tags("t")] == [1]
-    assert isinstance(
-        two.append([event("B", "t:2")], fail_if=Query(items=(asks("", "t:2"),))), TaggedAppended
-    )
+    assert isinstance(two.append([event("B", "t:2")], fail_if=Query(items=(asks("", "t:2"),))), Appended)
 
 
 def test_the_latest_entry_of_a_tag_and_whether_it_exists(store: DcbEvents) -> None:

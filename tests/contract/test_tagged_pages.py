@@ -11,8 +11,10 @@ from epochal.contrib.sekiban import paging
 from epochal.errors import InvalidInput
 from epochal.layout import reads
 from epochal.layout.pages.tags import reading as pages_paging
-from epochal.model.dcb import Query, RecordedTaggedEvent
-from epochal.model.tagged_results import Rest, TaggedConflict, Takes, parse_rest
+from epochal.model.dcb import Query
+from epochal.model.events import Recorded
+from epochal.model.outcomes import Conflict
+from epochal.model.tagged_results import Rest, Takes, parse_rest
 from epochal.model.versions import Position, Reached
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import asks, event, opens
@@ -53,7 +55,7 @@ def test_all_pages_are_what_one_read_returns(
     for each in (paging, pages_paging, reads):
         monkeypatch.setattr(each, "ENTRIES", 5)
     whole = filled.read(EITHER)
-    found: list[RecordedTaggedEvent] = []
+    found: list[Recorded] = []
     rest: Rest | None = None
     while True:
         page = filled.page(EITHER, rest=rest, takes=only(limit))
@@ -69,7 +71,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
 ) -> None:
     whole = filled.read(EITHER).events
     answer = filled.try_append([event("Opened", "a:1")], fail_if=EITHER, takes=only(2))
-    assert isinstance(answer, TaggedConflict)
+    assert isinstance(answer, Conflict)
     assert (answer.events, answer.more) == (whole[:2], True)
     assert filled.read(EITHER, after=answer.position).events == whole[2:]
 

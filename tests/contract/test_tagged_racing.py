@@ -8,8 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from epochal.model.dcb import Query, TaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import Query
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.decisions import Decided, Decisions, projection
 from epochal.store.tagged_store import TaggedStore
@@ -18,13 +19,11 @@ from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, e
 MANY = tuple(pytest.param(racers, marks=pytest.mark.proof) for racers in (16, 32, 64))
 
 
-def race(
-    racers: int, run: Callable[[int], TaggedAppended | TaggedConflict]
-) -> list[TaggedAppended | TaggedConflict]:
+def race(racers: int, run: Callable[[int], Appended | Conflict]) -> list[Appended | Conflict]:
     """All start together."""
     barrier = Barrier(racers)
 
-    def start(number: int) -> TaggedAppended | TaggedConflict:
+    def start(number: int) -> Appended | Conflict:
         barrier.wait()
         return run(number)
 
@@ -32,8 +31,8 @@ def race(
         return list(pool.map(start, range(racers)))
 
 
-def winners(answers: list[TaggedAppended | TaggedConflict]) -> int:
-    return sum(isinstance(answer, TaggedAppended) for answer in answers)
+def winners(answers: list[Appended | Conflict]) -> int:
+    return sum(isinstance(answer, Appended) for answer in answers)
 
 
 @pytest.mark.parametrize("racers", [2, 8, pytest.param(4, marks=pytest.mark.proof), *MANY])
@@ -52,7 +51,7 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(store: TaggedSt
 
     assert winners(answers) == 1
     (winner,) = store.read(COURSE).events
-    lost = [answer for answer in answers if isinstance(answer, TaggedConflict)]
+    lost = [answer for answer in answers if isinstance(answer, Conflict)]
     assert len(lost) == racers - 1
     assert all([found.id for found in answer.events][-1:] == [winner.id] for answer in lost)
 
@@ -95,8 +94,8 @@ def test_racers_with_one_id_write_it_once_and_all_are_told_so(store: TaggedStore
     answers = race(racers, lambda _: store.try_append([event("Counted", "all:1", id_=own)], fail_if=None))
 
     assert winners(answers) == racers
-    assert {found.sortable_id for answer in answers for found in answer.events} == {
-        store.read(Query(items=(asks("", "all:1"),))).events[0].sortable_id
+    assert {found.place for answer in answers for found in answer.events} == {
+        store.read(Query(items=(asks("", "all:1"),))).events[0].place
     }
     assert len(every_event(store)) == 1
 
@@ -109,13 +108,13 @@ def test_appends_without_condition_lose_nothing_and_keep_each_tag_in_order(
 ) -> None:
     def append(number: int) -> None:
         answer = store.try_append([event("Counted", "all:1", f"third:{number % 3}", data=str(number))])
-        assert isinstance(answer, TaggedAppended)
+        assert isinstance(answer, Appended)
 
     with ThreadPoolExecutor(writers) as pool:
         list(pool.map(append, range(appends)))
     found = of_tag(store, "all:1")
     assert sorted(int(each.data) for each in found) == list(range(appends))
-    ids = [each.sortable_id for each in found]
+    ids = [each.place for each in found]
     assert ids == sorted(set(ids))
     for third in range(3):
         numbers = [int(each.data) for each in of_tag(store, f"third:{third}")]
@@ -129,7 +128,7 @@ def test_of_decisions_under_one_key_one_is_made_and_all_are_answered_the_same(st
 
     taken = projection(tags=["course:1"], on={SUBSCRIBED.type: lambda total, _: total + 1}, initial=0)
 
-    def decide(model: Mapping[str, int]) -> list[TaggedEvent]:
+    def decide(model: Mapping[str, int]) -> list[Event]:
         if model["taken"]:
             raise Full
         return [SUBSCRIBED]

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from epochal import Event, TaggedEvent, Unfold
+from epochal import Event, Unfold
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.equinox import open_tips
@@ -127,7 +127,7 @@ def fill(store: Store) -> None:
         store.streams.append("Page-1", [Event(type="Noted", data=os.urandom(2_000)) for _ in range(2)])
         event = AggregateEvent(type="Paid", data=b'{"turn":%d}' % turn)
         store.aggregates.append(ORDER, [event, event], snapshot=b'{"turn":%d}' % turn)
-        store.tagged.append([TaggedEvent(type="Booked", data="1.50", tags=(ROOM, f"guest:{turn}"))])
+        store.tagged.append([Event(type="Booked", data=b"1.50", tags=(ROOM, f"guest:{turn}"))])
         assert list(Repairer(store.verifier()).repair())
     store.tips.append("Large-1", [Event(type="Large", data=LARGE)])
     store.states.save("small", "v1", [b"state"], events_processed=1, last_sortable_id="0" * 30)

@@ -19,7 +19,7 @@ from epochal.feed.reader import FeedReader
 from epochal.index.names import poison_stream
 from epochal.layout.registry import base_of
 from epochal.local.deploy import LocalDeployment
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update
 from epochal.plan.values import number, text
 from epochal.plugins import layouts
@@ -88,8 +88,8 @@ def test_a_tagged_event_comes_into_the_feed_of_each_of_its_tags(
     tagged: DcbEvents, feed: FeedReader, order: AggregateId
 ) -> None:
     mine, yours = f"order:{order.value}", f"customer:{order.value}"
-    tagged.append([TaggedEvent(type="Placed", data="{}", tags=(mine, yours))])
-    tagged.append([TaggedEvent(type="Paid", data="{}", tags=(mine,))])
+    tagged.append([Event(type="Placed", data=b"{}", tags=(mine, yours))])
+    tagged.append([Event(type="Paid", data=b"{}", tags=(mine,))])
     assert fed(feed, "dcb", mine, 2) == [(0, "Placed"), (1, "Paid")]
     assert fed(feed, "dcb", yours, 1) == [(0, "Placed")]
 
@@ -110,7 +110,7 @@ def test_what_else_those_tables_hold_is_not_taken_for_poison(
     tag, before = f"order:{order.value}", set_aside()
     keeping = replace(aggregates, retention=Retention())
     keeping.append(order, [happened("Placed")], snapshot=b"{}")
-    tagged.append([TaggedEvent(type="Placed", data="{}", tags=(tag,))])
+    tagged.append([Event(type="Placed", data=b"{}", tags=(tag,))])
     assert fed(feed, "journal", str(order), 1) == fed(feed, "dcb", tag, 1) == [(0, "Placed")]
     assert set_aside() == before
 

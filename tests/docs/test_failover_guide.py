@@ -17,7 +17,7 @@ import pytest
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from epochal import Delivery, Event, TaggedEvent, reaction
+from epochal import Delivery, Event, reaction
 from epochal.cdk.fields import RULES
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
@@ -60,7 +60,7 @@ def happen(feed: MemoryFeed, number: int) -> None:
     """Something in every layout."""
     feed.tips.append("Cart-1", [Event(type=f"Cart{number}")])
     feed.aggregates.append(ORDER, [AggregateEvent(type=f"Order{number}", data=b"{}")], snapshot=b"{}")
-    feed.dcb.append([TaggedEvent(type=f"Room{number}", data="1", tags=("room:1",))])
+    feed.dcb.append([Event(type=f"Room{number}", data=b"1", tags=("room:1",))])
 
 
 def told_to(told: list[str]) -> Reaction:

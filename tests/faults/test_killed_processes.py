@@ -118,7 +118,9 @@ class Truth:
             for each in AGGREGATES
         }
         self.tags = {tag: [event.id for event in tagged.read(asks(tag)).events] for tag in COURSES}
-        self.tagged = {event.id: event.data for tag in COURSES for event in tagged.read(asks(tag)).events}
+        self.tagged = {
+            event.id: event.content.decode() for tag in COURSES for event in tagged.read(asks(tag)).events
+        }
         self.versions = {name: store.load(name).version for name, store in streams.items()}
         self.locks = {str(each): aggregates.lock(each).seq_nr for each in AGGREGATES}
 

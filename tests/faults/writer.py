@@ -21,10 +21,9 @@ from dataclasses import replace
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.errors import Unavailable
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
-from epochal.model.tagged_results import TaggedAppended
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
 from tests.faults.site import AGGREGATES, STREAMS, TAGS, Site
 
@@ -101,7 +100,7 @@ class Writer:
         turn = number // 3
         tags = tuple(TAGS[(turn + k) % len(TAGS)] for k in range(1 + turn % 2))
         events = [
-            TaggedEvent(type="E", data=each, tags=tags, id=str(uuid.uuid5(uuid.NAMESPACE_OID, each)))
+            Event(type="E", data=each.encode(), tags=tags, id=str(uuid.uuid5(uuid.NAMESPACE_OID, each)))
             for each in facts(self.name, number)
         ]
         query = Query(items=(QueryItem(types=frozenset(), tags=frozenset(tags[:1])),))
@@ -112,7 +111,7 @@ class Writer:
             else:
                 position = position or self.tagged.read(query).position
                 outcome = self.tagged.try_append(events, fail_if=query, after=position)
-            if isinstance(outcome, TaggedAppended):
+            if isinstance(outcome, Appended):
                 self.log.add("tagged", number, [event.id for event in outcome.events])
                 return
             position = outcome.position

@@ -24,7 +24,8 @@ TURNS = 8
 
 SIDE = """
 import json, sys
-from epochal import NO_STREAM, AtVersion, ConflictError, Event, Query, QueryItem, TaggedEvent
+from epochal import NO_STREAM, AtVersion, ConflictError, Event, Query, QueryItem
+from epochal import Event
 from epochal.dynamo.stores import Place, open_streams, open_tagged_events
 
 url, table, side = sys.argv[1:]
@@ -49,7 +50,7 @@ for line in sys.stdin:
     last, key = turned(before, number - 1) if number else [], f"turn-{number - 1}"
     again = streams.append("Order-1", last, idempotency_key=key) if number else None
     read = tagged.read(query)
-    tagged.append([TaggedEvent.json("Taken", {"n": number}, tags=("seat:1",))], fail_if=query, after=read.position)
+    tagged.append([Event.json("Taken", {"n": number}, tags=("seat:1",))], fail_if=query, after=read.position)
     events = list(streams.read("Order-1"))
     print(json.dumps({
         "version": made.version,

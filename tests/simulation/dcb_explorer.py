@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from epochal.contrib.sekiban import append, reading
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.layout import fences
 from epochal.layout.fences import Condition, fence
-from epochal.model.dcb import Query, TaggedEvent, sortable_id
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import Query, place_of
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import Ticks, format_ticks
 from epochal.plan.ops import BatchGet, Items, Op, Several, Steps, Transact
 from epochal.plan.ops import Query as Pages
@@ -39,7 +41,7 @@ class Writer:
         clock: what it takes for the time.
     """
 
-    event: TaggedEvent
+    event: Event
     query: Query | None = None
     reads: bool = False
     broader: Query | None = None
@@ -62,8 +64,8 @@ def write(writer: Writer, type_heads: bool, diary: Diary) -> Steps[None]:
     """A writer's steps."""
     site = TagSite(events="events", tags="tags", keys=Keys(), type_heads=type_heads)
     moment = Ticks(writer.clock)
-    stamp = Stamp(sortable_id(moment, 0), format_ticks(moment))
-    batch = TaggedBatch(events=(writer.event,), stamps=(stamp,))
+    stamp = Stamp(place_of(moment, 0), format_ticks(moment))
+    batch = TaggedBatch(events=(TaggedEvent.of(writer.event),), stamps=(stamp,))
     condition = None
     diary.knows = writer, ()
     if writer.query is not None:
@@ -154,10 +156,10 @@ class Explorer(Exploring[Writer, Table]):
         committed = self.tables[state.table].committed
         for writer, seen, answer in answers:
             own = writer.event.id or ""
-            if isinstance(answer, TaggedAppended):
+            if isinstance(answer, Appended):
                 assert own in committed, f"told of {own}, which never was"
                 continue
-            assert isinstance(answer, TaggedConflict)
+            assert isinstance(answer, Conflict)
             self.conflicts += 1
             assert own not in committed, f"told of a conflict, yet its event {own} is there"
             ids = {event.id for event in answer.events}

@@ -13,8 +13,9 @@ from itertools import takewhile
 from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.writes import tags_of
 from epochal.layout.fences import fence_after
-from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import Query
+from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import Position
 from tests.simulation.dcb_world import World, tag_of
 
@@ -39,10 +40,10 @@ class Known:
 class Attempt:
     """One call of append. `outcome` is None where it died or gave up."""
 
-    events: tuple[TaggedEvent, ...]
+    events: tuple[Event, ...]
     query: Query | None = None
     known: Known | None = None
-    outcome: TaggedAppended | TaggedConflict | None = None
+    outcome: Appended | Conflict | None = None
 
     @property
     def ids(self) -> Ids:
@@ -57,7 +58,7 @@ class Attempt:
         assert self.outcome is not None
         assert self.query is not None
         new = {event.id for event in self.outcome.events}
-        if isinstance(self.outcome, TaggedAppended) and self.outcome.replayed:
+        if isinstance(self.outcome, Appended) and self.outcome.replayed:
             new = set()
         broader = self.known is not None and self.known.broader
         return Known(query=self.query, position=self.outcome.position, seen=self.seen | new, broader=broader)
@@ -74,7 +75,7 @@ class Read:
     query: Query
     after: Known | None
     acknowledged: Ids
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     position: Position
     last: Ids | None = None
 
@@ -109,7 +110,7 @@ class History:
 
     def acknowledged(self) -> Ids:
         """Events whose appends have been answered."""
-        written = (a for a in self.attempts if isinstance(a.outcome, TaggedAppended))
+        written = (a for a in self.attempts if isinstance(a.outcome, Appended))
         return frozenset(event_id for attempt in written for event_id in attempt.ids)
 
     def check(self) -> None:
@@ -137,7 +138,7 @@ class History:
         assert len(ids) == len(set(ids)), "an event was committed twice"
         assert {frozenset(each) for each in committed} <= {a.ids for a in self.attempts}, "a part committed"
 
-    def _check_condition(self, attempt: Attempt, stored: Mapping[str, RecordedTaggedEvent]) -> None:
+    def _check_condition(self, attempt: Attempt, stored: Mapping[str, Recorded]) -> None:
         if attempt.query is None or not attempt.ids & stored.keys():
             return
         before = takewhile(lambda event: event.id not in attempt.ids, stored.values())
@@ -145,13 +146,13 @@ class History:
         in_the_way = [event for event in unseen if attempt.query.matches(event.type, event.tags)]
         assert not in_the_way, f"a condition was violated: committed after {in_the_way}"
 
-    def _check_outcome(self, attempt: Attempt, stored: Mapping[str, RecordedTaggedEvent]) -> None:
+    def _check_outcome(self, attempt: Attempt, stored: Mapping[str, Recorded]) -> None:
         applied = attempt.ids & stored.keys()
         match attempt.outcome:
-            case TaggedAppended(events=events):
+            case Appended(events=events):
                 assert {event.id for event in events} == applied == attempt.ids, "written, yet not stored"
                 assert all(stored[event.id] == event for event in events), "written as something else"
-            case TaggedConflict(events=events):
+            case Conflict(events=events):
                 assert not applied, "rejected, yet committed"
                 assert events, "rejected without a reason"
                 for event in events:
@@ -163,7 +164,7 @@ class History:
             case None:
                 pass
 
-    def _check_read(self, read: Read, stored: Mapping[str, RecordedTaggedEvent]) -> None:
+    def _check_read(self, read: Read, stored: Mapping[str, Recorded]) -> None:
         """A read has all that its position says it has seen, of that no more, and all that was acknowledged."""
         matching = {each.id for each in stored.values() if read.query.matches(each.type, each.tags)}
         assert {event.id for event in read.events} <= matching, "read what does not match"
@@ -196,7 +197,7 @@ class History:
             found |= {each for each in ids if item.matches(stored[each].type, stored[each].tags)}
         return frozenset(found)
 
-    def decided(self) -> tuple[Mapping[str, RecordedTaggedEvent], Mapping[str, Sequence[str]]]:
+    def decided(self) -> tuple[Mapping[str, Recorded], Mapping[str, Sequence[str]]]:
         """Every event by its id, and the ids of each tag's by their index, whether they show yet or not."""
         decided = self.world.tables.decided
         stored = {
@@ -214,9 +215,9 @@ class History:
 def check_tables(world: World) -> None:
     """Entries, heads and the heads' change records all tell what was committed, in that order."""
     order = world.events()
-    expected: dict[str, list[RecordedTaggedEvent]] = {}
+    expected: dict[str, list[Recorded]] = {}
     for event in order:
-        plain = TaggedEvent(type=event.type, data=event.data, tags=event.tags)
+        plain = Event(type=event.type, data=event.data, tags=event.tags)
         for tag in tags_of(plain, type_heads=world.type_heads):
             expected.setdefault(tag, []).append(event)
     assert len(order) == len(list(world.tables.items("events"))), "an event that no transaction wrote"
@@ -229,7 +230,7 @@ def check_tables(world: World) -> None:
         assert all(n == len(ids) for n, ids in spans), f"tag {tag}: a head counts wrongly"
 
 
-def check_tag(world: World, tag: str, events: Iterable[RecordedTaggedEvent]) -> None:
+def check_tag(world: World, tag: str, events: Iterable[Recorded]) -> None:
     """Indices from 0 without a gap, ids that increase, and a head that stands at the end."""
     events = list(events)
     entries = [item for item in world.entries() if item["pk"]["S"] == f"TAG#{tag}"]
@@ -237,6 +238,6 @@ def check_tag(world: World, tag: str, events: Iterable[RecordedTaggedEvent]) -> 
     ids = [item["sortableUniqueId"]["S"] for item in entries]
     assert ids == sorted(set(ids)), f"tag {tag}: sortable ids do not increase"
     assert [item["eventId"]["S"] for item in entries] == [event.id for event in events], f"tag {tag}: order"
-    assert ids == [event.sortable_id for event in events]
+    assert ids == [event.place for event in events]
     reached = world.heads()[tag].reached
     assert (reached.count, reached.last) == (len(events), ids[-1]), f"tag {tag}: its head is elsewhere"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent, type_tag
+from epochal.model.dcb import Query, QueryItem, type_tag
+from epochal.model.events import Event, Recorded
 from epochal.model.tagged_results import Down, Rest, Seen, parse_down
 from epochal.model.versions import Position
 from epochal.plan.ops import Execute, Op, Refusal, Reply
@@ -72,7 +73,7 @@ class Tagged(Simulation):
         found, since = list[str](), None
         while part := list(listings.all_events(since=since, max_count=luck.randint(1, 3))):
             found += [event.id for event in part]
-            since = part[-1].sortable_id
+            since = part[-1].place
         assert sorted(found) == sorted(event.id for event in self.world.events()), "lost by a listing"
 
     def execute(self, luck: random.Random, rate: float) -> Execute:
@@ -203,11 +204,11 @@ class Tagged(Simulation):
         self.known = [*self.known[-5:], known]
         return known
 
-    def _events(self, luck: random.Random) -> tuple[TaggedEvent, ...]:
+    def _events(self, luck: random.Random) -> tuple[Event, ...]:
         return tuple(
-            TaggedEvent(
+            Event(
                 type=luck.choice(TYPES),
-                data=self.data(luck),
+                data=self.data(luck).encode(),
                 tags=tuple(luck.sample(TAGS, luck.choice((0, 1, 1, 2, 2, 3)))),
                 id=str(uuid.UUID(int=luck.getrandbits(128), version=4)),
             )
@@ -222,7 +223,7 @@ class Tagged(Simulation):
         return QueryItem(types=frozenset(luck.sample(TYPES, luck.choice((0, 1, 1, 2)))), tags=frozenset(tags))
 
 
-def at_most(wanted: int) -> Callable[[RecordedTaggedEvent], bool]:
+def at_most(wanted: int) -> Callable[[Recorded], bool]:
     """Room for so many events."""
     places = iter(range(wanted))
     return lambda _: next(places, None) is not None
@@ -230,7 +231,7 @@ def at_most(wanted: int) -> Callable[[RecordedTaggedEvent], bool]:
 
 def in_pages(store: TaggedStore, query: Query, after: Position | None, limit: int) -> Seen:
     """A read, a page at a time."""
-    events: list[RecordedTaggedEvent] = []
+    events: list[Recorded] = []
     rest: Rest | None = None
     while True:
         page = store.page(query, after=after, rest=rest, takes=at_most(limit))
@@ -242,7 +243,7 @@ def in_pages(store: TaggedStore, query: Query, after: Position | None, limit: in
 
 def in_pages_back(store: TaggedStore, query: Query, after: Position | None, limit: int) -> Seen:
     """A read newest first, a page at a time."""
-    events: list[RecordedTaggedEvent] = []
+    events: list[Recorded] = []
     rest: Down | None = None
     while True:
         page = store.page_back(query, after=after, rest=rest, takes=at_most(limit))

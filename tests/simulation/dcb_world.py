@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagHead, TagSite, is_head, read_event, read_head
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event, Recorded
 from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, TableSpec, Transact
 from epochal.plan.ops import Query as Pages
 from epochal.plan.values import Item
@@ -73,7 +74,7 @@ class World:
             fresh=lambda size: fresh(size) if size != DIGITS_BYTES or not self.ties else bytes(size),
         )
 
-    def events(self) -> list[RecordedTaggedEvent]:
+    def events(self) -> list[Recorded]:
         """Every event, in the order of committing."""
         stored = {event.id: event for event in map(read_event, self.tables.items("events"))}
         return [stored[event_id] for ids in self.tables.committed for event_id in ids]
@@ -121,8 +122,8 @@ def piecemeal(execute: Execute) -> Execute:
     return perform
 
 
-def event(kind: str, *tags: str, id_: str | None = None, data: str = "{}") -> TaggedEvent:
-    return TaggedEvent(type=kind, data=data, tags=tags, id=id_)
+def event(kind: str, *tags: str, id_: str | None = None, data: str = "{}") -> Event:
+    return Event(type=kind, data=data.encode(), tags=tags, id=id_)
 
 
 def query(*items: tuple[str, str]) -> Query:

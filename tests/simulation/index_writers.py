@@ -26,7 +26,6 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.layout.pages import writes
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended
 from epochal.model.versions import Token
@@ -173,7 +172,7 @@ class TagsWriter:
         """One or two events of all these tags."""
         serial = sum(map(len, self.types.values()))
         new = [f"{streams[0]}:{serial + k}" for k in range(self._rng.randint(1, 2))]
-        self._store.append([TaggedEvent(type=kind, data="{}", tags=tuple(streams)) for kind in new])
+        self._store.append([Event(type=kind, data=b"{}", tags=tuple(streams)) for kind in new])
         for tag in set(streams):
             self.types.setdefault(tag, []).extend(new)
 

@@ -18,9 +18,10 @@ from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
 from epochal.layout.streams import Unknown, Written
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.model.names import TAG_STREAMS
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import Ticks
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Position
 from epochal.plan.ops import Steps
@@ -53,7 +54,7 @@ class Mixed(Move):
         """What its tags get."""
         batch = self.batch("")
         fresh = hashlib.sha256(self.name.encode()).digest()
-        event = TaggedEvent(type="E", data=self.name, tags=self.tags)
+        event = Event(type="E", data=self.name.encode(), tags=self.tags)
         homes = tuple((stream, place) for stream in self.streams for place in range(self.events))
         count = len(homes) or self.events
         return TaggedBatch(
@@ -73,7 +74,7 @@ class Told(NamedTuple):
     expected: dict[str, ExpectedVersion]
     after: dict[str, int]
     streams: dict[str, Any]
-    tags: TaggedAppended | TaggedConflict | None
+    tags: Appended | Conflict | None
 
 
 def act(actor: Actor, diary: Diary) -> Steps[None]:
@@ -107,7 +108,7 @@ def _condition(move: Mixed, position: Position | None) -> Condition | None:
 
 def _appended(
     move: Mixed, expected: dict[str, ExpectedVersion], condition: Condition | None
-) -> Steps[tuple[dict[str, Any], TaggedAppended | TaggedConflict | None]]:
+) -> Steps[tuple[dict[str, Any], Appended | Conflict | None]]:
     if not move.streams:
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))
     (stream, *others) = move.streams
@@ -139,7 +140,7 @@ class MixedExplorer(Explorer):
             written = [
                 (each.first, each.version) for each in told.streams.values() if isinstance(each, Written)
             ]
-            appended = bool(written) or isinstance(told.tags, TaggedAppended)
+            appended = bool(written) or isinstance(told.tags, Appended)
             assert appended <= there, "told that it was appended, and it is not"
             if not appended and not unsure and not move.key:
                 assert not there, "told that it was not appended, and it is"

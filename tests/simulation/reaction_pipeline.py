@@ -37,7 +37,6 @@ from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of
 from epochal.layout.registry import INDEX, partitions_of
 from epochal.metrics import Metrics
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.reactions.group import Member
@@ -145,7 +144,7 @@ class Pipeline:
             self.aggregates.append(alice, [AggregateEvent(type="Opened", data=b"{}")], snapshot=b"{}")
             self.truth[str(alice)] += 1
             tags = (f"course:{which}", f"student:{number % 3}")
-            self.tagged.append([TaggedEvent(type="Enrolled", data="{}", tags=tags)])
+            self.tagged.append([Event(type="Enrolled", data=b"{}", tags=tags)])
             self.truth.update(tags)
 
     def index(self, *, batch: int = 6) -> None:

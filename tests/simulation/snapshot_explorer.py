@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
-from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
 from epochal.store.decisions import Decisions, ModelSnapshots, Projection
 from epochal.store.driver import Driver, Meter
@@ -68,7 +69,7 @@ class State(NamedTuple):
 def listing(tags: str, version: str) -> Projection[list[str]]:
     """The names of the events that have one of these tags, as this version writes them."""
 
-    def add(names: list[str], event: RecordedTaggedEvent) -> list[str]:
+    def add(names: list[str], event: Recorded) -> list[str]:
         return [*names, event.json()["name"] + version]
 
     items = tuple(QueryItem(types=frozenset({"T"}), tags=frozenset({tag})) for tag in tags.split())
@@ -107,9 +108,9 @@ def act(execute: Execute, actor: Actor, place: int) -> str:
     """Perform what an actor does; the name of its event."""
     own = decisions(execute, actor, place, kept=True)
 
-    def event(states: Mapping[str, Any]) -> list[TaggedEvent]:
+    def event(states: Mapping[str, Any]) -> list[Event]:
         told = {"name": actor.name, "seen": dict(states)}
-        return [TaggedEvent.json("T", told, tags=tuple(actor.tags.split()))]
+        return [Event.json("T", told, tags=tuple(actor.tags.split()))]
 
     if actor.model:
         own.decide(projections(actor.model, actor.version), event)

@@ -23,10 +23,11 @@ from epochal.layout.pages.tags import append as appends
 from epochal.layout.pages.tags.append import TaggedBatch, append
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.pages.tags.reading import read
-from epochal.model.dcb import Query, TaggedEvent
+from epochal.model.dcb import Query
+from epochal.model.events import Event
 from epochal.model.names import TAG_STREAMS
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.times import Ticks
 from epochal.model.versions import Position
 from epochal.plan.ops import Steps
@@ -52,7 +53,7 @@ class Writer:
         reserved: tags of the store's own that its events are in.
     """
 
-    events: tuple[TaggedEvent, ...]
+    events: tuple[Event, ...]
     query: Query | None = None
     reads: bool = False
     broader: Query | None = None
@@ -67,7 +68,7 @@ class Answer(NamedTuple):
 
     name: str
     seen: Names
-    told: TaggedAppended | TaggedConflict
+    told: Appended | Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +110,7 @@ def act(writer: Writer, diary: Diary) -> Steps[None]:
         told = yield from append(site, batch_of(event, writer.clock), condition)
         diary.answers = (*diary.answers, Answer(str(event.data), diary.knows[1], told))
         position = told.position if writer.query is not None else None
-        if isinstance(told, TaggedConflict):
+        if isinstance(told, Conflict):
             _sees(diary, (str(each.data) for each in told.events))
         elif not told.replayed:
             _sees(diary, [str(event.data)])
@@ -124,7 +125,7 @@ def site_of(writer: Writer) -> TagStreams:
     return TagStreams(table=TABLE, type_heads=writer.reserved)
 
 
-def batch_of(event: TaggedEvent, clock: int) -> TaggedBatch:
+def batch_of(event: Event, clock: int) -> TaggedBatch:
     fresh = hashlib.sha256(str(event.data).encode()).digest()
     bodies = ((Encoded(DIRECT, str(event.data).encode()), EMPTY),)
     return TaggedBatch(
@@ -162,7 +163,7 @@ class Explorer(Exploring[Writer, Table]):
     def told(self, state: State, answers: tuple[Answer, ...]) -> State:
         order, denied = self.tables[state.table].order, set(state.denied)
         for answer in answers:
-            if isinstance(answer.told, TaggedAppended):
+            if isinstance(answer.told, Appended):
                 assert answer.name in order, f"told of {answer.name}, which never was"
                 continue
             self.conflicts += 1

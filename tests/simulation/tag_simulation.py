@@ -54,7 +54,7 @@ def _listed(listings: Listings, tag: str, luck: random.Random) -> list[str]:
         if not part:
             return found
         found += [event.id for event in part]
-        since = part[-1].sortable_id
+        since = part[-1].place
 
 
 def replay(seed: int) -> TaggedPages:

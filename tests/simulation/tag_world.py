@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from epochal.layout.pages.items import STREAMS, is_page, read_page
 from epochal.layout.pages.tags.entries import EventOfTag, TagStreams, entries_of, recorded_all, reserved_tags
-from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.events import Recorded
 from epochal.model.names import TAG_STREAMS
 from epochal.plan.ops import Execute, TransactionWrite
 from epochal.plan.values import Item
@@ -76,12 +76,12 @@ class World:
         driver = driver_on(execute or self.tables.execute)
         return TaggedEvents(driver=driver, site=self.site, now=lambda: NOON + skew, fresh=bytes_of(writer))
 
-    def events(self) -> list[RecordedTaggedEvent]:
+    def events(self) -> list[Recorded]:
         """Every event, in the order of committing."""
         stored = self.decided()
         return [stored[event_id] for ids in self.tables.committed for event_id in ids]
 
-    def decided(self) -> Mapping[str, RecordedTaggedEvent]:
+    def decided(self) -> Mapping[str, Recorded]:
         """Every event by its id, whether it shows yet or not."""
         steps = recorded_all(self.site, list(self.tables.entries.values()))
         return {event.id: event for event in driver_on(self.tables.execute).run(steps)}
@@ -118,11 +118,11 @@ class TagHistory(History):
         for tag, chain in chains.items():
             assert [entry.id for entry in chain] == expected[tag], f"tag {tag}: order"
             assert [entry.index for entry in chain] == list(range(len(chain))), f"tag {tag}: a gap"
-            ids = [entry.sortable_id for entry in chain]
+            ids = [entry.place for entry in chain]
             assert ids == sorted(set(ids)), f"tag {tag}: sortable ids do not increase"
-            assert ids == [events[entry.id].sortable_id for entry in chain], f"tag {tag}: another place"
+            assert ids == [events[entry.id].place for entry in chain], f"tag {tag}: another place"
 
-    def decided(self) -> tuple[Mapping[str, RecordedTaggedEvent], Mapping[str, Sequence[str]]]:
+    def decided(self) -> tuple[Mapping[str, Recorded], Mapping[str, Sequence[str]]]:
         """As of any history."""
         return self.world.decided(), self.world.tables.places
 

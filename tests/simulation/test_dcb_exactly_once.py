@@ -9,7 +9,7 @@ import pytest
 
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import Position
 from epochal.plan.ops import Execute, Lost, Op, Refusal, Reply, Transact
 from epochal.store.driver import Patience
@@ -64,7 +64,7 @@ def test_a_call_whose_answer_was_lost_may_be_made_again_with_the_same_id(between
     BETWEEN[between](world, world.store("rival"))
     answer = world.store("one, again").try_append([TAKE], fail_if=TAKEN, after=after)
 
-    assert isinstance(answer, TaggedAppended)
+    assert isinstance(answer, Appended)
     assert answer.replayed
     assert [stored.id for stored in answer.events] == [OWN]
     assert sum(each.id == OWN for each in world.events()) == 1
@@ -82,7 +82,7 @@ def test_a_call_that_never_arrived_meets_what_came_between(known: bool) -> None:
 
     answer = world.store("one, again").try_append([TAKE], fail_if=TAKEN, after=after)
 
-    assert isinstance(answer, TaggedConflict)
+    assert isinstance(answer, Conflict)
     assert all(each.id != OWN for each in world.events())
 
 
@@ -100,7 +100,7 @@ def test_a_request_that_lands_after_its_repetition_changes_nothing(conditional: 
     fail_if = TAKEN if conditional else None
     with pytest.raises(Unavailable):
         giving_up(world.store("one", hold)).append([TAKE], fail_if=fail_if)
-    assert isinstance(world.store("one, again").try_append([TAKE], fail_if=fail_if), TaggedAppended)
+    assert isinstance(world.store("one, again").try_append([TAKE], fail_if=fail_if), Appended)
     before = world.everything()
 
     world.tables.forget_tokens()
@@ -126,7 +126,7 @@ def test_a_refusal_that_tells_only_a_part_of_what_stood_in_the_way_is_looked_int
     world.tables.forget_tokens()
     answer = world.store("again", partly).try_append(both)
 
-    assert isinstance(answer, TaggedAppended)
+    assert isinstance(answer, Appended)
     assert [stored.id for stored in answer.events] == [each.id for each in both]
 
 
@@ -137,7 +137,7 @@ def test_an_id_with_other_contents_is_an_error_even_where_its_condition_fails(kn
     world.store("one").append([TAKE])
 
     with pytest.raises(InvalidInput, match="exists with other contents"):
-        world.store("two").append([replace(TAKE, data="[]")], fail_if=TAKEN, after=after)
+        world.store("two").append([replace(TAKE, data=b"[]")], fail_if=TAKEN, after=after)
     with pytest.raises(InvalidInput, match="some of the ids exist"):
         world.store("two").append([TAKE, event("Taken", "name:ben")], fail_if=TAKEN, after=after)
     assert len(world.events()) == 1

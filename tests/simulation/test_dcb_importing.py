@@ -8,7 +8,8 @@ import uuid
 from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
-from epochal.model.dcb import Query, TaggedEvent
+from epochal.model.dcb import Query
+from epochal.model.events import Event
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Execute
 from epochal.store.importing import ImportedEvent
@@ -31,9 +32,9 @@ def history(luck: random.Random) -> list[ImportedEvent]:
     began = from_unix_nanoseconds(NOON - 365 * 24 * 3600 * 10**9)
     return [
         ImportedEvent(
-            event=TaggedEvent(
+            event=Event(
                 type=luck.choice(TYPES),
-                data="{}",
+                data=b"{}",
                 tags=tuple(luck.sample(TAGS, luck.choice((0, 1, 2, 3)))),
                 id=str(uuid.UUID(int=luck.getrandbits(128), version=4)),
             ),
@@ -56,7 +57,7 @@ def writing(judged: History, seed: int) -> Body:
     def decide(store: DcbEvents, asked: Query, event_id: int) -> Attempt:
         seen = store.read(asked)
         ids = frozenset(event.id for event in seen.events)
-        own = TaggedEvent(type="T", data="{}", tags=TAGS, id=str(uuid.UUID(int=event_id, version=4)))
+        own = Event(type="T", data=b"{}", tags=TAGS, id=str(uuid.UUID(int=event_id, version=4)))
         return Attempt(events=(own,), query=asked, known=Known(query=asked, position=seen.position, seen=ids))
 
     def body(execute: Execute) -> None:

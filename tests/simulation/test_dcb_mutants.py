@@ -19,8 +19,9 @@ from epochal.contrib.sekiban.items import TagSite
 from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan
 from epochal.layout import matching
 from epochal.layout.fences import Condition, Fence, fence
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, Trail
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import Trail
+from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import Absent, Check, Put, Steps, Transact
 from epochal.store import tagged_store
@@ -90,7 +91,7 @@ def the_head_of_one_of_the_tags_is_forgotten(patch: Patch) -> None:
 def type_heads_are_not_moved(patch: Patch) -> None:
     tags_of = writes.tags_of
 
-    def without(event: TaggedEvent, *, type_heads: bool) -> tuple[str, ...]:
+    def without(event: Event, *, type_heads: bool) -> tuple[str, ...]:
         del type_heads
         return tags_of(event, type_heads=False)
 
@@ -124,9 +125,9 @@ def entries_beyond_the_head_are_not_cut_off(patch: Patch) -> None:
 def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
     is_new = matching.is_new
 
-    def within_all(event: RecordedTaggedEvent, fenced: Fence, before: Heads, until: Heads) -> bool:
+    def within_all(event: Recorded, fenced: Fence, before: Heads, until: Heads) -> bool:
         return is_new(event, fenced, before, until) and all(
-            event.sortable_id <= until[tag].last
+            event.place <= until[tag].last
             for item, tags in zip(fenced.query.items, fenced.tags, strict=True)
             for tag in set(tags).intersection(event.tags)
             if item.matches(event.type, event.tags)
@@ -139,7 +140,7 @@ def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
 def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
     is_new = matching.is_new
 
-    def through_any(event: RecordedTaggedEvent, fenced: Fence, before: Heads, until: Heads) -> bool:
+    def through_any(event: Recorded, fenced: Fence, before: Heads, until: Heads) -> bool:
         return any(is_new(event, fenced, {tag: before[tag]}, until) for tag in before) or (
             not before and is_new(event, fenced, before, until)
         )
@@ -175,7 +176,7 @@ def an_id_is_what_the_clock_says(patch: Patch) -> None:
 def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
     recorded = writes._recorded  # noqa: SLF001  # where ids are chosen
 
-    def by_one(site: TagSite, batch: TaggedBatch, heads: Heads) -> Iterator[RecordedTaggedEvent]:
+    def by_one(site: TagSite, batch: TaggedBatch, heads: Heads) -> Iterator[Recorded]:
         of_first = min(heads, default="")
         known = {tag: replace(reached, last="0" * 30) for tag, reached in heads.items() if tag != of_first}
         return recorded(site, batch, {**heads, **known})
@@ -214,9 +215,9 @@ def a_listing_is_cut_between_equal_ids(patch: Patch) -> None:
 def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
     def nothing(
         _site: TagSite, _batch: TaggedBatch, _: Condition, position: Position, until: Heads
-    ) -> Steps[TaggedConflict]:
+    ) -> Steps[Conflict]:
         yield from ()
-        return TaggedConflict(events=(), position=replace(position, seen=until))
+        return Conflict(events=(), position=replace(position, seen=until))
 
     patch.setattr(append, "_in_the_way", nothing)
 
@@ -225,7 +226,7 @@ def a_moved_fence_is_followed_without_looking_for_matches(patch: Patch) -> None:
 def a_replay_hands_out_the_position_of_now(patch: Patch) -> None:
     def now(site: TagSite, batch: TaggedBatch, condition: Condition | None = None) -> Steps[Any]:
         answer = yield from append.append(site, batch, condition)
-        if isinstance(answer, TaggedAppended) and answer.replayed and condition is not None:
+        if isinstance(answer, Appended) and answer.replayed and condition is not None:
             answer = replace(answer, position=(yield from reading.stand(site, condition.fence)))
         return answer
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Execute
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import check_tables
@@ -64,9 +64,9 @@ def test_of_racers_on_overlapping_conditions_exactly_one_commits(racers: int, kn
         world, answers = race(racers, seed, known=known)
 
         assert len(answers) == racers
-        assert sum(isinstance(answer, TaggedAppended) for answer in answers) == 1, f"seed {seed}"
-        (winner,) = (answer.events[0].id for answer in answers if isinstance(answer, TaggedAppended))
-        lost = [answer for answer in answers if isinstance(answer, TaggedConflict)]
+        assert sum(isinstance(answer, Appended) for answer in answers) == 1, f"seed {seed}"
+        (winner,) = (answer.events[0].id for answer in answers if isinstance(answer, Appended))
+        lost = [answer for answer in answers if isinstance(answer, Conflict)]
         assert all([found.id for found in answer.events] == [winner] for answer in lost), f"seed {seed}"
         assert [each.type for each in world.events()] == ["U", "T"]
         check_tables(world)

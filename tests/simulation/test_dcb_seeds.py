@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.outcomes import Appended
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.seeds import ranges
 
@@ -20,7 +20,7 @@ def met(seed: int) -> Counter[str]:
     found: Counter[str] = Counter()
     for each in replay(seed).history.attempts:
         found[type(each.outcome).__name__] += 1
-        found["replayed"] += isinstance(each.outcome, TaggedAppended) and each.outcome.replayed
+        found["replayed"] += isinstance(each.outcome, Appended) and each.outcome.replayed
         found["known"] += each.known is not None
     return found
 
@@ -34,7 +34,7 @@ def test_whatever_happens_conditions_hold_appends_are_made_once_and_every_tag_is
 def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
     found = sum(map(met, range(SIZE)), Counter())
 
-    assert found.keys() == {"TaggedAppended", "TaggedConflict", "NoneType", "replayed", "known"}
+    assert found.keys() == {"Appended", "Conflict", "NoneType", "replayed", "known"}
     assert found["replayed"] > SIZE / 20, "hardly any append was made twice"
     assert found["known"] > SIZE, "hardly any position was used"
 

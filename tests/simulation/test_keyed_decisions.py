@@ -27,7 +27,8 @@ from epochal.layout import once
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout, Unknown
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider
@@ -258,9 +259,9 @@ class OnTags(World):
         counted = projection(tags=["a:1"], on={"Added": lambda total, __: total + 1}, initial=0)
         kind = "Added" if key != "l" else "Other"
 
-        def decide(model: Any) -> list[TaggedEvent]:
+        def decide(model: Any) -> list[Event]:
             return [
-                TaggedEvent(type=kind, data=str(number), tags=("a:1", f"b:{number % 2}"))
+                Event(type=kind, data=str(number).encode(), tags=("a:1", f"b:{number % 2}"))
                 for number in draw(model["count"])
             ]
 
@@ -392,11 +393,11 @@ def test_an_append_whose_keys_show_before_its_events_is_waited_for(before: int) 
     world = tag_world.World()
     for number in range(before):
         body = f'"{random.Random(number).randbytes(200).hex()}"'
-        world.store(f"before {number}").append([TaggedEvent(type="E", data=body, tags=("a:1",))])
+        world.store(f"before {number}").append([Event(type="E", data=body.encode(), tags=("a:1",))])
     world.tables.late = lambda write: not isinstance(write, Put) or "s" not in write.item
     new = [
-        TaggedEvent(type="E", data="1", tags=("a:1",)),
-        TaggedEvent(type="E", data="2", tags=("a:1", "b:1")),
+        Event(type="E", data=b"1", tags=("a:1",)),
+        Event(type="E", data=b"2", tags=("a:1", "b:1")),
     ]
     made = world.store("writer").append(new, idempotency_key="k")
     assert world.tables.busy

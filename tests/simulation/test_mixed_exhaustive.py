@@ -15,7 +15,7 @@ from epochal.layout import key_records
 from epochal.layout.pages import commit, several
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.tags import append as tagged
-from epochal.model.tagged_results import TaggedConflict
+from epochal.model.outcomes import Conflict
 from epochal.model.times import Ticks
 from epochal.plan.ops import Absent, Check, Steps
 from tests.simulation.exploring import Budget, each_of
@@ -199,7 +199,7 @@ def a_tag_that_moved_is_followed_without_looking_for_matches(patch: Patch) -> No
     def nothing(_site: Any, _condition: Any, position: Any, heads: Any) -> Steps[Any]:
         yield from ()
         until = {tag: heads[tag].reached for tag in position.seen}
-        return TaggedConflict(events=(), position=replace(position, seen=until))
+        return Conflict(events=(), position=replace(position, seen=until))
 
     patch.setattr(tagged, "_in_the_way", nothing)
 

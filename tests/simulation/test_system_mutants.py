@@ -24,7 +24,7 @@ from epochal.hosting import function
 from epochal.index.groups import GroupState, group_stream
 from epochal.indexer.indexer import Indexer, Record, Report
 from epochal.layout.registry import source_of
-from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.events import Recorded
 from epochal.plan.values import Item
 from epochal.reactions import group, handling, reactor
 from tests.simulation import fifo, simulate
@@ -119,7 +119,7 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
     of_tag, last = tagged_histories.of_tag, [b""]
 
-    def mixed(tag: str, index: int, event: RecordedTaggedEvent) -> FeedEvent:
+    def mixed(tag: str, index: int, event: Recorded) -> FeedEvent:
         right = of_tag(tag, index, event)
         data, last[0] = last[0], right.data  # type: ignore[assignment]  # no claims here
         return replace(right, data=data) if index % 2 else right

@@ -19,8 +19,8 @@ from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.tags import append, entries, reading
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import Known
-from epochal.model.dcb import TaggedEvent
-from epochal.model.tagged_results import TaggedConflict
+from epochal.model.events import Event
+from epochal.model.outcomes import Conflict
 from epochal.model.times import Ticks
 from epochal.model.versions import Position
 from epochal.plan.ops import Absent, Check, Refusal, Steps
@@ -41,7 +41,8 @@ EITHER, A, B, AB = query(("", "a"), ("", "b")), query(("", "a")), query(("", "b"
 
 def writer(name: str, tags: str, *, count: int = 1, kind: str = "T", **how: Any) -> Writer:
     events = tuple(
-        TaggedEvent(type=kind, data=f'"{name}{number}"', tags=tuple(tags.split())) for number in range(count)
+        Event(type=kind, data=f'"{name}{number}"'.encode(), tags=tuple(tags.split()))
+        for number in range(count)
     )
     return Writer(events=events, **how)
 
@@ -263,7 +264,7 @@ def a_fence_moved_is_followed_without_looking_for_matches(patch: Patch) -> None:
     def nothing(_site: Any, _condition: Any, position: Position, heads: Mapping[str, Any]) -> Steps[Any]:
         yield from ()
         until = {tag: heads[tag].reached for tag in position.seen}
-        return TaggedConflict(events=(), position=replace(position, seen=until))
+        return Conflict(events=(), position=replace(position, seen=until))
 
     patch.setattr(append, "_in_the_way", nothing)
 
@@ -318,7 +319,7 @@ def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
 
     def within_all(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
         return is_new(event, fenced, before, until) and all(
-            event.sortable_id <= reached.last for tag, reached in until.items() if tag in event.tags
+            event.place <= reached.last for tag, reached in until.items() if tag in event.tags
         )
 
     patch.setattr(reading, "is_new", within_all)

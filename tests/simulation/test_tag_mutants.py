@@ -15,7 +15,7 @@ from epochal.layout.pages import commit
 from epochal.layout.pages.tags import append, listing, reading
 from epochal.layout.pages.tags.entries import EventOfTag
 from epochal.model.dcb import Trail
-from epochal.model.tagged_results import TaggedConflict
+from epochal.model.outcomes import Conflict
 from epochal.model.versions import Position
 from epochal.plan.ops import Absent, AnyOf, Check, Steps
 from tests.simulation.mutants import Mutants, Patch
@@ -41,10 +41,10 @@ def fences_are_not_checked(patch: Patch) -> None:
 
 @mutant("violated|differ|unseen")
 def what_came_between_is_not_looked_at(patch: Patch) -> None:
-    def nothing(_: Any, __: Any, position: Position, heads: Any) -> Steps[TaggedConflict]:
+    def nothing(_: Any, __: Any, position: Position, heads: Any) -> Steps[Conflict]:
         yield from ()
         until = {tag: heads[tag].reached for tag in position.seen}
-        return TaggedConflict(events=(), position=replace(position, seen=until))
+        return Conflict(events=(), position=replace(position, seen=until))
 
     patch.setattr(append, "_in_the_way", nothing)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.outcomes import Appended
 from tests.simulation.seeds import ranges
 from tests.simulation.tag_simulation import replay
 
@@ -21,7 +21,7 @@ def met(seed: int) -> Counter[str]:
     played = replay(seed)
     for each in played.history.attempts:
         found[type(each.outcome).__name__] += 1
-        found["replayed"] += isinstance(each.outcome, TaggedAppended) and each.outcome.replayed
+        found["replayed"] += isinstance(each.outcome, Appended) and each.outcome.replayed
         found["known"] += each.known is not None
     chains = played.world.chains().values()
     found["referred"] += any(entry.label.page is not None for chain in chains for entry in chain)
@@ -38,7 +38,7 @@ def test_whatever_happens_conditions_hold_appends_are_made_once_and_every_tag_is
 def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
     found = sum(map(met, range(SIZE)), Counter())
 
-    told = {"TaggedAppended", "TaggedConflict", "NoneType", "replayed", "known", "referred", "full"}
+    told = {"Appended", "Conflict", "NoneType", "replayed", "known", "referred", "full"}
     assert found.keys() == told
     assert found["replayed"] > SIZE / 20, "hardly any append was made twice"
     assert found["known"] > SIZE, "hardly any position was used"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal import Event, TaggedEvent
+from epochal import Event
 from epochal.testing.feeds import MemoryFeed
 
 
@@ -11,7 +11,7 @@ def fill(feed: MemoryFeed, events: int) -> None:
     for number in range(events // 100):
         feed.streams.append("Long-1", [Event(type="Noted", data=b'{"number":%d}' % number)] * 95)
         feed.streams.append(f"Short-{number % 97}", [Event(type="Noted", data=b"{}")] * 4)
-        feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=(f"course:c{number % 7}",))])
+        feed.tagged.append([Event(type="Enrolled", data=b"{}", tags=(f"course:c{number % 7}",))])
         if number % 5 == 0:
             feed.index()
     feed.index()

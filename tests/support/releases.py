@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
-from epochal import NO_STREAM, Event, FeedEvent, Query, QueryItem, StreamAppend, TaggedEvent, Unfold, metadata
+from epochal import NO_STREAM, Event, FeedEvent, Query, QueryItem, StreamAppend, Unfold, metadata
 from epochal.care.auditor import train
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
@@ -158,7 +158,7 @@ def fill(world: World) -> None:
     for tagged in (on.tagged, on.dcb):
         for number in range(3):
             tags = ("course:c1", f"student:s{number}")
-            tagged.append([TaggedEvent.json("Enrolled", {"n": number}, tags=tags)])
+            tagged.append([Event.json("Enrolled", {"n": number}, tags=tags)])
     on.states.save("totals", "1", [b"state"], events_processed=3, last_sortable_id="0" * 30)
     on.streams.append("Broken-1", [Event.json("Broke", {})])
     world.react()

@@ -14,7 +14,6 @@ from epochal import (
     Delivery,
     Event,
     FeedEvent,
-    TaggedEvent,
     open_feed,
     open_read_models,
     open_streams,
@@ -202,9 +201,9 @@ def test_decisions_on_tagged_events_decide_again_where_another_task_was_faster()
     async def live() -> None:
         decisions = World().decisions
 
-        def take(states: dict[str, int]) -> list[TaggedEvent]:
+        def take(states: dict[str, int]) -> list[Event]:
             full = states["taken"] >= 3
-            return [] if full else [TaggedEvent(type="Taken", data="{}", tags=["course:1"])]
+            return [] if full else [Event(type="Taken", data=b"{}", tags=["course:1"])]
 
         answers = await asyncio.gather(*(decisions.decide({"taken": taken}, take) for _ in range(6)))  # type: ignore[arg-type]
         assert sorted(len(answer.events) for answer in answers) == [0, 0, 0, 1, 1, 1]

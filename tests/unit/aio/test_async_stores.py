@@ -24,14 +24,12 @@ from epochal import (
     Query,
     QueryItem,
     StreamAppend,
-    TaggedEvent,
     metadata,
 )
 from epochal.aio.bridge import cancelled_write, in_threads, run, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
 from epochal.errors import InvalidInput
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.store.codecs import EventCodec
 from epochal.store.encoding import BodyCodec
@@ -151,17 +149,17 @@ def test_of_those_who_take_the_last_place_of_a_course_one_gets_it() -> None:
         tagged = AsyncTaggedEvents(replace(store, driver=replace(store.driver, execute=paused)))
         seen = await tagged.read(course)
 
-        async def enrol(student: int) -> TaggedAppended | TaggedConflict:
+        async def enrol(student: int) -> Appended | Conflict:
             tags = ["course:c1", f"student:s{student}"]
-            event = TaggedEvent(id=str(uuid4()), type="Enrolled", data=b"{}", tags=tags)
+            event = Event(id=str(uuid4()), type="Enrolled", data=b"{}", tags=tags)
             return await tagged.try_append([event], fail_if=course, after=seen.position)
 
         answers = await asyncio.gather(*map(enrol, range(5)))
-        assert [type(each) for each in answers].count(TaggedAppended) == 1
+        assert [type(each) for each in answers].count(Appended) == 1
         (only,) = (await tagged.read(course)).events
         assert await tagged.event(only.id) == only
         with pytest.raises(ConflictError):
-            await tagged.append([TaggedEvent(type="E", data=b"", tags=["course:c1"])], fail_if=course)
+            await tagged.append([Event(type="E", data=b"", tags=["course:c1"])], fail_if=course)
 
     asyncio.run(live())
 

@@ -29,7 +29,6 @@ from epochal import (
     Query,
     QueryItem,
     StreamAppend,
-    TaggedEvent,
     projection,
 )
 from epochal.aio.bridge import WriteCancelled, cancelled_write, wait
@@ -167,7 +166,7 @@ def decide_on_several() -> Attempt:
 def append_tagged(opened: Callable[[], TaggedStore], lost: int) -> Attempt:
     store = opened()
     tagged = AsyncTaggedEvents(replace(store, driver=Requests(lost=lost).on(store.driver)))
-    event = TaggedEvent(type="Taken", tags=["course:1", "student:7"])
+    event = Event(type="Taken", tags=["course:1", "student:7"])
     return Attempt(lambda: tagged.append([event], fail_if=COURSE), lambda: len(store.read(COURSE).events))
 
 
@@ -175,8 +174,8 @@ def decide_tagged() -> Attempt:
     store = memory_tagged_events()
     decisions = AsyncDecisions(Decisions(store=replace(store, driver=Requests().on(store.driver))))
 
-    def take(_: Mapping[str, Any]) -> Sequence[TaggedEvent]:
-        return [TaggedEvent(type="Taken", tags=["course:1"])]
+    def take(_: Mapping[str, Any]) -> Sequence[Event]:
+        return [Event(type="Taken", tags=["course:1"])]
 
     return Attempt(lambda: decisions.decide({"taken": TAKEN}, take), lambda: len(store.read(COURSE).events))
 

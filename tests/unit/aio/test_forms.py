@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 import epochal
-from epochal import Decider, Deciders, Decisions, Event, TaggedEvent, projection
+from epochal import Decider, Deciders, Decisions, Event, projection
 from epochal.aio.bridge import each, run, wait
 from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.place import AsyncPlace
@@ -201,9 +201,9 @@ def test_metadata_of_a_decision_are_handed_on_by_every_awaited_way_to_decide() -
 
         taken = projection(tags=["course:1"], on={"Taken": lambda count, _: count + 1}, initial=0)
         decisions = AsyncDecisions(Decisions(store=memory_tagged_events()))
-        event = TaggedEvent(type="Taken", tags=["course:1"])
+        event = Event(type="Taken", tags=["course:1"])
         decided = await decisions.decide({"taken": taken}, lambda _: [event], metadata=given)
-        assert (decided.events[0].meta, decided.events[0].correlation_id) == ('{"user":"ada"}', "c-1")
+        assert (decided.events[0].meta, decided.events[0].correlation_id) == (b'{"user":"ada"}', "c-1")
 
     asyncio.run(live())
 
@@ -212,7 +212,7 @@ def test_what_has_no_awaited_form_is_awaited_by_the_bridge() -> None:
     async def live() -> None:
         tagged = AsyncTaggedEvents(memory_tagged_events())
         own = str(UUID(int=7))
-        await tagged.append([TaggedEvent(type="Taken", tags=["course:1", "student:7"], id=own)])
+        await tagged.append([Event(type="Taken", tags=["course:1", "student:7"], id=own)])
         assert [one.tag for one in await run(tagged.store.listings.tags, "course")] == ["course:1"]
         found = [event async for event in each(tagged.store.listings.tagged, "student:7")]
         assert [event.type for event in found] == ["Taken"]

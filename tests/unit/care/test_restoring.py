@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from epochal import Delivery, Event, TaggedEvent, reaction
+from epochal import Delivery, Event, reaction
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder
 from epochal.care.verify import Repairer, Verifier
@@ -36,7 +36,7 @@ def happen(feed: MemoryFeed) -> None:
     """Something in every layout."""
     append(feed, "Cart-1")
     feed.aggregates.append(ORDER, [AggregateEvent(type="Paid", data=b"{}")], snapshot=b"{}")
-    feed.dcb.append([TaggedEvent(type="Booked", data="1", tags=("room:1",))])
+    feed.dcb.append([Event(type="Booked", data=b"1", tags=("room:1",))])
 
 
 def moment(feed: MemoryFeed) -> Moment:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from epochal import NO_STREAM, Event, TaggedEvent
+from epochal import NO_STREAM, Event
 from epochal.cli.errors import PartitionMissing
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
@@ -215,7 +215,7 @@ def test_categories_that_are_counted_are_those_that_are_asked_for(terminal: Term
     feed.tips.append("course-1", [Event(type="Opened")])
     created = AggregateEvent(type="Created", data=b"{}")
     feed.aggregates.append(aggregate_id("user-account", "7"), [created], snapshot=b"{}", expected=NO_STREAM)
-    feed.dcb.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:1", "plain"))])
+    feed.dcb.append([Event(type="Subscribed", data=b"{}", tags=("course:1", "plain"))])
     feed.index()
 
     store = replace(terminal.store, feed=feed.reader)

@@ -109,7 +109,7 @@ def test_tags_groups_and_counts(terminal: Terminal) -> None:
     (tag,) = terminal.documents("tagged", "tag", "course:2")
     assert (tag["events"], tag["latest"]["type"]) == (2, "A")
     assert terminal.lines("tagged", "count") == ["4"]
-    since = terminal.documents("tagged", "read")[1]["sortableId"]
+    since = terminal.documents("tagged", "read")[1]["place"]
     assert terminal.documents("tagged", "count", "--since", since) == [{"events": 2}]
     assert len(terminal.documents("tagged", "read", "--since", since, "--limit", "1")) == 1
 
@@ -151,9 +151,9 @@ def test_bytes_and_metadata_are_read_printed_and_imported_as_they_are(
 
 def told(terminal: Terminal) -> list[dict[str, Any]]:
     """All events, but for the places that pages give them anew."""
-    kept = [] if terminal.named == "streams" else ["sortableId"]
+    kept = [] if terminal.named == "streams" else ["place"]
     return [
-        {name: value for name, value in each.items() if name in kept or name != "sortableId"}
+        {name: value for name, value in each.items() if name in kept or name != "place"}
         for each in terminal.documents("tagged", "read")
     ]
 

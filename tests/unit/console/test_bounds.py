@@ -10,7 +10,7 @@ from threading import Lock
 import pytest
 from flask.testing import FlaskClient
 
-from epochal import NO_STREAM, Event, TaggedEvent, reaction
+from epochal import NO_STREAM, Event, reaction
 from epochal.console.server import application
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
@@ -137,7 +137,7 @@ def test_a_stream_of_any_layout_is_shown_by_its_last_window(
             expected = appended.lock
             for store in (feed.tagged, feed.dcb):
                 for _ in range(3):
-                    store.append([TaggedEvent(type="Noted", data=b"{}", tags=["course:long"])] * 20)
+                    store.append([Event(type="Noted", data=b"{}", tags=["course:long"])] * 20)
         page = client.get(f"/streams/{partition}/{name}", base_url="http://127.0.0.1").text
         assert len(re.findall(r'<article class="event"', page)) == 50
         told = re.search(r"took (\d+) requests?", page)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from epochal import Event, Query, QueryItem, TaggedEvent, Unfold, reaction
+from epochal import Event, Query, QueryItem, Unfold, reaction
 from epochal.console.page import body
 from epochal.feed.causes import DEEPEST
 from epochal.reactions.reaction import Delivery
@@ -53,7 +53,7 @@ def _filled(feed: MemoryFeed) -> None:
         event = Event(type="Noted", data=b'{"number":%d}' % number, correlation_id="c-1")
         feed.streams.append("Cart-1", [event], unfolds=[Unfold(type="Total", data=b'{"sum":7}')])
     feed.tips.append("Tip-1", [Event(type="Opened")])
-    feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1", "student:s1"])])
+    feed.tagged.append([Event(type="Enrolled", data=b"{}", tags=["course:c1", "student:s1"])])
     feed.index()
 
 
@@ -115,8 +115,8 @@ def test_a_query_shows_what_matches_and_the_position_that_a_decision_is_held_to(
 def test_tagged_events_are_shown_from_whichever_tables_they_are_in(
     feed: MemoryFeed, browser: FlaskClient
 ) -> None:
-    feed.tagged.append([TaggedEvent(type="Enrolled", data=b"{}", tags=["course:c1"])])
-    feed.dcb.append([TaggedEvent(type="Expelled", data=b"{}", tags=["course:c1"])])
+    feed.tagged.append([Event(type="Enrolled", data=b"{}", tags=["course:c1"])])
+    feed.dcb.append([Event(type="Expelled", data=b"{}", tags=["course:c1"])])
     feed.index()
     assert "Expelled" not in _page(browser, "/tagged?tags=course:c1")
     sekiban = _page(browser, "/tagged?tags=course:c1&store=dcb")
@@ -180,7 +180,7 @@ def test_a_group_is_shown_with_its_lag_and_what_it_has_parked(feed: MemoryFeed, 
 
 def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: FlaskClient) -> None:
     feed.streams.append("Cart-1", [Event(type=EVIL, data=f'{{"x":"{EVIL}"}}'.encode(), meta=EVIL.encode())])
-    feed.tagged.append([TaggedEvent(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
+    feed.tagged.append([Event(type=EVIL, data=EVIL.encode(), tags=[f"a:{EVIL}"])])
     feed.index()
     for path in {"/", "/feed", *_links(_page(browser, "/")), *_links(_page(browser, "/streams"))}:
         page = _page(browser, path)

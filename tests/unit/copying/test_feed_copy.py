@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, Event
+from epochal import NO_STREAM
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import feed_copy
@@ -16,7 +16,7 @@ from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.sources import StreamSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.layout.registry import source_of
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_streams
@@ -205,6 +205,6 @@ def test_events_of_tags_are_copied_with_their_homes_and_those_without_are_named(
     assert [(each.stream, each.ending) for each in copier.copy()] == [("Student-1", "copied")]
     assert target.tagged.count("course:1") == 1
 
-    feed.tagged.append([TaggedEvent(type="Opened", tags=("course:1",))])
+    feed.tagged.append([Event(type="Opened", tags=("course:1",))])
     feed.index()
     assert [(each.stream, each.ending) for each in copier.copy()] == [("$tag-course:1", "refused")]

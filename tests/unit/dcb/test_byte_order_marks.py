@@ -1,15 +1,20 @@
 from __future__ import annotations
 
-import pytest
-
 from epochal.contrib.sekiban import memory_dcb_events
-from epochal.errors import InvalidInput
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
+from epochal.plan.ops import Get
+
+MARKED = b"\xef\xbb\xbf{}"
 
 
-def test_text_behind_a_byte_order_mark_is_refused_and_bytes_are_what_they_are() -> None:
+def test_what_begins_with_a_byte_order_mark_comes_back_to_the_byte_and_is_no_payload_of_the_original() -> (
+    None
+):
     store = memory_dcb_events()
-    with pytest.raises(InvalidInput, match="must be JSON without a byte order mark before it") as caught:
-        store.append([TaggedEvent(type="A", data="\ufeff{}", tags=("a:1",))])
-    assert caught.value.field == "events[0].data"
-    store.append([TaggedEvent(type="A", data=b"\xef\xbb\xbf{}", tags=("a:1",))])
+    (made,) = store.append([Event(type="A", data=MARKED, tags=("a:1",))]).events
+    found = store.event(made.id)
+    assert found is not None
+    assert found.data == MARKED
+    item = store.driver.ask(Get(table=store.site.events, key=store.site.keys.event(made.id))).item
+    assert item is not None
+    assert (item["payload"], item["data"]) == ({"S": "null"}, {"B": MARKED})

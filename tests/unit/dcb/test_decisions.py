@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import Contended, InvalidInput
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.store.decisions import Decisions, Projection, projection
 from tests.unit.dcb.world import World, event
 
@@ -42,7 +42,7 @@ def test_a_decision_overtaken_is_made_again_on_what_stood_in_the_way_without_a_s
 ) -> None:
     store, seen = world.store(), []
 
-    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, Any]) -> list[Event]:
         seen.append(model["a"])
         if len(seen) == 1:
             store.append([event("Added", "a:1"), event("Noise", "a:1")])
@@ -67,7 +67,7 @@ def test_who_is_refused_again_gives_way_and_from_the_third_time_on_reads_what_ca
         if len(waited) == 2:
             others.append([event("Added", "a:1")])
 
-    def rules(model: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, Any]) -> list[Event]:
         seen.append(model["a"])
         if len(seen) <= 3:
             others.append([event("Added", "a:1")])
@@ -89,7 +89,7 @@ def test_a_decision_for_nothing_writes_nothing(world: World) -> None:
 def test_a_decision_that_is_always_overtaken_gives_up(world: World) -> None:
     store = world.store()
 
-    def rules(_: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(_: Mapping[str, Any]) -> list[Event]:
         store.append([event("Added", "a:1")])
         return [event("Added", "a:1")]
 
@@ -101,7 +101,7 @@ def test_a_decision_that_is_always_overtaken_gives_up(world: World) -> None:
 
 
 def test_the_domains_own_errors_pass_through_and_nothing_is_written(world: World) -> None:
-    def rules(_: Mapping[str, Any]) -> list[TaggedEvent]:
+    def rules(_: Mapping[str, Any]) -> list[Event]:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -10,8 +10,8 @@ from epochal.contrib.sekiban.entries import LOOKS
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.model.dcb import RecordedTaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Delete, Put, TransactGet, TransactionWrite
 from tests.simulation.gradual import Gradual
 from tests.unit.dcb.world import World, event, query
@@ -48,7 +48,7 @@ def showing(world: World, late: Late | None) -> None:
     world.tables.late = late
 
 
-def kinds(found: tuple[RecordedTaggedEvent, ...]) -> list[str]:
+def kinds(found: tuple[Recorded, ...]) -> list[str]:
     return [each.type for each in found]
 
 
@@ -78,12 +78,12 @@ def test_nobody_appends_on_what_a_read_has_not_shown_him(world: World, late: Lat
     world.store().append([event("Renamed", "course:1")])
     seen = world.store().read(COURSE)
     outcome = world.store().try_append([event("Closed", "course:1")], fail_if=COURSE, after=seen.position)
-    assert isinstance(outcome, TaggedAppended) is (kinds(seen.events) == ["Opened", "Renamed"])
+    assert isinstance(outcome, Appended) is (kinds(seen.events) == ["Opened", "Renamed"])
 
 
 @pytest.mark.parametrize("takes", [None, lambda _: True])
 def test_a_match_that_shows_late_is_a_conflict(
-    world: World, takes: Callable[[RecordedTaggedEvent], bool] | None
+    world: World, takes: Callable[[Recorded], bool] | None
 ) -> None:
     position = world.store().read(COURSE).position
     showing(world, events)
@@ -91,7 +91,7 @@ def test_a_match_that_shows_late_is_a_conflict(
     outcome = world.store().try_append(
         [event("Closed", "course:1")], fail_if=COURSE, after=position, takes=takes
     )
-    assert isinstance(outcome, TaggedConflict)
+    assert isinstance(outcome, Conflict)
     assert kinds(outcome.events) == ["Renamed"]
 
 
@@ -100,7 +100,7 @@ def test_an_append_of_which_half_is_there_was_made(world: World) -> None:
     showing(world, lambda write: events(write) and write.item["eventId"]["S"] == OTHER)  # type: ignore[union-attr]
     world.store().append(mine)
     again = world.store().try_append(mine)
-    assert isinstance(again, TaggedAppended)
+    assert isinstance(again, Appended)
     assert again.replayed
     assert kinds(again.events) == ["Renamed", "Closed"]
 
@@ -111,7 +111,7 @@ def test_who_is_told_that_his_append_was_made_finds_it(world: World, late: Late)
     showing(world, late)
     world.store().append(mine)
     again = world.store().try_append(mine)
-    assert isinstance(again, TaggedAppended)
+    assert isinstance(again, Appended)
     assert again.replayed
     assert at_once(world.store()) == ["Opened", "Renamed"]
 
@@ -135,7 +135,7 @@ def test_an_id_is_good_for_one_append_as_long_as_its_event_is_there(world: World
     after = world.store().append(mine)
 
     assert not after.replayed
-    assert after.events[0].sortable_id > first.events[0].sortable_id
+    assert after.events[0].place > first.events[0].place
 
 
 @pytest.mark.parametrize("read", [at_once, by_pages])

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput, TooLarge
-from epochal.model.dcb import SortableId, TaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.events import Claim
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
 from epochal.store.importing import Imported, ImportedEvent, imported
@@ -32,13 +33,13 @@ def history(count: int, *, tags: int = 3, data: str = "{}", dated: bool = True) 
         ImportedEvent(
             event=TaggedEvent(
                 type=f"T{nth % 2}",
-                data=data,
+                data=data.encode(),
                 tags=("all:1", f"some:{nth % tags}"),
                 id=str(uuid.UUID(int=nth + 1)),
                 executed_user="ann",
             ),
             timestamp="1997-05-23T21:20:00+00:00",
-            sortable_id=SortableId(f"{TICKS + nth:019d}{nth:011d}") if dated else None,
+            place=str(f"{TICKS + nth:019d}{nth:011d}") if dated else None,
         )
         for nth in range(count)
     ]
@@ -128,8 +129,8 @@ def test_the_heads_of_an_import_fence_conditions_as_those_of_appends_do() -> Non
     DcbImporter(store=world.store()).run(history(92)[91:])
     moved = world.store().try_append([event("A", "other")], fail_if=asked, after=seen.position)
 
-    assert isinstance(unmoved, TaggedAppended)
-    assert isinstance(moved, TaggedConflict)
+    assert isinstance(unmoved, Appended)
+    assert isinstance(moved, Conflict)
     assert [found.id for found in moved.events] == [history(92)[91].event.id]
 
 
@@ -258,7 +259,7 @@ def test_an_id_with_other_contents_is_refused_by_its_place_and_its_batch_not_wri
     world = World()
     changed = history(80)
     DcbImporter(store=world.store()).run(changed[:70])
-    changed[60] = replace(changed[60], event=replace(changed[60].event, data='"other"'))
+    changed[60] = replace(changed[60], event=replace(changed[60].event, data=b'"other"'))
 
     with pytest.raises(InvalidInput, match=r"history\[60\].*exists with other contents"):
         DcbImporter(store=world.store()).run(changed)
@@ -271,13 +272,21 @@ def test_an_id_with_other_contents_is_refused_by_its_place_and_its_batch_not_wri
     [
         ({"event": replace(history(1)[0].event, id=None)}, "id"),
         ({"event": replace(history(1)[0].event, id="x")}, "id"),
-        ({"event": replace(history(1)[0].event, data="{")}, "data"),
+        ({"event": replace(history(1)[0].event, data=Claim(key="k", sha256="0" * 64, size=1))}, "data"),
         ({"event": replace(history(1)[0].event, tags=("$all",))}, "tags"),
         ({"timestamp": "yesterday"}, "timestamp"),
-        ({"sortable_id": "1"}, "sortable_id"),
-        ({"sortable_id": "9" * 30}, "sortable_id.*future"),
+        ({"place": "1"}, "place"),
+        ({"place": "9" * 30}, "place.*future"),
     ],
-    ids=["no id", "no UUID", "no JSON", "a reserved tag", "no time", "a short id", "an id from the future"],
+    ids=[
+        "no id",
+        "no UUID",
+        "a claim",
+        "a reserved tag",
+        "no time",
+        "a short place",
+        "a place from the future",
+    ],
 )
 def test_a_malformed_event_is_named_by_its_place(broken: dict[str, object], named: str) -> None:
     world = World()

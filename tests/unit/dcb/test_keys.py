@@ -11,8 +11,8 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import ConflictError, InvalidInput
-from epochal.model.dcb import TaggedEvent
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Lost, Op, Put, Reply, Transact, TransactGet
 from epochal.plan.values import text
 from epochal.store.decisions import Decided, Decisions, Projection, projection
@@ -52,7 +52,9 @@ class Store:
         return reply
 
     def there(self) -> list[str]:
-        return [f"{each.type} {each.data!s}" for each in self.others.read(query(("", "a:1"))).events]
+        return [
+            f"{each.type} {each.content.decode()}" for each in self.others.read(query(("", "a:1"))).events
+        ]
 
 
 @pytest.fixture(params=["pages", "dcb"])
@@ -81,10 +83,10 @@ def test_a_repeat_is_answered_whatever_its_condition_has_come_to(at: Store) -> N
     first = at.store.append([event("Other", "a:1")], fail_if=ADDED, idempotency_key="k")
     at.store.append([event("Added", "a:1")])
     again = at.store.try_append([event("Other", "a:1")], fail_if=ADDED, idempotency_key="k")
-    assert isinstance(again, TaggedAppended)
+    assert isinstance(again, Appended)
     assert (again.events, again.replayed) == (first.events, True)
     assert isinstance(
-        at.store.try_append([event("Other", "a:1")], fail_if=ADDED, idempotency_key="l"), TaggedConflict
+        at.store.try_append([event("Other", "a:1")], fail_if=ADDED, idempotency_key="l"), Conflict
     )
 
 
@@ -93,7 +95,7 @@ def test_a_repeat_is_answered_whatever_its_condition_has_come_to(at: Store) -> N
 def test_so_is_a_repeat_whose_events_have_no_tag_of_their_condition(
     at: Store, tags: Sequence[str], bounded: bool
 ) -> None:
-    def tried() -> TaggedAppended | TaggedConflict:
+    def tried() -> Appended | Conflict:
         room = iter([True])
         takes = (lambda _: next(room, False)) if bounded else None
         return at.store.try_append([event("Other", *tags)], fail_if=ADDED, takes=takes, idempotency_key="k")
@@ -102,8 +104,8 @@ def test_so_is_a_repeat_whose_events_have_no_tag_of_their_condition(
     for _ in range(3):
         at.store.append([event("Added", "a:1")])
     again = tried()
-    assert isinstance(first, TaggedAppended)
-    assert isinstance(again, TaggedAppended)
+    assert isinstance(first, Appended)
+    assert isinstance(again, Appended)
     assert (again.events, again.replayed) == (first.events, True)
 
 
@@ -125,7 +127,7 @@ def test_so_is_a_repeat_that_is_not_shown_all_of_the_first_yet() -> None:
 
     late = replace(at.store, driver=replace(at.store.driver, execute=execute))
     again = late.try_append([event("Other", "b:1")], fail_if=ADDED, idempotency_key="k")
-    assert isinstance(again, TaggedAppended)
+    assert isinstance(again, Appended)
     assert (again.events, again.replayed) == (first.events, True)
 
 
@@ -180,14 +182,14 @@ def test_a_decision_on_events_whose_ids_are_taken_says_so(at: Store) -> None:
     taken = replace(event("Added", "a:1", data="1"), id="3f0c8a52-7a3c-4b39-9d4a-1f1d7c0f4a51")
     at.store.append([taken])
     with pytest.raises(InvalidInput, match=f"the id {taken.id} exists with other contents"):
-        Decisions(store=at.store).decide({"total": total()}, lambda _: [replace(taken, data="2")])
+        Decisions(store=at.store).decide({"total": total()}, lambda _: [replace(taken, data=b"2")])
     assert at.there() == ["Added 1"]
 
 
-def drawn(numbers: Iterator[int], *tags: str) -> Callable[[Mapping[str, Any]], Sequence[TaggedEvent]]:
+def drawn(numbers: Iterator[int], *tags: str) -> Callable[[Mapping[str, Any]], Sequence[Event]]:
     """A decision that is another one each time it is made, and more events the larger its model is."""
 
-    def decide(model: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def decide(model: Mapping[str, Any]) -> Sequence[Event]:
         by = next(numbers)
         return [event("Added", "a:1", *tags, data=str(by + at)) for at in range(1 + model["total"] % 3)]
 
@@ -230,7 +232,7 @@ def test_a_decision_that_would_be_refused_by_now_is_answered_as_it_was(at: Store
     class Full(Exception):
         pass
 
-    def once(model: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def once(model: Mapping[str, Any]) -> Sequence[Event]:
         if model["total"]:
             raise Full
         return [event("Added", "a:1", data="1")]
@@ -255,10 +257,10 @@ def test_what_was_decided_elsewhere_under_the_key_while_this_was_is_what_is_answ
     """Also where it is in nobody's way, since the query does not ask for it."""
     numbers, rival, others = count(5), list[Decided](), iter(range(overtakers))
 
-    def mine(model: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def mine(model: Mapping[str, Any]) -> Sequence[Event]:
         return [replace(each, type=kind) for each in drawn(numbers)(model)]
 
-    def overtaken(model: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def overtaken(model: Mapping[str, Any]) -> Sequence[Event]:
         if next(others, None) is not None:
             at.others.append([event("Added", "a:1", data="1")])
         elif not rival:

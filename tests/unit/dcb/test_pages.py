@@ -14,7 +14,7 @@ from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban.items import Keys
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
 from epochal.store import tag_pages
@@ -273,10 +273,8 @@ def test_a_tenant_may_have_the_name_of_a_mark_in_keys(service: str) -> None:
     seen = world.store().read(asked)
 
     assert [each.id for each in seen.events] == ids
-    assert isinstance(world.store().try_append([event("A", "t:1")], fail_if=asked), TaggedConflict)
-    assert isinstance(
-        world.store().append([event("A", "t:1")], fail_if=asked, after=seen.position), TaggedAppended
-    )
+    assert isinstance(world.store().try_append([event("A", "t:1")], fail_if=asked), Conflict)
+    assert isinstance(world.store().append([event("A", "t:1")], fail_if=asked, after=seen.position), Appended)
     listings = TagListings(store=world.store())
     assert [(count.tag, count.events) for count in listings.all_tags()] == [
         ("t:1", 3),

@@ -13,9 +13,11 @@ import pytest
 from epochal.contrib.sekiban import memory_dcb_events, paging
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import reads
-from epochal.model.dcb import Query, RecordedTaggedEvent
+from epochal.model.dcb import Query
+from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import Rest, TaggedAppended, TaggedConflict, TaggedPage, Takes, parse_rest
+from epochal.model.tagged_results import Rest, TaggedPage, Takes, parse_rest
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from epochal.store.tagged_store import TaggedStore
@@ -56,9 +58,9 @@ def fill(world: World, count: int, first: int = 0) -> None:
 
 def pages(
     world: World, asked: Query, limit: int, after: Position | None = None, then: Callable[[], object] = int
-) -> tuple[list[RecordedTaggedEvent], Position]:
+) -> tuple[list[Recorded], Position]:
     """All pages of a read, each continuation through its text; `then` happens after each page."""
-    found: list[RecordedTaggedEvent] = []
+    found: list[Recorded] = []
     rest: Rest | None = None
     while True:
         page = world.store().page(asked, after=after, rest=rest, takes=only(limit))
@@ -101,7 +103,7 @@ def test_what_is_appended_between_pages_is_in_none_of_them_and_beyond_their_posi
     found, position = pages(world, EITHER, 3, then=lambda: fill(world, 1, first=next(numbers)))
     assert found == list(whole.events)
     answer = world.store().try_append([event("X", "a")], fail_if=EITHER, after=position)
-    assert isinstance(answer, TaggedConflict)
+    assert isinstance(answer, Conflict)
     assert [int(each.data) for each in answer.events] == [
         number for number in range(20, next(numbers)) if number % 5 != 4
     ]
@@ -128,7 +130,7 @@ def test_an_event_appended_while_heads_are_read_is_missed_by_no_decision(world: 
         seen = read()
         assert seen.position is not None
         answer = world.store().try_append([event("X", "c")], fail_if=EITHER, after=seen.position)
-        in_the_way = answer.events if isinstance(answer, TaggedConflict) else ()
+        in_the_way = answer.events if isinstance(answer, Conflict) else ()
         there = {each.id for each in world.store().read(EITHER).events}
         assert {each.id for each in (*seen.events, *in_the_way)} == there
 
@@ -175,7 +177,7 @@ def test_a_conflict_brings_an_event_even_where_none_is_wanted(
     first = store.append([event("X", "a")]).events
     store.append([event("X", "b")])
     answer = store.try_append([event("Y", "a")], fail_if=EITHER, after=after, takes=only(0))
-    assert isinstance(answer, TaggedConflict)
+    assert isinstance(answer, Conflict)
     assert ([each.id for each in answer.events], answer.more) == ([first[0].id], True)
     assert len(store.read(EITHER).events) == 2
 
@@ -215,7 +217,7 @@ def test_a_conflict_brings_as_many_events_as_are_wanted_and_a_position_past_them
     whole = world.store().read(EITHER).events
     for after in (None, Position(seen={"a": Reached(), "b": Reached()})):
         answer = world.store().try_append([event("X", "a")], fail_if=EITHER, after=after, takes=only(3))
-        assert isinstance(answer, TaggedConflict)
+        assert isinstance(answer, Conflict)
         assert (answer.events, answer.more) == (whole[:3], True)
         assert world.store().read(EITHER, after=answer.position).events == whole[3:]
 
@@ -224,9 +226,9 @@ def test_a_bounded_append_looks_past_what_does_not_match(world: World, short: in
     for _ in range(3 * short):
         world.store().append([event("X", "a")])
     answer = world.store().try_append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
-    assert isinstance(answer, TaggedAppended)
+    assert isinstance(answer, Appended)
     again = world.store().try_append([event("X", "a", "b")], fail_if=BOTH, takes=only(1))
-    assert isinstance(again, TaggedConflict)
+    assert isinstance(again, Conflict)
     assert (again.events, again.more) == (answer.events, False)
 
 
@@ -236,7 +238,7 @@ def test_a_repeated_bounded_append_finds_its_own_events(world: World, *, moved: 
     seen = world.store().read(EITHER).position
     for after in (None, seen):
         answer = world.store().try_append(own, fail_if=EITHER, after=after, takes=only(1))
-        assert isinstance(answer, TaggedAppended)
+        assert isinstance(answer, Appended)
         assert answer.replayed == (after is not None)
         if moved:
             world.store().append([event("X", "a")])

@@ -12,9 +12,10 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, RecordedTaggedEvent, SortableId
+from epochal.model.dcb import Query
+from epochal.model.events import Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.importing import ImportedEvent
 from epochal.store.tagged_store import TaggedStore
@@ -24,7 +25,7 @@ from tests.unit.dcb.world import NOW, World, event, query
 BOTH = query(("T", "a:1"), ("", "b:1"))
 
 
-def fill(world: World) -> list[RecordedTaggedEvent]:
+def fill(world: World) -> list[Recorded]:
     """Nine events, by writers whose clocks differ; those that BOTH asks for, in order."""
     for nth in range(9):
         store = world.store(NOW + (nth % 3) * 10**9)
@@ -36,7 +37,7 @@ def fill(world: World) -> list[RecordedTaggedEvent]:
 def refused(store: DcbEvents, asked: Query, after: object) -> list[str]:
     """Ids of what stands in the way of an append."""
     answer = store.try_append([event("X", "z:1")], fail_if=asked, after=after)  # type: ignore[arg-type]
-    return [each.id for each in answer.events] if isinstance(answer, TaggedConflict) else []
+    return [each.id for each in answer.events] if isinstance(answer, Conflict) else []
 
 
 def test_each_event_of_a_read_tells_a_position_that_has_seen_it_and_what_came_before_it() -> None:
@@ -70,7 +71,7 @@ def test_an_event_that_a_slow_clock_puts_before_others_is_new_after_all_of_their
     events = world.store().read(BOTH).events
     (late,) = world.store(NOW + 10**9).append([event("T", "b:1")]).events
 
-    assert events[0].sortable_id < late.sortable_id < events[1].sortable_id
+    assert events[0].place < late.place < events[1].place
     for each in events:
         assert late.id in refused(world.store(), BOTH, each.position)
 
@@ -78,16 +79,16 @@ def test_an_event_that_a_slow_clock_puts_before_others_is_new_after_all_of_their
 def test_of_two_events_of_one_sortable_id_the_first_ones_position_has_not_seen_the_second() -> None:
     world = World()
     for nth, tag in enumerate(("a:1", "b:1")):
-        chosen = SortableId(f"{7:030d}")
+        chosen = str(f"{7:030d}")
         happened = ImportedEvent(
             event=event("T", tag, id_=f"ffffffff-0000-4000-8000-00000000000{nth}"),
             timestamp="2026-01-01T00:00:00Z",
-            sortable_id=chosen,
+            place=chosen,
         )
         DcbImporter(store=world.store()).run([happened])
     first, second = world.store().read(BOTH).events
 
-    assert first.sortable_id == second.sortable_id
+    assert first.place == second.place
     assert refused(world.store(), BOTH, first.position) == [second.id]
 
 
@@ -195,8 +196,8 @@ def test_a_position_that_covers_no_head_of_an_item_is_refused(asked: Query) -> N
 def test_a_condition_without_a_position_is_that_there_is_no_such_event_at_all() -> None:
     world = World()
     fill(world)
-    assert isinstance(world.store().try_append([event("X")], fail_if=query(("Z", "a:1"))), TaggedAppended)
-    assert isinstance(world.store().try_append([event("X")], fail_if=query(("T", "a:1"))), TaggedConflict)
+    assert isinstance(world.store().try_append([event("X")], fail_if=query(("Z", "a:1"))), Appended)
+    assert isinstance(world.store().try_append([event("X")], fail_if=query(("T", "a:1"))), Conflict)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 7, 100])
@@ -276,7 +277,7 @@ def test_with_type_heads_sortable_ids_increase_over_all_events_and_without_withi
 ) -> None:
     world = World(type_heads=type_heads)
     made = [
-        world.store(NOW - nth * 10**9).append([event("T", f"t:{nth % 3}")]).events[0].sortable_id
+        world.store(NOW - nth * 10**9).append([event("T", f"t:{nth % 3}")]).events[0].place
         for nth in range(9)
     ]
 

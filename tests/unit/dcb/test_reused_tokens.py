@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.model.tagged_results import TaggedAppended
+from epochal.model.outcomes import Appended
 from epochal.plan.ops import Op, Refusal, Reply, Transact
 from tests.unit.dcb.world import World, event
 
@@ -35,7 +35,7 @@ def test_an_append_whose_token_is_taken_looks_its_ids_up_and_is_made_once(applie
     store = replace(store, driver=replace(store.driver, execute=taken))
     outcome = store.try_append([event("Closed", "course:1", id_=ID)])
 
-    assert isinstance(outcome, TaggedAppended)
+    assert isinstance(outcome, Appended)
     assert outcome.replayed == applied
     assert [each.type for each in world.store().events([ID]).values()] == ["Closed"]
     assert tokens[1:] == ([] if applied else [None])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal import Decisions, Event, TaggedEvent, json_codec, projection, upcast
+from epochal import Decisions, Event, json_codec, projection, upcast
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput, UnknownType
 from epochal.store.codecs import EventCodec
@@ -46,7 +46,7 @@ def free() -> Projection[int]:
 def test_a_projection_is_given_classes_of_every_version_and_name(opened: Callable[[], TaggedStore]) -> None:
     store = opened()
     for kind, data in (("Opened", '{"size": 3}'), ("Begun", '{"seats": 2}')):
-        store.append([TaggedEvent(type=kind, data=data, tags=("course:latin",))])
+        store.append([Event(type=kind, data=data.encode(), tags=("course:latin",))])
     store.append([codec.tagged(Opened(5), "course:latin"), codec.tagged(Taken("ann"), "course:latin")])
     assert Decisions(store=store).model({"free": free()}).states == {"free": 3 + 2 + 5 - 1}
 
@@ -56,10 +56,10 @@ def test_a_typed_decision_is_held_to_the_types_of_its_codec_alone() -> None:
     store.append([codec.tagged(Opened(1), "course:latin")])
     decided: list[int] = []
 
-    def rules(model: Mapping[str, int]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, int]) -> list[Event]:
         decided.append(model["free"])
         if len(decided) == 1:
-            store.append([TaggedEvent(type="Painted", tags=("course:latin",))])
+            store.append([Event(type="Painted", tags=("course:latin",))])
         if len(decided) == 2:
             raise AssertionError("an event of another type was in the way")
         return [codec.tagged(Taken("ann"), "course:latin")]
@@ -73,7 +73,7 @@ def test_another_who_takes_the_seat_is_seen() -> None:
     store.append([codec.tagged(Opened(1), "course:latin")])
     seen: list[int] = []
 
-    def rules(model: Mapping[str, int]) -> list[TaggedEvent]:
+    def rules(model: Mapping[str, int]) -> list[Event]:
         seen.append(model["free"])
         if len(seen) == 1:
             store.append([codec.tagged(Taken("ben"), "course:latin")])
@@ -83,8 +83,8 @@ def test_another_who_takes_the_seat_is_seen() -> None:
     assert seen == [1, 0]
 
 
-def test_json_is_appended_as_text_and_other_bodies_as_bytes() -> None:
-    assert codec.tagged(Taken("ann"), "a").data == '{"student":"ann"}'
+def test_a_codec_puts_an_event_under_tags() -> None:
+    assert codec.tagged(Taken("ann"), "a").data == b'{"student":"ann"}'
     raw = EventCodec[bytes](
         encode=lambda body: Event(type="Raw", data=body), decode=lambda stored: stored.data
     )
@@ -96,7 +96,7 @@ def test_json_is_appended_as_text_and_other_bodies_as_bytes() -> None:
 
 def test_a_codec_that_does_not_say_its_types_is_given_all_events_of_the_tags() -> None:
     store = memory_tagged_events()
-    store.append([TaggedEvent(type="Painted", data="{}", tags=("course:latin",))])
+    store.append([Event(type="Painted", data=b"{}", tags=("course:latin",))])
     strict = EventCodec[Taken](encode=codec.encode, decode=lambda _: None)
     of_all = projection(tags=["course:latin"], codec=strict, evolve=lambda count, _: count + 1, initial=0)
     with pytest.raises(UnknownType):

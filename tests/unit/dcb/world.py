@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -44,8 +45,8 @@ class World:
         return next(self._ids).to_bytes(size, "big")
 
 
-def event(kind: str, *tags: str, id_: str | None = None, data: str = "{}") -> TaggedEvent:
-    return TaggedEvent(type=kind, data=data, tags=tags, id=id_)
+def event(kind: str, *tags: str, id_: str | None = None, data: str = "{}") -> Event:
+    return Event(type=kind, data=data.encode(), tags=tags, id=id_)
 
 
 def query(*items: tuple[str, str]) -> Query:

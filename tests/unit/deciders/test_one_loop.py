@@ -14,7 +14,6 @@ from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.deployment import Deployment
 from epochal.errors import Contended
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.codecs import EventCodec
@@ -38,8 +37,8 @@ SUM = projection(
 )
 
 
-def tagged(numbers: Sequence[int]) -> list[TaggedEvent]:
-    return [TaggedEvent(type="Added", data=str(number), tags=["sum:1"]) for number in numbers]
+def tagged(numbers: Sequence[int]) -> list[Event]:
+    return [Event(type="Added", data=str(number).encode(), tags=["sum:1"]) for number in numbers]
 
 
 @dataclass
@@ -122,7 +121,7 @@ class OnQuery:
         self.decisions.store.append(tagged([number]))
 
     def decide(self, decide: Answers, key: str | None = None) -> tuple[str, Any]:
-        def on_states(states: Any) -> tuple[str, list[TaggedEvent]]:
+        def on_states(states: Any) -> tuple[str, list[Event]]:
             answer, numbers = decide(states["sum"])
             return answer, tagged(numbers)
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from epochal import TaggedEvent, projection
+from epochal import Event, projection
 from epochal.errors import InvalidInput
-from epochal.model.events import Claim, Event
+from epochal.model.events import Claim
 from epochal.testing.scenarios import given, given_tagged
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Cleared, Refused, Tally, add, clear
 
@@ -75,14 +75,14 @@ def test_a_codec_that_stores_claims_cannot_be_shown_here() -> None:
 
 
 TAKEN = projection(tags=["flight:UA1545"], initial=0, on={"Taken": lambda taken, _: taken + 1})
-SEAT = TaggedEvent(type="Taken", data="{}", tags=["flight:UA1545"])
+SEAT = Event(type="Taken", data="{}", tags=["flight:UA1545"])
 
 
 class Occupied(Exception):
     """The flight's only seat is taken."""
 
 
-def reserve(states: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+def reserve(states: Mapping[str, Any]) -> Sequence[Event]:
     if states["taken"]:
         raise Occupied
     return [SEAT]

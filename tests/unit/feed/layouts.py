@@ -13,6 +13,7 @@ from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.port import dcb_source
@@ -23,7 +24,6 @@ from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.port import Source
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals
 from epochal.plan.values import Item, binary, number, text
@@ -134,7 +134,9 @@ class Layouts:
         assert isinstance(self.aggregates.append(aggregate, new, snapshot=b'{"seq_nr":0}'), AggregateAppended)
 
     def tag(self, kind: str, *tags: str, expires: int | None = None) -> None:
-        self.tagged.append([TaggedEvent(type=kind, data=json.dumps(kind), tags=tags, expires=expires)])
+        self.tagged.append(
+            [TaggedEvent(type=kind, data=json.dumps(kind).encode(), tags=tags, expires=expires)]
+        )
 
     def persist_elsewhere(self, aggregate: AggregateId, *types: str) -> None:
         """What event-store-adapter does for each of these: it knows nothing of our attributes."""

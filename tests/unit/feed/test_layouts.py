@@ -11,7 +11,6 @@ from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.spans import End
 from epochal.plan.ops import BatchGet, Delete, Put, Query
@@ -106,8 +105,8 @@ def test_a_tagged_event_comes_with_all_its_tags_and_its_id_in_each_of_its_stream
 
 
 def test_a_tagged_event_comes_with_its_bytes_and_its_metadata(layouts: Layouts) -> None:
-    layouts.tagged.append([TaggedEvent(type="A", data=b"\xff", meta='{"by":"ops"}', tags=("t:1",))])
-    layouts.tagged.append([TaggedEvent(type="B", meta=b"\0", tags=("t:1",))])
+    layouts.tagged.append([Event(type="A", data=b"\xff", meta=b'{"by":"ops"}', tags=("t:1",))])
+    layouts.tagged.append([Event(type="B", meta=b"\0", tags=("t:1",))])
     layouts.index()
     found = events_of(layouts, "dcb")
     assert [(event.data, event.meta) for event in found] == [(b"\xff", b'{"by":"ops"}'), (b"", b"\0")]

@@ -12,7 +12,6 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FEWEST, MOST, PageBounds
 from epochal.feed.results import FeedItem, FeedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Claim, Event
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply
 from epochal.plan.values import item_size
@@ -54,7 +53,7 @@ class Counting(Layouts):
                 events = [AggregateEvent(type="T", data=body.encode()) for body in bodies]
                 self.aggregates.append(AggregateId(type="order", value=name), events, snapshot=b"{}")
             case _:
-                self.tagged.append([TaggedEvent(type="T", data=body, tags=(name,)) for body in bodies])
+                self.tagged.append([Event(type="T", data=body.encode(), tags=(name,)) for body in bodies])
         self.index()
 
     def page(
@@ -210,7 +209,7 @@ def test_of_one_large_entry_a_page_reads_little_more_than_it_returns(layouts: Co
                 layouts.aggregates.append(AggregateId(type="order", value=str(k)), [event], snapshot=b"{}")
             case _:
                 layouts.tagged.append(
-                    [TaggedEvent(type="T", data=json.dumps("x" * 39_998), tags=(f"a:{k}",))]
+                    [Event(type="T", data=json.dumps("x" * 39_998).encode(), tags=(f"a:{k}",))]
                 )
     layouts.index()
     page = layouts.page(source, 800_000)

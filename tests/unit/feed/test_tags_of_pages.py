@@ -13,7 +13,7 @@ from epochal.errors import TooLarge
 from epochal.feed.results import FeedItem
 from epochal.layout.pages.port import pages_source
 from epochal.layout.registry import source_of
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.plan.ops import Delete
 from epochal.store.checking import kind_of
@@ -31,14 +31,14 @@ def items(feed: MemoryFeed, **how: object) -> list[FeedItem]:
     return [item for page in pages for item in page.items]
 
 
-def event(kind: str, *tags: str, data: str | bytes = "{}", **fields: str) -> TaggedEvent:
-    return TaggedEvent(type=kind, data=data, tags=tags, **fields)
+def event(kind: str, *tags: str, data: bytes = b"{}", **fields: str) -> Event:
+    return Event(type=kind, data=data, tags=tags, **fields)
 
 
 def test_a_tagged_event_comes_through_each_of_its_tags_and_once_through_its_first() -> None:
     feed = MemoryFeed()
     feed.tagged.append([event("a", "x:1", "y:1"), event("b", "y:1"), event("d")])
-    feed.tagged.append([event("c", "z:1", "y:1", "x:1", id=ID, executed_user="me")])
+    feed.tagged.append([event("c", "z:1", "y:1", "x:1", id=ID, meta=b'{"user":"me"}')])
 
     found = items(feed)
     assert Counter(item.type for item in found) == {"a": 2, "b": 1, "c": 3, "d": 1}
@@ -51,8 +51,8 @@ def test_a_tagged_event_comes_through_each_of_its_tags_and_once_through_its_firs
     }
     shown = once["c"].event
     assert shown is not None
-    assert (shown.id, shown.tags, shown.user, shown.index) == (ID, ("x:1", "y:1", "z:1"), "me", 1)
-    assert shown.meta == b""
+    assert (shown.id, shown.tags, shown.index) == (ID, ("x:1", "y:1", "z:1"), 1)
+    assert shown.meta == b'{"user":"me"}'
 
 
 def test_what_is_also_under_its_type_comes_no_more_often() -> None:
@@ -77,7 +77,7 @@ def test_bodies_on_the_first_tags_page_or_in_the_bucket_come_with_the_event() ->
     assert not again.replayed
 
     of_y = Query(items=(QueryItem(tags=frozenset({"y:1"})),))
-    assert [each.data for each in feed.tagged.read(of_y).events] == [noise, large, noise, "{}"]
+    assert [each.data for each in feed.tagged.read(of_y).events] == [noise, large, noise, b"{}"]
     assert [item.event.data for item in items(feed) if item.event and item.stream == "$tag-y:1"] == [
         noise,
         large,

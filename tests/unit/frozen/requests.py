@@ -27,7 +27,6 @@ from epochal import (
     Query,
     QueryItem,
     StreamAppend,
-    TaggedEvent,
     Unfold,
 )
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
@@ -176,9 +175,9 @@ def event(kind: str, **data: object) -> Event:
     return Event.json(kind, data)
 
 
-def tagged(kind: str, *tags: str, **data: object) -> TaggedEvent:
+def tagged(kind: str, *tags: str, **data: object) -> Event:
     """An event with tags."""
-    return TaggedEvent.json(kind, data, tags=tags)
+    return Event.json(kind, data, tags=tags)
 
 
 def streams() -> list[str]:

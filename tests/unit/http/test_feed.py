@@ -10,7 +10,6 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.index.names import tip_key
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.model.names import StreamName
 from epochal.plan.ops import Delete, Put
@@ -294,8 +293,8 @@ def test_aggregates_and_tagged_events_are_in_partitions_of_their_own(api: Api) -
     api.aggregates.append(
         aggregate_id("order", "1"), [AggregateEvent(type="Placed", data=b'{"n":1}')], snapshot=b"{}"
     )
-    api.tagged.append([TaggedEvent(type="Enrolled", data='{"n":2}', tags=("student:7", "course:1"))])
-    api.tagged.append([TaggedEvent(type="Token", data="{}", tags=("course:1",))])
+    api.tagged.append([Event(type="Enrolled", data=b'{"n":2}', tags=("student:7", "course:1"))])
+    api.tagged.append([Event(type="Token", data=b"{}", tags=("course:1",))])
     api.index()
     for item in [item for item in api.tables.items("events") if item["eventType"]["S"] == "Token"]:
         api.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))
@@ -316,7 +315,7 @@ def test_a_category_may_be_of_tags_that_are_streams_and_a_declared_type_that_hol
     api.aggregates.append(
         aggregate_id("order", "1"), [AggregateEvent(type="Placed", data=b"{}")], snapshot=b"{}"
     )
-    api.deployment.tagged.append([TaggedEvent(type="Enrolled", data="{}", tags=("student:7", "course:1"))])
+    api.deployment.tagged.append([Event(type="Enrolled", data=b"{}", tags=("student:7", "course:1"))])
     api.index()
     assert places(read(api, "category=user-account", 10_000)) == [("user-account-1", 0, "Created")]
     assert places(read(api, "category=%24tag-course", 30_000)) == [("$tag-course:1", 0, "Enrolled")]

@@ -45,7 +45,7 @@ def listed(api: Api, query: str = "") -> list[dict[str, Any]]:
 def test_all_events_come_in_order_and_once_however_long_a_page_is(api: Api, limit: int) -> None:
     found = listed(api, f"limit={limit}")
     assert len(found) == len({event["id"] for event in found}) == 6
-    assert [event["sortableId"] for event in found] == sorted(event["sortableId"] for event in found)
+    assert [event["place"] for event in found] == sorted(event["place"] for event in found)
     assert found[0]["data"] == {"n": 1}
 
 
@@ -60,12 +60,12 @@ def test_a_tags_events_are_those_that_have_it(api: Api, limit: int) -> None:
 
 def test_what_came_since_a_position_is_listed_and_counted(api: Api) -> None:
     first, *later = listed(api)
-    since = first["sortableId"]
+    since = first["place"]
     assert listed(api, f"from={since}") == later
     assert listed(api, f"tag=course:1&from={since}") == [event for event in later if event["tags"]]
     assert api.call("GET", "/dcb/count").json == {"events": 6}
     assert api.call("GET", "/dcb/count", query=f"from={since}").json == {"events": 5}
-    assert api.call("GET", "/dcb/count", query=f"from={later[-1]['sortableId']}").json == {"events": 0}
+    assert api.call("GET", "/dcb/count", query=f"from={later[-1]['place']}").json == {"events": 0}
 
 
 @pytest.mark.parametrize(

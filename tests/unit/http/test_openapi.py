@@ -38,7 +38,8 @@ def test_every_route_is_an_operation_and_nothing_else_is() -> None:
     }
     assert documented == {(route.method, route.path, route.name) for route in OPERATIONS}
     assert len({id(described_by(route)) for route in OPERATIONS}) == len(
-        {route.perform for route in OPERATIONS}
+        {(route.module, route.perform) for route in OPERATIONS if "append" in route.perform}
+        | {route.perform for route in OPERATIONS if "append" not in route.perform}
     )
 
 

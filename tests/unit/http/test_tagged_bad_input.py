@@ -72,7 +72,7 @@ BODIES: dict[str, tuple[object, str]] = {
     "an expiry in milliseconds": ({"events": [{**EVENT, "expires": 1_800_000_000_000}]}, "events[0].expires"),
     "a cause that is null": ({"events": [{**EVENT, "causationId": None}]}, "events[0].causationId"),
     "an unknown field": ({"events": [EVENT], "expected": 1}, "expected"),
-    "an unknown field of an event": ({"events": [{**EVENT, "sortableId": 2}]}, "events[0].sortableId"),
+    "an unknown field of an event": ({"events": [{**EVENT, "place": 2}]}, "events[0].place"),
     "a position without a condition": ({"events": [EVENT], "after": "eyJzIjp7fSwiaCI6e319"}, "after"),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.sekiban.entries import NEAR, entries
 from epochal.contrib.sekiban.items import write_entry
 from epochal.errors import CorruptData
-from epochal.model.dcb import RecordedTaggedEvent, SortableId
+from epochal.model.events import Recorded
 from epochal.plan.ops import Delete, Op, Put, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
@@ -48,11 +48,11 @@ class Tag:
             self.put(index, place(index))
 
     def put(self, index: int | None, place: int) -> None:
-        event = RecordedTaggedEvent(
+        event = Recorded(
             id=f"{place}",
-            sortable_id=SortableId(f"{place:030d}"),
+            place=str(f"{place:030d}"),
             type=f"T{index}",
-            data="{}",
+            data=b"{}",
             tags=(TAG,),
             timestamp="2013-01-01T00:00:00.0000000+00:00",
         )

@@ -8,9 +8,10 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import MOST_READ
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import Position
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import memory_tagged_events
@@ -24,15 +25,15 @@ def query(tag: str, kind: str) -> Query:
 
 
 CLOSED = query(TAG, "Closed")
-CLOSING = TaggedEvent(type="Closed", data="{}", tags=(TAG,))
+CLOSING = Event(type="Closed", data=b"{}", tags=(TAG,))
 
 
-def filled(events: int, first: Sequence[TaggedEvent] = ()) -> TaggedEvents:
+def filled(events: int, first: Sequence[Event] = ()) -> TaggedEvents:
     """A store with a tag of so many events."""
     store = memory_tagged_events()
     many = [
         *first,
-        *(TaggedEvent(type="Subscribed", data=str(k), tags=(TAG,)) for k in range(events - len(first))),
+        *(Event(type="Subscribed", data=str(k).encode(), tags=(TAG,)) for k in range(events - len(first))),
     ]
     for start in range(0, events, BATCH):
         store.append(many[start : start + BATCH])
@@ -42,7 +43,7 @@ def filled(events: int, first: Sequence[TaggedEvent] = ()) -> TaggedEvents:
 @pytest.fixture(scope="module")
 def long() -> TaggedEvents:
     """One of more events than a condition reads, an early one of which is rare."""
-    return filled(MOST_READ + 2_000, [TaggedEvent(type="Opened", data="{}", tags=(TAG,))])
+    return filled(MOST_READ + 2_000, [Event(type="Opened", data=b"{}", tags=(TAG,))])
 
 
 def test_it_is_refused_beyond_the_bound_with_what_to_do_and_reads_no_further(long: TaggedEvents) -> None:
@@ -60,7 +61,7 @@ def test_a_match_within_the_bound_is_still_a_conflict(
     long: TaggedEvents, takes: Callable[[object], bool] | None
 ) -> None:
     refused = long.try_append([CLOSING], fail_if=query(TAG, "Opened"), takes=takes)
-    assert isinstance(refused, TaggedConflict)
+    assert isinstance(refused, Conflict)
     assert [event.type for event in refused.events] == ["Opened"]
 
 
@@ -70,7 +71,7 @@ def test_a_position_that_is_kept_as_text_makes_it_one_small_read_however_long_th
     costs = []
     for store in (filled(BATCH), long):
         kept = write_position(store.read(CLOSED).position)
-        other = TaggedEvent(type="Subscribed", data="{}", tags=(TAG,))
+        other = Event(type="Subscribed", data=b"{}", tags=(TAG,))
         done = store.append([other], fail_if=CLOSED, after=read_position(kept))
         costs.append((done.capacity.requests, done.capacity.read, done.capacity.write))
     assert costs[0][0] == costs[1][0] <= 2
@@ -78,20 +79,20 @@ def test_a_position_that_is_kept_as_text_makes_it_one_small_read_however_long_th
 
 
 def test_a_tag_for_the_fact_makes_it_one_small_read_however_long_the_tag_is(long: TaggedEvents) -> None:
-    fact = TaggedEvent(type="Closed", data="{}", tags=(FACT, TAG))
+    fact = Event(type="Closed", data=b"{}", tags=(FACT, TAG))
     costs = []
     for store in (filled(BATCH), long):
         done = store.append([fact], fail_if=query(FACT, "Closed"))
         costs.append((done.capacity.requests, done.capacity.read <= 6, done.capacity.write <= 8))
-        assert isinstance(store.try_append([fact], fail_if=query(FACT, "Closed")), TaggedConflict)
+        assert isinstance(store.try_append([fact], fail_if=query(FACT, "Closed")), Conflict)
     assert costs[0] == costs[1]
     assert costs[0][1:] == (True, True)
 
 
 def test_a_tag_of_as_many_events_as_the_bound_is_read_whole() -> None:
-    assert isinstance(filled(MOST_READ).append([CLOSING], fail_if=CLOSED), TaggedAppended)
+    assert isinstance(filled(MOST_READ).append([CLOSING], fail_if=CLOSED), Appended)
 
 
 def test_a_position_of_the_beginning_is_a_position(long: TaggedEvents) -> None:
     early: Position = memory_tagged_events().read(CLOSED).position
-    assert isinstance(long.try_append([CLOSING], fail_if=query(TAG, "Opened"), after=early), TaggedConflict)
+    assert isinstance(long.try_append([CLOSING], fail_if=query(TAG, "Opened"), after=early), Conflict)

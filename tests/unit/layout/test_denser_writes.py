@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bench.corpus import body
 from epochal.codec.bodies import BROTLI, DIRECT, LATE_MOST, Encoded, decode, denser, encode, may_gain
 from epochal.layout.streams import JoinedWriters
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Lost, Op, Put, Reply
@@ -94,8 +94,8 @@ def test_what_no_compression_shortens_is_not_compressed_again(tried: list[int]) 
 def test_what_several_tags_get_gains_likewise(tried: list[int]) -> None:
     store = memory_tagged_events()
     for size in SIZES:
-        data = body(random.Random(size), size, "json").decode()
-        (event,) = store.append([TaggedEvent(type="Logged", data=data, tags=(f"a:{size}", "b:1"))]).events
+        data = body(random.Random(size), size, "json")
+        (event,) = store.append([Event(type="Logged", data=data, tags=(f"a:{size}", "b:1"))]).events
         of_both = Query(items=(QueryItem(tags=frozenset(event.tags)),))
         assert [each.data for each in store.read(of_both).events] == [data]
     assert tried

@@ -9,8 +9,9 @@ from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.contrib.sekiban.items import Keys, write_head
 from epochal.contrib.sekiban.store import dcb_of
 from epochal.index.names import TIP
-from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, TaggedEvent, sortable_id
-from epochal.model.events import Event
+from epochal.model.dcb import EVERYTHING, place_of
+from epochal.model.events import Event, Recorded
+from epochal.model.times import Ticks
 from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings
@@ -21,11 +22,11 @@ from tests.support.layout_contract import LayoutContract, Writer
 
 ORDER = aggregate_id("order", "1")
 KEYS = KeyResolver()
-PAID = RecordedTaggedEvent(
+PAID = Recorded(
     id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
-    sortable_id=sortable_id(1, 1),
+    place=place_of(Ticks(1), 1),
     type="Paid",
-    data="{}",
+    data=b"{}",
     tags=("order:1",),
     timestamp="2026-11-21T08:00:00.0000000+00:00",
 )
@@ -46,7 +47,7 @@ def persist(driver: Driver, stream: str, types: tuple[str, ...]) -> None:
 
 
 def tag(driver: Driver, stream: str, types: tuple[str, ...]) -> None:
-    dcb_of(TAGS, driver).append([TaggedEvent(type=kind, data="{}", tags=(stream,)) for kind in types])
+    dcb_of(TAGS, driver).append([Event(type=kind, data=b"{}", tags=(stream,)) for kind in types])
 
 
 class TestStreams(LayoutContract):

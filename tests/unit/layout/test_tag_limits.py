@@ -11,7 +11,8 @@ import pytest
 
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.tags.entries import TagStreams
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
@@ -40,7 +41,7 @@ def filled(events: int, size: int, **more: Any) -> TaggedEvents:
     for number in range(events):
         tags = (("a",), ("b",), ("a", "b"))[number % 3] if size < PAGE else ("a",)
         kind = "Rare" if number == events // 2 else "T"
-        store.append([TaggedEvent(type=kind, data=dice.randbytes(size), tags=tags)])
+        store.append([Event(type=kind, data=dice.randbytes(size), tags=tags)])
     return store
 
 

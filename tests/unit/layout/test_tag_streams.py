@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import STREAMS, is_page, read_page
 from epochal.layout.pages.tags import reading
 from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.layout.pages.tags.listing import count_since
-from epochal.model.dcb import Query, QueryItem, SortableId, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Event
+from epochal.model.outcomes import Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import TaggedConflict, parse_down
+from epochal.model.tagged_results import parse_down
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BatchGet, Check, Items, Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.plan.ops import Query as PlanQuery
@@ -51,8 +54,8 @@ class World:
         return [page for item in items if (page := read_page(item)).stream == f"$tag-{tag}"]
 
 
-def event(*tags: str, kind: str = "T", data: Any = "{}", **fields: Any) -> TaggedEvent:
-    return TaggedEvent(type=kind, data=data, tags=tags, **fields)
+def event(*tags: str, kind: str = "T", data: bytes = b"{}", **fields: Any) -> Event:
+    return Event(type=kind, data=data, tags=tags, **fields)
 
 
 def of(*tags: str, types: str = "") -> Query:
@@ -270,7 +273,7 @@ def test_a_position_keeps_no_heads_but_those_of_its_append() -> None:
     assert set(position.heads) == {"a", "t:0"}
     store.append([event("b")])
     conflict = store.try_append([event("a", "t:1")], fail_if=of("b"), after=position)
-    assert isinstance(conflict, TaggedConflict)
+    assert isinstance(conflict, Conflict)
     assert set(conflict.position.heads) == {"a"}
 
 
@@ -296,9 +299,7 @@ def test_what_comes_after_any_event_of_a_tag_is_counted() -> None:
         store.append([event("a", data=NOISE[:300])])
     events = store.read(of("a")).events
     left = [
-        store.driver.run(
-            count_since(store.site, "a", SortableId(each.sortable_id))
-        )  # also the first of a page
+        store.driver.run(count_since(store.site, "a", each.place))  # also the first of a page
         for each in events
     ]
     assert left == list(range(len(events)))[::-1]
@@ -316,7 +317,7 @@ def test_a_record_of_an_id_that_names_another_event_is_corrupt() -> None:
 
 def test_of_an_append_of_several_events_those_between_two_places_are_read() -> None:
     store = World().store()
-    made = store.append([event("a", data=str(number)) for number in range(4)]).events
+    made = store.append([event("a", data=b"%d" % number) for number in range(4)]).events
     assert list(store.between("a", 1, 3)) == list(made[1:3])
 
 
@@ -339,7 +340,7 @@ def test_nothing_expires_and_nothing_larger_than_a_page_is_written() -> None:
     world = World()
     store = world.store()
     with pytest.raises(InvalidInput, match=r"events\[0\].expires"):
-        store.append([event("a", expires=2_000_000_000)])
+        store.append([TaggedEvent(type="T", tags=("a",), expires=2_000_000_000)])
     with pytest.raises(TooLarge):
         store.append([event("a", data=random.Random(3).randbytes(420_000))])
     assert not world.pages("a")
@@ -356,14 +357,14 @@ def test_an_event_with_an_id_is_found_by_it_and_one_whose_id_the_store_chose_is_
 
 def test_a_read_newest_first_goes_on_where_its_text_says_and_refuses_another() -> None:
     store = World().store()
-    made = [store.append([event("a", data=str(number))]).events[0] for number in range(5)]
+    made = [store.append([event("a", data=b"%d" % number)]).events[0] for number in range(5)]
     left = iter(range(2))
     page = store.page_back(of("a"), takes=lambda _: next(left, None) is not None)
     assert page.events == tuple(reversed(made[3:]))
     assert page.rest is not None
     rest = parse_down(page.rest.text())
     assert store.page_back(of("a"), rest=rest, takes=lambda _: True).events == tuple(reversed(made[:3]))
-    wrong = replace(rest, at={"a": Reached(3, made[0].sortable_id)})
+    wrong = replace(rest, at={"a": Reached(3, made[0].place)})
     with pytest.raises(InvalidInput, match="does not fit"):
         store.page_back(of("a"), rest=wrong, takes=lambda _: True)
 
@@ -384,7 +385,7 @@ def test_a_page_of_more_events_than_a_part_reads_is_shown_whole_over_several_par
 ) -> None:
     monkeypatch.setattr(reading, "ENTRIES", 3)
     store = World().store()
-    made = store.append([event("a", data=str(number)) for number in range(10)]).events
+    made = store.append([event("a", data=b"%d" % number) for number in range(10)]).events
     shown, page = [], store.page(of("a"), takes=lambda _: True)
     shown += page.events
     while page.rest is not None:
@@ -399,7 +400,7 @@ def test_a_read_that_is_to_end_where_its_tag_never_ended_is_refused() -> None:
     left = iter(range(2))
     rest = store.page(of("a"), takes=lambda _: next(left, None) is not None).rest
     assert rest is not None
-    wrong = Position(seen={"a": Reached(4, made[2].sortable_id)}, items=rest.position.items)
+    wrong = Position(seen={"a": Reached(4, made[2].place)}, items=rest.position.items)
     with pytest.raises(InvalidInput, match="does not fit what is stored of 'a'"):
         store.page(of("a"), rest=replace(rest, position=wrong), takes=lambda _: True)
 
@@ -415,12 +416,15 @@ def test_a_body_that_is_on_a_page_in_hand_is_not_asked_for() -> None:
 
 
 def test_what_an_event_says_of_itself_has_one_form_and_anything_else_is_corrupt() -> None:
-    label = Label(number=3, others=("b", "c"), id=OWN, user="me", meta=Encoded(DIRECT, b"m"), data_text=True)
+    label = Label(number=3, others=("b", "c"), id=OWN, meta=Encoded(DIRECT, b"m"))
     stored = label.encoded()
-    assert stored.data.hex() == "1b0302016201630000000000004000800000000000000102" + "6d65" + "006d"
+    assert stored.data.hex() == "0903020162016300000000000040008000000000000001" + "006d"
     assert read_label(stored) == label
+    with_user = bytes.fromhex("1b0302016201630000000000004000800000000000000102" + "6d65" + "006d")
+    was = read_label(Encoded(DIRECT, with_user))
+    assert was == replace(label, user="me"), "written while labels had a user, and told text from bytes"
     at_home = replace(label, home=("Café-1", 300))
-    assert at_home.encoded().data.hex() == "5b0302016201630000000000004000800000000000000102" + "6d65" + (
+    assert at_home.encoded().data.hex() == "4903020162016300000000000040008000000000000001" + (
         "07436166c3a92d31" + "ac02" + "006d"
     )
     assert read_label(at_home.encoded()) == at_home
@@ -437,5 +441,5 @@ def test_a_conflict_is_only_what_matches() -> None:
     assert store.append([event("a", kind="U")], fail_if=of("a", types="T"), after=seen.position).events
     store.append([event("a")])
     answer = store.try_append([event("b")], fail_if=of("a", types="T"), after=seen.position)
-    assert isinstance(answer, TaggedConflict)
+    assert isinstance(answer, Conflict)
     assert [each.type for each in answer.events] == ["T"]

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from epochal import Conflict, Event
+from epochal import Conflict
 from epochal.errors import InvalidInput, MissingTable
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import read_page
 from epochal.model.dcb import Query as Asked
-from epochal.model.dcb import QueryItem, TaggedEvent
+from epochal.model.dcb import QueryItem
+from epochal.model.events import Event
 from epochal.plan.ops import Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -56,7 +57,7 @@ def test_a_token_of_another_place_begins_no_page_in_a_table_of_the_same_name() -
 def test_a_position_of_another_place_begins_no_page_in_a_table_of_the_same_name() -> None:
     here, there = memory_tables(), memory_tables()
     asked = Asked(items=(QueryItem(tags=frozenset({"course:1"})),))
-    event = TaggedEvent(type="Added", tags=("course:1",))
+    event = Event(type="Added", tags=("course:1",))
     for _ in range(2):
         position = memory_tagged_events(here).append([event]).position
     memory_tagged_events(there).append([event])

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochal import Event, FeedEvent, Recorded, TaggedEvent, Unfold
+from epochal import Event, FeedEvent, Recorded, Unfold
 from epochal.codec.upcasts import Versions, upcast
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.errors import CorruptData, InvalidInput, MissingBody
-from epochal.model.dcb import RecordedTaggedEvent, SortableId
 from epochal.model.events import Claim, RecordedUnfold
 from epochal.store.codecs import Stored
 
@@ -25,7 +24,7 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
-MADE = [Event.json, Unfold.json, TaggedEvent.json, AggregateEvent.json]
+MADE = [Event.json, Unfold.json, AggregateEvent.json]
 
 
 def recorded(data: bytes | Claim) -> Recorded:
@@ -40,7 +39,6 @@ def each_kind(data: bytes) -> list[Any]:
         recorded(data),
         RecordedUnfold(version=3, type="Boarded", data=data, meta=b"", timestamp="2026-01-01T00:00:00Z"),
         tagged(data),
-        tagged(data.decode()),
         RecordedAggregateEvent(
             aggregate=aggregate_id("Flight", "7"), seq_nr=3, type="Boarded", data=data, occurred_at=""
         ),
@@ -49,10 +47,8 @@ def each_kind(data: bytes) -> list[Any]:
     ]
 
 
-def tagged(data: bytes | str) -> RecordedTaggedEvent:
-    return RecordedTaggedEvent(
-        id="5", sortable_id=SortableId("1"), type="Boarded", data=data, tags=("flight:7",), timestamp=""
-    )
+def tagged(data: bytes) -> Recorded:
+    return Recorded(id="5", place="1", type="Boarded", data=data, tags=("flight:7",), timestamp="")
 
 
 def stored(event: Any) -> bytes:
@@ -70,10 +66,9 @@ def test_every_event_of_plain_json_is_read_as_it_was_written(value: Any) -> None
             assert each.json() == value
 
 
-def test_plain_json_is_compact_utf_8_and_text_where_events_are_tagged() -> None:
+def test_plain_json_is_compact_utf_8() -> None:
     value = {"seat": "12A", "name": "Zoë"}
     assert Event.json("Boarded", value).data == '{"seat":"12A","name":"Zoë"}'.encode()
-    assert TaggedEvent.json("Boarded", value).data == '{"seat":"12A","name":"Zoë"}'
 
 
 def test_what_else_an_event_has_is_given_beside_its_value() -> None:
@@ -81,16 +76,8 @@ def test_what_else_an_event_has_is_given_beside_its_value() -> None:
     assert Event.json("A", 1, **about) == Event(type="A", data=b"1", **about)  # type: ignore[arg-type]
     beside = {"meta": b"{}", "timestamp": "2026-01-01T00:00:00Z"}
     assert Unfold.json("A", 1, **beside) == Unfold(type="A", data=b"1", **beside)  # type: ignore[arg-type]
-    of_tags = {
-        "meta": "{}",
-        "tags": ("a", "b"),
-        "id": "5",
-        "causation_id": "c",
-        "correlation_id": "d",
-        "executed_user": "e",
-        "expires": 7,
-    }
-    assert TaggedEvent.json("A", 1, **of_tags) == TaggedEvent(type="A", data="1", **of_tags)  # type: ignore[arg-type]
+    of_tags = {**about, "tags": ("a", "b"), "id": "5"}
+    assert Event.json("A", 1, **of_tags) == Event(type="A", data=b"1", **of_tags)  # type: ignore[arg-type]
     of_one = AggregateEvent(type="A", data=b"1", occurred_at="2026-01-01T00:00:00Z")
     assert AggregateEvent.json("A", 1, occurred_at="2026-01-01T00:00:00Z") == of_one
 

@@ -23,7 +23,6 @@ from epochal import (
     Query,
     QueryItem,
     StreamAppend,
-    TaggedEvent,
     metadata,
     otel,
     projection,
@@ -114,7 +113,7 @@ def test_reads_are_spans_and_one_that_goes_on_ends_with_its_last_event(
     traced: Traced, feed: MemoryFeed
 ) -> None:
     feed.streams.append("Cart-1", [Event(type="Opened"), Event(type="Paid")])
-    feed.tagged.append([TaggedEvent(type="Taken", tags=["course:1"])])
+    feed.tagged.append([Event(type="Taken", tags=["course:1"])])
     feed.aggregates.append(
         aggregate_id("account", "1"), [AggregateEvent(type="O", data=b"{}")], snapshot=b"{}"
     )
@@ -153,7 +152,7 @@ def test_a_decision_is_a_span_around_its_load_and_its_appends(traced: Traced, fe
     aggregates = AggregateDeciders(store=feed.aggregates, decider=DECIDER, codec=CODEC, state=state)
     aggregates.handle(aggregate_id("account", "1"), 1)
     taken = projection(tags=["course:1"], on={"Taken": lambda count, _: count + 1}, initial=0)
-    event = TaggedEvent(type="Taken", tags=["course:1"])
+    event = Event(type="Taken", tags=["course:1"])
     Decisions(store=feed.tagged).decide({"taken": taken}, lambda _: [event])
     assert [span.name for span in traced.taken()] == [
         *("read", "read", "append", "decide"),
@@ -275,7 +274,7 @@ def test_every_event_of_an_append_has_the_context_behind_what_its_block_and_itse
         feed.streams.append_all(
             [StreamAppend(stream=name, events=[Event(type="Moved")]) for name in ("Door-1", "Door-2")]
         )
-        feed.tagged.append([TaggedEvent(type="Taken", tags=["course:1"])])
+        feed.tagged.append([Event(type="Taken", tags=["course:1"])])
     assert set(_meta(feed, "Door-1")) == set(_meta(feed, "Door-2")) == {"user", "traceparent"}
     (taken,) = feed.tagged.read(Query(items=(QueryItem(tags=frozenset({"course:1"})),))).events
     assert set(json.loads(taken.meta)) == {"user", "traceparent"}
@@ -300,7 +299,7 @@ def test_an_event_that_tells_no_trace_begins_one(traced: Traced, feed: MemoryFee
 
 
 def test_an_append_that_is_repeated_in_another_trace_is_made_once(traced: Traced, feed: MemoryFeed) -> None:
-    once = TaggedEvent(type="Taken", tags=["course:1"], id="00000000-0000-4000-8000-000000000001")
+    once = Event(type="Taken", tags=["course:1"], id="00000000-0000-4000-8000-000000000001")
     for _ in range(2):
         with traced.tracer.start_as_current_span("request"):
             feed.streams.append("Cart-1", [Event(type="Paid")], idempotency_key="k")

@@ -245,7 +245,7 @@ def test_a_file_that_names_one_is_noticed(plugin: str, code: str) -> None:
     "code",
     [
         "from epochal.layout.port import Port\nfrom epochal.feed.history import StreamHistory",
-        "from epochal.model.dcb import Query, TaggedEvent",
+        "from epochal.model.dcb import Query",
         "from epochal.store.decisions import projection",
         '"""Reads aggregates as event-store-adapter does."""',
         'def f():\n    "The Tip of Equinox\'s stream."',

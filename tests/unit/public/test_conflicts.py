@@ -18,10 +18,9 @@ from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, EpochalError, OutcomeUndetermined, StreamDeleted
 from epochal.errors import WrongExpectedVersion as Wrong
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Conflict
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.reading import Pruned
@@ -33,7 +32,7 @@ E = Event(type="Added")
 ALICE = aggregate_id("user", "alice")
 CREATED = AggregateEvent(type="Created", data=b"{}")
 TAKEN = Query(items=(QueryItem(tags=frozenset({"name:ann"})),))
-TAKE = TaggedEvent(type="Taken", data="{}", tags=("name:ann",))
+TAKE = Event(type="Taken", data=b"{}", tags=("name:ann",))
 
 
 def begun() -> Streams:
@@ -139,7 +138,7 @@ def test_a_condition_that_fails_is_an_error_that_names_events_and_carries_all() 
     named = r"the condition forbids (Taken [-0-9a-f]{36}, ){2}Taken [-0-9a-f]{36} and others"
     with pytest.raises(ConflictError, match=named) as raised:
         store.append([TAKE], fail_if=TAKEN)
-    assert isinstance(raised.value.outcome, TaggedConflict)
+    assert isinstance(raised.value.outcome, Conflict)
     assert len(raised.value.outcome.events) == 5
     assert store.try_append([TAKE], fail_if=TAKEN) == raised.value.outcome
     store.append([TAKE], fail_if=TAKEN, after=raised.value.outcome.position)
@@ -168,7 +167,7 @@ def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None
         (AggregateStore.append, AggregateAppended),
         (AggregateStore.persist_event, AggregateAppended),
         (AggregateStore.persist_event_and_snapshot, AggregateAppended),
-        (DcbEvents.append, TaggedAppended),
+        (DcbEvents.append, Appended),
         (ProjectionStates.save, type(None)),
     ],
 )

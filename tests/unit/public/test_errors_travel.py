@@ -13,7 +13,7 @@ from epochal import errors
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import EpochalError
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
 
@@ -50,14 +50,14 @@ def test_every_error_is_pickled_and_copied_with_its_words_and_fields(kind: type[
 
 def test_a_conflict_takes_its_outcome_along() -> None:
     streams, tagged = memory_tips(), memory_dcb_events()
-    tagged.append([TaggedEvent(type="Made", tags=("a:1",))])
+    tagged.append([Event(type="Made", tags=("a:1",))])
     asked = Query(items=(QueryItem(tags=frozenset({"a:1"})),))
     streams.append("a-1", [Event(type="Made", data=b"{}")])
 
     with pytest.raises(epochal.ConflictError) as of_stream:
         streams.append("a-1", [Event(type="Made", data=b"{}")], expected=NO_STREAM)
     with pytest.raises(epochal.ConflictError) as of_tags:
-        tagged.append([TaggedEvent(type="Made", tags=("a:1",))], fail_if=asked)
+        tagged.append([Event(type="Made", tags=("a:1",))], fail_if=asked)
 
     for error in (of_stream.value, of_tags.value):
         assert error.outcome is not None

@@ -23,7 +23,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.registry import READ_MODELS
-from epochal.model.dcb import Query, QueryItem, TaggedEvent, parse_sortable_id
+from epochal.model.dcb import Query, QueryItem, parse_place
 from epochal.model.events import Event
 from epochal.model.positions import read_position
 from epochal.model.times import parse_time
@@ -85,7 +85,7 @@ def put(key: str, value: Any) -> None:
 
 def tagged(**changed: Any) -> None:
     store = memory_dcb_events()
-    store.append([TaggedEvent(**{"type": "A", "data": "{}", "tags": ("a:1",)} | changed)])
+    store.append([Event(**{"type": "A", "data": "{}", "tags": ("a:1",)} | changed)])
     store.read(Query(items=(QueryItem(tags=frozenset({"a:1"})),)))
 
 
@@ -121,7 +121,7 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a position's content": lambda text: read_position(opaque(text)),
     "where a scan goes on": read_place,
     "where a scan goes on, its content": lambda text: read_place(opaque(text)),
-    "a sortable id": parse_sortable_id,
+    "a sortable id": parse_place,
     "an event's id": lambda text: memory_dcb_events().event(text),
     "a projection's name": lambda text: memory_projection_states().find(text, "v1"),
     "a codec's event": lambda text: json_codec(Named).encode(Named(text)),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal import AtVersion, Event, Query, QueryItem, TaggedEvent, Unfold, lambda_handler, reaction
+from epochal import AtVersion, Event, Query, QueryItem, Unfold, lambda_handler, reaction
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateTypes
@@ -24,7 +24,7 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 
 E = Event(type="E")
-T = TaggedEvent(type="T", data="{}", tags=("course:1",))
+T = Event(type="T", data=b"{}", tags=("course:1",))
 A = AggregateEvent(type="A", data=b"{}")
 ORDER = aggregate_id("order", "1")
 OF_COURSE = Query(items=(QueryItem(tags=frozenset({"course:1"})),))
@@ -44,12 +44,8 @@ VALUES: dict[str, tuple[Call, str]] = {
         "timestamp: must be ISO 8601 text, not datetime",
     ),
     "a text for a version": (lambda _: AtVersion(version="1"), "version: must be a number, not str"),
-    "a dictionary for JSON text": (
-        lambda _: TaggedEvent(type="T", data={}),
-        "data: must be JSON text or bytes, not dict",
-    ),
     "one tag": (
-        lambda _: TaggedEvent(type="T", data="{}", tags="course:1"),
+        lambda _: Event(type="T", data=b"{}", tags="course:1"),
         "tags: must be a list of str, not str",
     ),
     "one tag to ask for": (
@@ -114,7 +110,7 @@ STREAMS: dict[str, tuple[Call, str]] = {
 }
 
 TAGGED: dict[str, tuple[Call, str]] = {
-    "one event": (lambda store: store.append(T), "events: must be a list of TaggedEvent, not TaggedEvent"),
+    "one event": (lambda store: store.append(T), "events: must be a list of Event, not Event"),
     "a text for a query": (lambda store: store.read("course:1"), "query: must be a Query, not str"),
     "a text for a condition": (
         lambda store: store.append([T], fail_if="course:1"),

@@ -13,7 +13,7 @@ PUBLIC = {
     "ANY", "Appended", "AtVersion", "Conflict", "ConflictError",
     "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM",
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
-    "StreamDeleted", "TaggedEvent", "Undetermined", "Unfold", "json_codec", "lambda_handler",
+    "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
     "metadata", "open_feed", "open_read_models", "open_streams",
     "open_tagged_events", "projection", "reaction", "upcast",
 }  # fmt: skip

@@ -22,13 +22,14 @@ from epochal.contrib.event_store_adapter.deciders import by_size, every
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, Lock, aggregate_id
 from epochal.contrib.event_store_adapter.store import page as aggregate_page
 from epochal.contrib.sekiban import memory_projection_states
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion, Token
 from epochal.store.importing import ImportedEvent
@@ -56,7 +57,7 @@ class World:
         self.streams, self.aggregates, self.tagged = self.feed.tips, self.feed.aggregates, self.feed.dcb
         self.streams.append("Order-1", [E, E], unfolds=[Unfold(type="U")])
         self.lock = self.aggregates.append(ORDER, [A], snapshot=b"{}").lock
-        self.tagged.append([TaggedEvent(type="T", data="{}", tags=(TAG,))])
+        self.tagged.append([Event(type="T", data=b"{}", tags=(TAG,))])
         self.states = memory_projection_states(self.feed.tables)
         self.states.save("Totals", "v1", [b"1"], events_processed=1, last_sortable_id=SORTABLE)
         self.feed.index()
@@ -74,7 +75,11 @@ Call = Callable[[World, Any], object]
 
 
 def tagged(world: World, **fields: Any) -> object:
-    return world.tagged.append([TaggedEvent(**{"type": "T", "data": "{}", "tags": (TAG,), **fields})])
+    return world.tagged.append([Event(**{"type": "T", "data": b"{}", "tags": (TAG,), **fields})])
+
+
+def in_sekiban(world: World, **fields: Any) -> object:
+    return world.tagged.append([TaggedEvent(**{"type": "T", "data": b"{}", "tags": (TAG,), **fields})])
 
 
 def saved(world: World, **fields: Any) -> object:
@@ -90,7 +95,7 @@ def bag(odd: Any) -> frozenset[Any]:
 
 
 def imported(world: World, **fields: Any) -> object:
-    event = TaggedEvent(type="T", data="{}", tags=(TAG,), id=ID)
+    event = Event(type="T", data=b"{}", tags=(TAG,), id=ID)
     return DcbImporter(store=world.tagged).run(
         [ImportedEvent(**{"event": event, "timestamp": NOW, **fields})]
     )
@@ -119,7 +124,7 @@ NUMBERS: Final[dict[str, Call]] = {
     ),
     "Retention.keep": lambda _, x: Retention(keep=x),
     "Retention.ttl_seconds": lambda _, x: Retention(ttl_seconds=x),
-    "TaggedEvent.expires": lambda world, x: tagged(world, expires=x),
+    "TaggedEvent.expires": lambda world, x: in_sekiban(world, expires=x),
     "all_events max_count": lambda world, x: world.listings.all_events(max_count=x),
     "all_events page": lambda world, x: world.listings.all_events(page=x),
     "tagged page": lambda world, x: world.listings.tagged(TAG, page=x),
@@ -184,17 +189,15 @@ TEXTS: Final[dict[str, Call]] = {
     "snapshot": lambda world, x: world.aggregates.append(ORDER, [A], snapshot=x),
     "expected lock": lambda world, x: world.aggregates.append(ORDER, [A], expected=x),
     "retire": lambda world, x: world.aggregates.retire(x),
-    "TaggedEvent.type": lambda world, x: tagged(world, type=x),
-    "TaggedEvent.data": lambda world, x: tagged(world, data=x),
-    "TaggedEvent.tags": lambda world, x: tagged(world, tags=x),
-    "TaggedEvent tag": lambda world, x: tagged(world, tags=(x,)),
-    "TaggedEvent.id": lambda world, x: tagged(world, id=x),
-    "TaggedEvent.causation_id": lambda world, x: tagged(world, causation_id=x),
-    "TaggedEvent.executed_user": lambda world, x: tagged(world, executed_user=x),
-    "fail_if": lambda world, x: world.tagged.append([TaggedEvent(type="T", data="{}")], fail_if=x),
-    "after": lambda world, x: world.tagged.append(
-        [TaggedEvent(type="T", data="{}")], fail_if=OF_COURSE, after=x
-    ),
+    "tagged Event.type": lambda world, x: tagged(world, type=x),
+    "tagged Event.data": lambda world, x: tagged(world, data=x),
+    "tagged Event.tags": lambda world, x: tagged(world, tags=x),
+    "Event tag": lambda world, x: tagged(world, tags=(x,)),
+    "tagged Event.id": lambda world, x: tagged(world, id=x),
+    "tagged Event.causation_id": lambda world, x: tagged(world, causation_id=x),
+    "TaggedEvent.executed_user": lambda world, x: in_sekiban(world, executed_user=x),
+    "fail_if": lambda world, x: world.tagged.append([Event(type="T", data=b"{}")], fail_if=x),
+    "after": lambda world, x: world.tagged.append([Event(type="T", data=b"{}")], fail_if=OF_COURSE, after=x),
     "query": lambda world, x: world.tagged.read(x),
     "query tag": lambda world, x: world.tagged.read(Query(items=(QueryItem(tags=bag(x)),))),
     "query type": lambda world, x: world.tagged.read(
@@ -214,7 +217,7 @@ TEXTS: Final[dict[str, Call]] = {
     "counted": lambda world, x: world.listings.counted([x]),
     "TagPages.tags after": lambda world, x: world.pages.tags(after=x, limit=1),
     "imported timestamp": lambda world, x: imported(world, timestamp=x),
-    "imported sortable_id": lambda world, x: imported(world, sortable_id=x),
+    "imported sortable_id": lambda world, x: imported(world, place=x),
     "save projector": lambda world, x: saved(world, projector=x),
     "save version": lambda world, x: saved(world, version=x),
     "save state": lambda world, x: saved(world, state=x),

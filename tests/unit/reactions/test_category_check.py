@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import pytest
 
 from epochal.index.groups import group_stream, load
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event
 from epochal.reactions.group import Member, Name, told_of, unmet
 from epochal.reactions.reaction import Delivery, Reaction, reaction
@@ -21,7 +20,7 @@ def filled() -> MemoryFeed:
     feed = MemoryFeed()
     for stream in ("Flight-UA1", "Flight-B61", "Passenger-7"):
         feed.tips.append(stream, [Event(type="Scheduled")])
-    feed.dcb.append([TaggedEvent(type="Enrolled", data="{}", tags=("course:1",))])
+    feed.dcb.append([Event(type="Enrolled", data=b"{}", tags=("course:1",))])
     return feed
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal import Delivery, Event, TaggedEvent, reaction
+from epochal import Delivery, Event, reaction
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.reactions.reaction import Reaction
 from epochal.testing.feeds import MemoryFeed
@@ -18,8 +18,8 @@ def filled() -> MemoryFeed:
         [AggregateEvent(type="Opened", data=b'{"n":1}')],
         snapshot=b'{"n":1}',
     )
-    feed.dcb.append([TaggedEvent(type="Subscribed", data="{}", tags=("course:a", "student:b"))])
-    feed.dcb.append([TaggedEvent(type="Noted", data="{}", tags=())])
+    feed.dcb.append([Event(type="Subscribed", data=b"{}", tags=("course:a", "student:b"))])
+    feed.dcb.append([Event(type="Noted", data=b"{}", tags=())])
     return feed
 
 
@@ -74,7 +74,7 @@ def test_a_parked_stream_of_any_layout_is_replayed_to_its_end() -> None:
         [AggregateEvent(type="Closed", data=b"{}")],
         expected=feed.aggregates.lock(aggregate_id("user-account", "7")),
     )
-    feed.dcb.append([TaggedEvent(type="Left", data="{}", tags=("course:a",))], fail_if=None)
+    feed.dcb.append([Event(type="Left", data=b"{}", tags=("course:a",))], fail_if=None)
     broken = False
     for each in waiting:
         assert parking.replay(each.partition, each.stream, seconds=60).unparked

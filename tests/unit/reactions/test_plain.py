@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
 from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.reactions.reaction import Delivery, reaction
@@ -311,7 +311,7 @@ def test_so_is_one_on_aggregates(function: str) -> None:
 )
 def test_so_is_a_projection_of_tagged_events(field: str, asked: Projection[Any]) -> None:
     feed = MemoryFeed()
-    feed.dcb.append([TaggedEvent(type="Opened", data="{}", tags=("a:1",))])
+    feed.dcb.append([Event(type="Opened", data=b"{}", tags=("a:1",))])
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
         Decisions(store=feed.dcb).model({"one": asked})
     assert refused.value.field == field

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, AtVersion, ConflictError, Event, TaggedEvent
+from epochal import NO_STREAM, AtVersion, ConflictError, Event
 from epochal.contrib.event_store_adapter import AggregateEvent
 from epochal.errors import StreamDeleted
 from epochal.reactions.parking import Parking
@@ -80,7 +80,7 @@ def test_aggregates_and_tags_of_an_earlier_release_go_on(world: World) -> None:
     assert len(list(world.on.aggregates.events_after(ANN, 0))) == 5
     for tagged in (world.on.tagged, world.on.dcb):
         read = tagged.read(EVERY_TAG)
-        more = [TaggedEvent.json("Enrolled", {"n": 3}, tags=("course:c1",))]
+        more = [Event.json("Enrolled", {"n": 3}, tags=("course:c1",))]
         tagged.append(more, fail_if=EVERY_TAG, after=read.position)
         with pytest.raises(ConflictError):
             tagged.append(more, fail_if=EVERY_TAG, after=read.position)

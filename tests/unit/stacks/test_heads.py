@@ -24,7 +24,8 @@ from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
 from epochal.index.names import SERIES, TIP, epoch_stream, marks_name, poison_stream
 from epochal.layout.port import Source
-from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, sortable_id, type_tag
+from epochal.model.dcb import EVERYTHING, place_of, type_tag
+from epochal.model.events import Recorded
 from epochal.model.versions import Reached
 from epochal.plan.effects import holds
 from epochal.plan.ops import All, Present, Put, Update
@@ -35,11 +36,11 @@ KEYS = KeyResolver()
 SITE = JournalSite(journal="journal", snapshot="snapshot", keys=KEYS)
 STREAMS = tips_source("tips")
 AGGREGATES = journal_source(SITE)
-PAID = RecordedTaggedEvent(
+PAID = Recorded(
     id="6f1c2f0e-4a43-4a5e-9f0f-0d8a5f6f1c2f",
-    sortable_id=sortable_id(1, 1),
+    place=place_of(1, 1),
     type="Paid",
-    data="{}",
+    data=b"{}",
     tags=("order:1",),
     timestamp="2026-11-21T08:00:00.0000000+00:00",
 )

@@ -39,7 +39,7 @@ from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import READ_MODELS, base_of, layout_names, store_tables
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Unfold
 from epochal.model.several import StreamAppend
 from epochal.model.versions import NO_STREAM
@@ -333,13 +333,13 @@ def refusing(_: Delivery) -> None:
     raise RuntimeError("on purpose")
 
 
-def large(*tags: str) -> TaggedEvent:
+def large(*tags: str) -> Event:
     """An event whose body is copied to no second page."""
-    return TaggedEvent(type="Paid", data=Random(1).randbytes(5_000), tags=tags)
+    return Event(type="Paid", data=Random(1).randbytes(5_000), tags=tags)
 
 
-def paid(*tags: str) -> TaggedEvent:
-    return TaggedEvent(type="Paid", data="{}", tags=tags)
+def paid(*tags: str) -> Event:
+    return Event(type="Paid", data=b"{}", tags=tags)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, Appended, Conflict, Event, Query, QueryItem, StreamAppend, TaggedEvent, Unfold
+from epochal import NO_STREAM, Appended, Conflict, Event, Query, QueryItem, StreamAppend, Unfold
 from epochal.aio.stores import AsyncStreams
 from epochal.also import (
     Absent,
@@ -39,7 +39,7 @@ from epochal.testing.stores import (
 
 CARTS = TableSpec(kind="carts", partition=KeyAttribute(name="id", type="S"))
 E = Event(type="Moved", data=b"{}")
-T = TaggedEvent(type="Moved", data="{}", tags=("user:1",))
+T = Event(type="Moved", data=b"{}", tags=("user:1",))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from epochal.contrib.event_store_adapter.store import AggregateConflict, Aggrega
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, InvalidInput, Unavailable
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.outcomes import Capacity, Conflict
 from epochal.model.versions import NO_STREAM, AtVersion
@@ -30,7 +30,7 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 
 EVENT = Event(type="Added", data=b"{}")
-OPENED = TaggedEvent(type="Opened", tags=("cart:1",), data="{}")
+OPENED = Event(type="Opened", tags=("cart:1",), data=b"{}")
 CART = Query(items=(QueryItem(types=frozenset(), tags=frozenset({"cart:1"})),))
 ORDER = aggregate_id("order", "1")
 LARGE = 3_000

@@ -20,7 +20,6 @@ from epochal import (
     Query,
     QueryItem,
     StreamAppend,
-    TaggedEvent,
     Unfold,
     projection,
 )
@@ -43,7 +42,7 @@ WRITES: Final = (Put, Update, Delete, Transact)
 OPENED = Event(type="Opened")
 ACCOUNT = aggregate_id("account", "1")
 COURSE = Query(items=(QueryItem(tags=frozenset({"course:1"})),))
-TAKEN = TaggedEvent(type="Taken", tags=["course:1", "student:7"])
+TAKEN = Event(type="Taken", tags=["course:1", "student:7"])
 COUNT = projection(tags=["course:1"], on={"Taken": lambda count, _: count + 1}, initial=0)
 CODEC = EventCodec[Event](encode=lambda event: event, decode=lambda stored: Event(type=stored.type))
 DECIDER = Decider[Event, int, Event](
@@ -146,7 +145,7 @@ def tagged_in_sekibans_tables(feed: MemoryFeed) -> None:
 
 
 def decided_on_tags(feed: MemoryFeed) -> None:
-    def take(_: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def take(_: Mapping[str, Any]) -> Sequence[Event]:
         return [TAKEN]
 
     Decisions(store=feed.tagged).decide({"taken": COUNT}, take)

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from epochal import Decider, Deciders, Decisions, Event, TaggedEvent, metadata, projection
+from epochal import Decider, Deciders, Decisions, Event, metadata, projection
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Recorded
 from epochal.store.codecs import EventCodec
 from epochal.store.joint_decisions import transact_all
 from epochal.store.streams import Streams
@@ -52,7 +53,7 @@ def told(streams: Streams, stream: str = "Door-1") -> list[tuple[Any, str | None
     ]
 
 
-def taken(tagged: TaggedStore) -> list[RecordedTaggedEvent]:
+def taken(tagged: TaggedStore) -> list[Recorded]:
     return list(tagged.read(COURSE).events)
 
 
@@ -90,9 +91,9 @@ def test_it_wins_over_the_block_around_and_an_event_s_own_wins_over_it(streams: 
 
 
 def test_tagged_decisions_take_it_between_block_and_event_likewise(tagged: TaggedStore) -> None:
-    own = TaggedEvent(type="Taken", tags=["course:1"], meta='{"seat":7}', causation_id="own")
+    own = Event(type="Taken", tags=["course:1"], meta=b'{"seat":7}', causation_id="own")
 
-    def take(_: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def take(_: Mapping[str, Any]) -> Sequence[Event]:
         return [own]
 
     with metadata(seat=1, user="bob", tenant="north"):
@@ -134,9 +135,9 @@ def test_a_decision_on_several_streams_that_is_made_again_carries_the_same() -> 
 def test_a_tagged_decision_that_is_made_again_carries_the_same(tagged: TaggedStore) -> None:
     counts: list[int] = []
 
-    def take(states: Mapping[str, Any]) -> Sequence[TaggedEvent]:
+    def take(states: Mapping[str, Any]) -> Sequence[Event]:
         counts.append(states["taken"])
-        event = TaggedEvent(type="Taken", tags=["course:1"])
+        event = Event(type="Taken", tags=["course:1"])
         if len(counts) == 1:
             tagged.append([event])
         return [event]
@@ -144,7 +145,7 @@ def test_a_tagged_decision_that_is_made_again_carries_the_same(tagged: TaggedSto
     Decisions(store=tagged).decide({"taken": TAKEN}, take, metadata=GIVEN)
     assert counts == [0, 1]
     last = taken(tagged)[-1]
-    assert (last.meta, last.correlation_id, last.causation_id) == ('{"user":"ada"}', "c-1", "e-1")
+    assert (last.meta, last.correlation_id, last.causation_id) == (b'{"user":"ada"}', "c-1", "e-1")
 
 
 WRONG: list[tuple[Any, str]] = [

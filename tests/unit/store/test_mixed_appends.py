@@ -51,7 +51,7 @@ def test_a_stream_brings_its_events_with_their_tags_and_the_ids_that_queries_sho
 
     registered, event = streams.read("Student-1")
     (found,) = streams.tagged.read(of(COURSE)).events
-    assert (registered.tags, registered.id) == ((), None)
+    assert (registered.tags, registered.id) == ((), "")
     assert (event.tags, event.id, event.key) == ((COURSE, TERM), found.id, found.key)
     assert (event.data, event.meta, event.timestamp) == (found.data, found.meta, found.timestamp)
     assert (told.first, told.version, told.versions) == (0, 2, {COURSE: 1, TERM: 1})

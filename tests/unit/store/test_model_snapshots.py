@@ -11,8 +11,7 @@ from typing import Any, cast
 import pytest
 
 from epochal.errors import EpochalError, TooLarge, Unavailable
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
-from epochal.model.events import Unfold
+from epochal.model.events import Event, Recorded, Unfold
 from epochal.store.decisions import Decisions, ModelSnapshots, Projection, projection
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -25,7 +24,7 @@ def taken(course: str) -> Projection[int]:
 
 
 def names(student: str) -> Projection[list[str]]:
-    def add(found: list[str], event: RecordedTaggedEvent) -> list[str]:
+    def add(found: list[str], event: Recorded) -> list[str]:
         return [*found, event.id]
 
     return projection(tags=[student], initial=[], on={"Subscribed": add, "Left": add})
@@ -40,8 +39,8 @@ def snapshots(tables: MemoryTables, *, every: int = 1, version: str = "1") -> Mo
     )
 
 
-def subscribed(*tags: str, data: str = "{}") -> TaggedEvent:
-    return TaggedEvent(type="Subscribed", data=data, tags=tags)
+def subscribed(*tags: str, data: str = "{}") -> Event:
+    return Event(type="Subscribed", data=data.encode(), tags=tags)
 
 
 MODEL = {"taken": taken("c:1"), "names": names("s:1")}

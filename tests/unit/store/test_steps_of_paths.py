@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal import Event, StreamAppend, TaggedEvent
+from epochal import Event, StreamAppend
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter import store as aggregates
@@ -40,10 +40,8 @@ WRITES: dict[str, Callable[[str], object]] = {
     "a type of aggregates": lambda name: memory_aggregates().append(
         AggregateId(type=name, value="1"), [CREATED], snapshot=b"{}"
     ),
-    "a tag": lambda name: memory_tagged_events().append([TaggedEvent(type="E", tags=["a:1", name])]),
-    "a tag in Sekiban's tables": lambda name: memory_dcb_events().append(
-        [TaggedEvent(type="E", tags=[name])]
-    ),
+    "a tag": lambda name: memory_tagged_events().append([Event(type="E", tags=["a:1", name])]),
+    "a tag in Sekiban's tables": lambda name: memory_dcb_events().append([Event(type="E", tags=[name])]),
     "a projection": lambda name: memory_projection_states().save(name, "v1", [b"x"], **NONE),  # type: ignore[arg-type]
     "a version of a projection": lambda name: memory_projection_states().save("Totals", name, [b"x"], **NONE),  # type: ignore[arg-type]
 }
@@ -72,7 +70,7 @@ def test_what_was_called_so_before_can_be_read_but_not_gone_on_with(
         for module in (streams, tagged_store, aggregates, projections):
             before.setattr(module, "no_step", lambda *_: None)
         stores[0].append(name, [OPENED])
-        stores[1].append([TaggedEvent(type="E", tags=[name])])
+        stores[1].append([Event(type="E", tags=[name])])
         stores[2].append(aggregate_id("account", name), [CREATED], snapshot=b"{}")
         stores[3].save(name, name, [b"x"], **NONE)  # type: ignore[arg-type]
 

@@ -19,7 +19,6 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
 from epochal.layout.registry import READ_MODELS, store_tables
-from epochal.model.dcb import TaggedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Execute, Get, Items, Lost, Op, Put, Reply, Scan, Transact
@@ -45,7 +44,7 @@ def used() -> MemoryTables:
     feed.streams.append("Cart-1", [Event(type="E")])
     feed.streams.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
     feed.aggregates.append(ORDER, [AggregateEvent(type="A", data=b"{}")], snapshot=b"{}", idempotency_key="k")
-    feed.dcb.append([TaggedEvent(type="T", data="{}", tags=("course:1",))])
+    feed.dcb.append([Event(type="T", data=b"{}", tags=("course:1",))])
     states = memory_projection_states(feed.tables)
     states.save("Totals", "v1", [b"1"], events_processed=1, last_sortable_id="0" * 30)
     model = feed.read_models.open("seen", 1)
@@ -93,7 +92,7 @@ def _aggregates(driver: Driver, **tables: str) -> Any:
 def _tagged(driver: Driver, **tables: str) -> Any:
     store = memory_dcb_events()
     mine = DcbEvents(driver=driver, site=replace(store.site, **tables))
-    return mine.append([TaggedEvent(type="T", data="{}", tags=("course:2",))])
+    return mine.append([Event(type="T", data=b"{}", tags=("course:2",))])
 
 
 @pytest.mark.parametrize(("wanted", "given"), ALIKE)

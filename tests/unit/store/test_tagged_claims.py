@@ -9,8 +9,8 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem, TaggedEvent, Unfetched
-from epochal.model.events import Claim
+from epochal.model.dcb import Query, QueryItem
+from epochal.model.events import Claim, Event
 from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import MemoryBodies, memory_tagged_events
@@ -29,28 +29,29 @@ def store(*, held: bool = True) -> TaggedEvents:
     return replace(memory_tagged_events(), codec=BodyCodec(bodies=bucket))
 
 
-def referring(claim: Claim = CLAIM, *, text: bool = False, **fields: str) -> TaggedEvent:
-    return TaggedEvent(type="T", data=Unfetched.of(claim, text=text), tags=("a", "b"), **fields)  # type: ignore[arg-type]
+def referring(claim: Claim = CLAIM, *, id_: str | None = None) -> Event:
+    return Event(type="T", data=claim, tags=("a", "b"), id=id_)
 
 
-@pytest.mark.parametrize("text", [False, True])
-def test_data_in_the_bucket_come_back_as_the_bytes_or_the_text_that_they_were_said_to_be(text: bool) -> None:
+def test_data_in_the_bucket_come_back_or_are_left_there() -> None:
     events = store()
-    small = TaggedEvent(type="T", data="1", tags=("a",))
-    events.append([referring(text=text), small])
+    small = Event(type="T", data=b"1", tags=("a",))
+    events.append([referring(), small])
     found, other = events.read(OF_A).events
-    assert found.data == (CONTENT.decode() if text else CONTENT)
+    assert found.content == CONTENT
     assert found.json() == {"seats": 1}
-    assert other.data == "1"
+    assert other.data == b"1"
+    left, _ = replace(events, fetch=False).read(OF_A).events
+    assert left.data == CLAIM
 
 
 def test_an_append_is_repeated_by_its_ids_and_is_another_where_its_claim_is() -> None:
     events = store()
-    first = events.append([referring(id=ID)])
-    assert events.append([referring(id=ID)]).replayed
+    first = events.append([referring(id_=ID)])
+    assert events.append([referring(id_=ID)]).replayed
     assert first.events[0].data == CONTENT
     with pytest.raises(InvalidInput, match="exists with other contents"):
-        events.append([TaggedEvent(type="T", data=b"2", tags=("a", "b"), id=ID)])
+        events.append([Event(type="T", data=b"2", tags=("a", "b"), id=ID)])
 
 
 @pytest.mark.parametrize("claim", [CLAIM, replace(CLAIM, size=1)])

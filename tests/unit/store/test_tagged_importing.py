@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Body, Event
 from epochal.plan.ops import Op, Reply, Transact
 from epochal.store.importing import Imported, ImportedEvent
 from epochal.testing.memory import MemoryTables
@@ -23,13 +23,12 @@ def history(count: int, *, size: int = 10, apart: int = 1) -> list[ImportedEvent
     """Events of one tag that all have, and of one of three; `apart` of them at each second of a minute."""
     return [
         ImportedEvent(
-            event=TaggedEvent(
+            event=Event(
                 type=f"T{nth % 2}",
                 data=bytes([nth % 256]) * size,
-                meta="{}" if nth % 2 else b"",
+                meta=b"{}" if nth % 2 else b"",
                 tags=("all:1", f"some:{nth % 3}"),
                 id=str(uuid.UUID(int=nth + 1)),
-                executed_user="ann",
             ),
             timestamp=f"1997-05-23T21:20:{nth // apart % 60:02}.1234567+00:00",
         )
@@ -37,12 +36,12 @@ def history(count: int, *, size: int = 10, apart: int = 1) -> list[ImportedEvent
     ]
 
 
-def stored(tables: MemoryTables) -> list[tuple[str, str, str, bytes | str]]:
+def stored(tables: MemoryTables) -> list[tuple[str, str, str, Body]]:
     found = memory_tagged_events(tables).listings.tagged("all:1")
     return [(each.id, each.type, each.timestamp, each.data) for each in found]
 
 
-def expected(events: list[ImportedEvent]) -> list[tuple[str | None, str, str, bytes | str]]:
+def expected(events: list[ImportedEvent]) -> list[tuple[str | None, str, str, Body]]:
     return [(each.event.id, each.event.type, each.timestamp, each.event.data) for each in events]
 
 
@@ -60,7 +59,7 @@ def test_a_history_is_imported_whole_with_its_ids_and_times(count: int, size: in
 
 def test_an_import_that_follows_later_events_keeps_its_times_all_the_same() -> None:
     tables = memory_tables()
-    memory_tagged_events(tables).append([TaggedEvent(type="Late", tags=("all:1",))])
+    memory_tagged_events(tables).append([Event(type="Late", tags=("all:1",))])
     events = history(40)
     memory_tagged_events(tables).importer.run(events)
     assert stored(tables)[1:] == expected(events)
@@ -104,7 +103,7 @@ def test_an_id_that_is_there_with_other_contents_is_named_by_its_place() -> None
     store.importer.run(events)
     for changed in (
         ImportedEvent(event=events[1].event, timestamp="1998-01-01T00:00:00Z"),
-        ImportedEvent(event=TaggedEvent(type="Other", id=events[1].event.id), timestamp=events[1].timestamp),
+        ImportedEvent(event=Event(type="Other", id=events[1].event.id), timestamp=events[1].timestamp),
     ):
         with pytest.raises(InvalidInput, match=r"history\[1\]: the id .* exists with other contents"):
             store.importer.run([events[0], changed])

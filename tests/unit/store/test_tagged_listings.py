@@ -10,8 +10,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.entries import stream_of
 from epochal.layout.pages.tags.listing import stand_after
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent
-from epochal.model.events import Event
+from epochal.model.events import Event, Recorded
 from epochal.model.tagged_results import TagCount
 from epochal.store import tag_pages
 from epochal.store.listings import GroupCount, TaggedListings
@@ -22,8 +21,8 @@ LONG = 60
 """Events of 2 KB: a tag that has so many has some twenty pages."""
 
 
-def event(*tags: str, kind: str = "A", data: str = "{}") -> TaggedEvent:
-    return TaggedEvent(type=kind, data=data, tags=tags)
+def event(*tags: str, kind: str = "A", data: str = "{}") -> Event:
+    return Event(type=kind, data=data.encode(), tags=tags)
 
 
 def noise(number: int) -> str:
@@ -32,7 +31,7 @@ def noise(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def long() -> tuple[TaggedListings, list[RecordedTaggedEvent]]:
+def long() -> tuple[TaggedListings, list[Recorded]]:
     """A tag of several pages, and everything, beside streams of the same table."""
     tables = memory_tables()
     memory_streams(tables).append("Cart-1", [Event(type="Added")])
@@ -43,46 +42,46 @@ def long() -> tuple[TaggedListings, list[RecordedTaggedEvent]]:
 
 
 def test_a_tag_is_listed_after_any_of_its_events(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
 ) -> None:
     listings, made = long
     pages = listings.store.driver.ask(query(listings.store.site.table, stream_of("t:1"), 0, LONG)).items
     assert len(pages) > 10
     for number, each in enumerate(made):
-        found = list(listings.tagged("t:1", since=each.sortable_id, page=3))
+        found = list(listings.tagged("t:1", since=each.place, page=3))
         assert [one.id for one in found] == [one.id for one in made[number + 1 :]]
     assert list(listings.tagged("t:1")) == list(listings.tagged("t:1", since="0" * 30)) == made
     assert list(listings.tagged("t:1", since="9" * 30)) == []
 
 
 def test_who_follows_the_end_of_a_tag_asks_once(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
 ) -> None:
     listings, made = long
     before = listings.store.driver.meter.requests
-    assert list(listings.tagged("t:1", since=made[-1].sortable_id)) == []
+    assert list(listings.tagged("t:1", since=made[-1].place)) == []
     assert listings.store.driver.meter.requests - before == 1
 
 
 def test_an_event_in_the_middle_is_found_in_few_requests(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
 ) -> None:
     listings, made = long
     for each in made:
         before = listings.store.driver.meter.requests
-        listings.store.driver.run(stand_after(listings.store.site, "t:1", each.sortable_id))
+        listings.store.driver.run(stand_after(listings.store.site, "t:1", each.place))
         assert listings.store.driver.meter.requests - before <= 12
 
 
 def test_everything_is_listed_and_counted_where_it_has_a_stream(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
 ) -> None:
     listings, made = long
     found = list(listings.all_events())
-    assert [each.sortable_id for each in found] == sorted(each.sortable_id for each in found)
+    assert [each.place for each in found] == sorted(each.place for each in found)
     assert len(found) == LONG + 2 == listings.count()
     for number in (0, 7, LONG - 1):
-        since = made[number].sortable_id
+        since = made[number].place
         assert listings.count(since=since) == LONG + 1 - number
         assert list(listings.all_events(since=since, max_count=2)) == found[number + 1 : number + 3]
 
@@ -95,7 +94,7 @@ def test_without_such_a_stream_everything_is_refused_with_where_to_find_it() -> 
 
 
 def test_the_latest_event_of_a_tag_is_one_request(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
 ) -> None:
     listings, made = long
     before = listings.store.driver.meter.requests
@@ -109,7 +108,7 @@ def test_the_latest_event_of_a_tag_is_one_request(
 
 
 def test_tags_come_with_their_counts_however_many_pages_they_have_and_no_stream_is_among_them(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
 ) -> None:
     listings, _ = long
     assert listings.all_tags() == [
@@ -132,7 +131,7 @@ def test_tags_come_with_their_counts_however_many_pages_they_have_and_no_stream_
 @pytest.mark.parametrize("limit", [1, 2, 1_000])
 @pytest.mark.parametrize("group", [None, "t"])
 def test_pages_of_tags_join(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]],
+    long: tuple[TaggedListings, list[Recorded]],
     monkeypatch: pytest.MonkeyPatch,
     parts: int,
     limit: int,
@@ -163,9 +162,9 @@ def test_what_is_no_group_is_refused(bad: str) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, LONG - 1, LONG])
 def test_a_page_of_a_tag_has_as_many_events_as_were_asked_for_and_no_more(
-    long: tuple[TaggedListings, list[RecordedTaggedEvent]], limit: int
+    long: tuple[TaggedListings, list[Recorded]], limit: int
 ) -> None:
     listings, made = long
     page = TagPages(listings=listings).tagged("t:1", limit=limit)
     assert [each.id for each in page.items] == [each.id for each in made[:limit]]
-    assert page.next == (made[limit - 1].sortable_id if limit < LONG else None)
+    assert page.next == (made[limit - 1].place if limit < LONG else None)

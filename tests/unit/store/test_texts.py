@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from epochal.contrib.equinox import memory_tips
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.errors import InvalidInput
-from epochal.model.dcb import QueryItem, TaggedEvent
+from epochal.model.dcb import QueryItem
 from epochal.model.events import Event
 from epochal.testing.stores import memory_tables
 from tests.unit.dcb.world import World
@@ -18,8 +19,12 @@ HALF = "\ud800"
 
 
 def tagged(**given: str) -> Callable[[], object]:
+    return lambda: World().store().append([Event(type="Opened", data=b"{}", tags=("course:1",), **given)])
+
+
+def sekiban(user: str) -> Callable[[], object]:
     return lambda: (
-        World().store().append([TaggedEvent(type="Opened", data="{}", tags=("course:1",), **given)])
+        World().store().append([TaggedEvent(type="Opened", tags=("course:1",), executed_user=user)])
     )
 
 
@@ -32,7 +37,7 @@ def keyed(key: str) -> object:
     [
         (tagged(causation_id=HALF), "events[0].causation_id"),
         (tagged(correlation_id=HALF), "events[0].correlation_id"),
-        (tagged(executed_user="u" * 1025), "events[0].executed_user"),
+        (sekiban("u" * 1025), "events[0].executed_user"),
         (lambda: QueryItem(tags=frozenset({HALF})), "tags"),
         (lambda: QueryItem(types=frozenset({"T" * 2001})), "types"),
         (lambda: keyed(HALF), "idempotency_key"),

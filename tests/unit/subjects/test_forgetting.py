@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from moto import mock_aws
 
-from epochal import Decider, Deciders, Event, TaggedEvent, Unfold
+from epochal import Decider, Deciders, Event, Unfold
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
@@ -266,8 +266,8 @@ def test_replay_of_every_layout_goes_on_past_what_is_shredded() -> None:
     user = aggregate_id("user", "7")
     events = [AggregateEvent(type="Named", data=sealed), AggregateEvent(type="Left", data=open_body)]
     aggregates.append(user, events, snapshot=sealed)
-    tagged.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
-    (bare,) = tagged.append([TaggedEvent(type="Named", data=sealed, meta=sealed, tags=("user:7",))]).events
+    tagged.append([Event(type="Named", data=sealed, tags=("user:7",))])
+    (bare,) = tagged.append([Event(type="Named", data=sealed, meta=sealed, tags=("user:7",))]).events
     subjects.forget("ada")
     assert isinstance(bare.data, bytes)
     assert isinstance(bare.meta, bytes)
@@ -292,7 +292,7 @@ def test_the_feed_brings_what_is_shredded_in_its_place_with_all_that_was_not_sea
     feed.aggregates.append(
         aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
     )
-    feed.dcb.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    feed.dcb.append([Event(type="Named", data=sealed, tags=("user:7",))])
     feed.index()
     subjects.forget("ada")
     found: dict[str, list[tuple[str, object]]] = {}
@@ -484,7 +484,7 @@ def test_a_reaction_is_given_what_is_shredded_and_goes_on() -> None:
     feed.aggregates.append(
         aggregate_id("user", "7"), [AggregateEvent(type="Named", data=sealed)], snapshot=b"{}"
     )
-    feed.dcb.append([TaggedEvent(type="Named", data=sealed.decode(), tags=("user:7",))])
+    feed.dcb.append([Event(type="Named", data=sealed, tags=("user:7",))])
     subjects.forget("ada")
     found: list[tuple[str, object]] = []
 

@@ -29,7 +29,8 @@ def test_the_stores_of_a_test_are_one_deployment_and_each_test_has_its_own(
     pytester.makepyfile(
         """
         import pytest
-        from epochal import NO_STREAM, Event, TaggedEvent, reaction
+        from epochal import NO_STREAM, Event, reaction
+        from epochal import Event
         from epochal.contrib.event_store_adapter import aggregate_id
 
 
@@ -46,7 +47,7 @@ def test_the_stores_of_a_test_are_one_deployment_and_each_test_has_its_own(
                 counts.apply(delivery, lambda documents, event: documents.put(event.type, 1))
 
             epochal_streams.append("Flight-UA1", [Event(type="Scheduled")], expected=NO_STREAM)
-            epochal_tagged_events.append([TaggedEvent(type="Taken", tags=["Seat:1A"])])
+            epochal_tagged_events.append([Event(type="Taken", tags=["Seat:1A"])])
             assert epochal_feed.aggregates.replay(aggregate_id("order", "1")) is None
             epochal_feed.react(board)
             assert [stream.partition("-")[0] for stream in sorted(seen)] == ["$tag", "Flight"]

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.model.dcb import Query as Query
     from epochal.model.dcb import QueryItem as QueryItem
-    from epochal.model.dcb import TaggedEvent as TaggedEvent
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
@@ -55,7 +54,7 @@ _NAMES = {
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.results": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
-    "model.dcb": ("Query", "QueryItem", "TaggedEvent"),
+    "model.dcb": ("Query", "QueryItem"),
     "model.events": ("Event", "Recorded", "Unfold"),
     "model.outcomes": ("Appended", "Conflict", "Undetermined"),
     "model.several": ("StreamAppend",),

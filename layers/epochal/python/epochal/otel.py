@@ -26,6 +26,7 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.feed.results import FeedEvent
+from epochal.model.events import Event
 from epochal.model.names import category_of
 from epochal.model.outcomes import NOTHING
 from epochal.plugins import parts
@@ -33,7 +34,7 @@ from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store.context import Context
 from epochal.store.deciding import DecisionSource
-from epochal.store.encoding import AMBIENT, Adding, E
+from epochal.store.encoding import AMBIENT
 from epochal.store.joined import JoinedAppends
 from epochal.store.loading import Loader
 from epochal.store.streams import Streams
@@ -233,10 +234,10 @@ def _outcome(outcome: Any) -> str:
 class _Stamp:
     """Adds a trace context to events whose metadata are an object or nothing, behind what their block adds."""
 
-    outer: Adding | None
+    outer: Callable[[Event], Event] | None
     context: Context
 
-    def __call__(self, event: E, /) -> E:
+    def __call__(self, event: Event, /) -> Event:
         event = event if self.outer is None else self.outer(event)
         try:
             return self.context(event)

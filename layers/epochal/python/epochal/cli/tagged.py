@@ -15,12 +15,14 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, must_be_named
 from epochal.cli.target import OpenedStore, pass_store
-from epochal.cli.views import body_text
+from epochal.cli.views import body_text, no_link
 from epochal.http import tagged_shapes
 from epochal.http.fields import Node
-from epochal.model.dcb import Query, RecordedTaggedEvent, TaggedBody, TaggedEvent, parse_event_id
+from epochal.model.dcb import Query, parse_event_id
+from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import BackwardPage, TaggedAppended, TaggedConflict, TaggedPage, Takes
+from epochal.model.tagged_results import BackwardPage, TaggedPage, Takes
 from epochal.model.versions import Position
 from epochal.store.driver import Meter
 from epochal.store.tagged_store import TaggedStore
@@ -40,8 +42,8 @@ def tagged() -> None:
     """
 
 
-def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
-    """Hand the store of tagged events to a command."""
+def pass_opened(command: Callable[..., None]) -> Callable[..., None]:
+    """Hand a store that has tagged events to a command."""
 
     @pass_store
     @wraps(command)
@@ -49,6 +51,17 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
         for kind in store.tagged_in:
             table = {f"{kind}_table": store.deployment.settings.table(kind)}
             must_be_named("is needed for tagged events", **table)
+        command(store, **options)
+
+    return found
+
+
+def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
+    """Hand the store of tagged events to a command."""
+
+    @pass_opened
+    @wraps(command)
+    def found(store: OpenedStore, **options: Any) -> None:
         command(store.tagged, **options)
 
     return found
@@ -69,9 +82,9 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--after", help="Only what is new since this position is in the way of --fail-if.")
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @output.json_option
-@pass_tagged
+@pass_opened
 def append(
-    store: TaggedStore,
+    opened: OpenedStore,
     *,
     type: str | None,  # noqa: A002  the argument's name, as users see it
     data: str | None,
@@ -92,12 +105,16 @@ def append(
         raise click.UsageError("Give either TYPE (and DATA) or --events.")
     if source is not None and (tags or event_id or meta):
         raise click.UsageError("--tag, --id and --meta belong to a single event; --events carry their own.")
-    single = replace(
-        _event(type, data, tags, event_id), meta=b"" if meta is None else _text_of(meta, "--meta")
+    single = Event(
+        type=type or "",
+        data=inputs.body_of("null" if data is None else data, "DATA"),
+        meta=inputs.body_of(meta, "--meta"),
+        tags=tuple(tags),
+        id=event_id,
     )
-    events = inputs.several_of(source, tagged_shapes.event_of) if source else [single]
+    events = inputs.several_of(source, opened.event_of) if source else [single]
+    store, meter = opened.tagged, Meter()
     fail_if = None if condition is None else query_of(store, condition, "--fail-if")
-    meter = Meter()
     measured = replace(store, driver=replace(store.driver, meter=meter))
     made = _made(measured, events, fail_if, position_of(after), key)
     view = tagged_shapes.appended(made, meter.units)
@@ -134,7 +151,7 @@ def query(
         raise click.UsageError("Give either --query or --type and --tag.")
     asked = query_of(store, source, "--query") if source else _item_of(store, types, tags)
     read = _Read(store=store, query=asked, after=position_of(after), limit=limit, backward=backward)
-    output.stream(read.events(), tagged_shapes.event, line, as_json=as_json)
+    output.stream(read.events(), shown, line, as_json=as_json)
     if read.position is not None:
         position = write_position(read.position)
         output.document({"position": position}, [f"position {position}"], as_json=as_json)
@@ -149,23 +166,23 @@ def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
     found = store.event(parse_event_id(event_id, "ID"))
     if found is None:
         raise EventMissing(event_id)
-    view = tagged_shapes.event(found)
+    view = shown(found)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
         for name, value in tagged_shapes.fields(found).items()
     ]
-    bodies = [("data", _shown(found.data)), *([("meta", _shown(found.meta))] if found.meta else [])]
+    bodies = [("data", body_text(found.data)), *([("meta", body_text(found.meta))] if found.meta else [])]
     output.document(view, output.table([*rows, *bodies]), as_json=as_json)
 
 
-def line(found: RecordedTaggedEvent) -> str:
+def shown(found: Recorded) -> dict[str, Any]:
+    """An event, as the HTTP API shows it."""
+    return tagged_shapes.event(found, no_link)
+
+
+def line(found: Recorded) -> str:
     """An event in one line."""
-    return f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {_shown(found.data)}"
-
-
-def _shown(body: TaggedBody) -> str:
-    """A body in one line."""
-    return " ".join(body.splitlines()) if isinstance(body, str) else body_text(body)
+    return f"{found.timestamp[:19]}  {found.type}  {' '.join(found.tags)}  {body_text(found.data)}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,7 +196,7 @@ class _Read:
     backward: bool = False
     position: Position | None = field(default=None, init=False)
 
-    def events(self) -> Iterator[RecordedTaggedEvent]:
+    def events(self) -> Iterator[Recorded]:
         next_page: Callable[..., TaggedPage | BackwardPage] = (
             self.store.page_back if self.backward else self.store.page
         )
@@ -199,27 +216,18 @@ def _room(limit: int) -> Takes:
     return lambda _: next(room, None) is not None
 
 
-def _event(kind: str | None, data: str | None, tags: Sequence[str], event_id: str | None) -> TaggedEvent:
-    content = _text_of("null" if data is None else data, "DATA")
-    return TaggedEvent(type=kind or "", data=content, tags=tuple(tags), id=event_id)
-
-
-def _text_of(source: str, name: str) -> str:
-    return inputs.body_of(source, name).decode()
-
-
 def _made(
     store: TaggedStore,
-    events: Sequence[TaggedEvent],
+    events: Sequence[Event],
     fail_if: Query | None,
     after: Position | None,
     key: str | None,
-) -> TaggedAppended:
+) -> Appended:
     """The append; raises what kept it from being made."""
     match store.try_append(events, fail_if=fail_if, after=after, takes=_room(NAMED), idempotency_key=key):
-        case TaggedAppended() as made:
+        case Appended() as made:
             return made
-        case TaggedConflict(events=found, more=more):
+        case Conflict(events=found, more=more):
             raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
 
 

@@ -9,14 +9,15 @@ import click
 
 from epochal.cli import output
 from epochal.cli.errors import TagMissing
-from epochal.cli.tagged import line, pass_tagged
+from epochal.cli.tagged import line, pass_tagged, shown
 from epochal.http import tagged_shapes
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, parse_sortable_id
+from epochal.model.dcb import parse_place
+from epochal.model.events import Recorded
 from epochal.model.tagged_results import TagCount
 from epochal.store.listings import Listings, until_whole
 from epochal.store.tagged_store import TaggedStore
 
-SINCE = click.option("--since", help="Only events after this sortable id.")
+SINCE = click.option("--since", help="Only events after this place.")
 
 
 @click.command()
@@ -25,7 +26,7 @@ SINCE = click.option("--since", help="Only events after this sortable id.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    help="Stop at so many events; all of one sortable id come together.",
+    help="Stop at so many events; all of one place come together.",
 )
 @output.json_option
 @pass_tagged
@@ -35,13 +36,13 @@ def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int |
     All events are in a stream of their own, where there is one; in Sekiban's tables those that their index knows, which
     lags by moments.
     """
-    listings, first = store.listings, _sortable(since)
-    found: Iterable[RecordedTaggedEvent] = (
+    listings, first = store.listings, _place(since)
+    found: Iterable[Recorded] = (
         listings.all_events(since=first, max_count=limit)
         if tag is None
         else until_whole(listings.tagged(tag, since=first), limit or sys.maxsize)
     )
-    output.stream(found, tagged_shapes.event, line, as_json=as_json)
+    output.stream(found, shown, line, as_json=as_json)
 
 
 @click.command()
@@ -105,9 +106,7 @@ def count(store: TaggedStore, *, since: str | None, as_json: bool) -> None:
     As the stream of all events says, where there is one; in Sekiban's tables by walking the index of all events.
     """
     with output.progress("counting") as tell:
-        total = store.listings.count(
-            since=_sortable(since), progress=lambda so_far: tell(f"{so_far:,} events")
-        )
+        total = store.listings.count(since=_place(since), progress=lambda so_far: tell(f"{so_far:,} events"))
     output.document({"events": total}, [f"{total:,}"], as_json=as_json)
 
 
@@ -118,5 +117,5 @@ def _tags(listings: Listings, group: str | None) -> list[TagCount]:
         return listings.all_tags(progress=lambda so_far: tell(f"{so_far:,} tags"))
 
 
-def _sortable(since: str | None) -> SortableId | None:
-    return None if since is None else parse_sortable_id(since, "--since")
+def _place(since: str | None) -> str | None:
+    return None if since is None else parse_place(since, "--since")

@@ -24,11 +24,14 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
+from epochal.http.fields import Node
+from epochal.http.tagged_shapes import event_of
 from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
 from epochal.local.errors import LocalError
 from epochal.local.programs import here
+from epochal.model.events import Event
 from epochal.plugins import layouts
 from epochal.settings import FOUND_BY, Settings
 from epochal.store.checking import distinct
@@ -72,6 +75,7 @@ class OpenedStore:
 
     Attributes:
         tagged_in: the kinds of the tables that the tagged events are in.
+        event_of: reads one in the HTTP API's form.
         client: of another service where the store is, made when it is asked for.
     """
 
@@ -82,6 +86,7 @@ class OpenedStore:
     sizes: Callable[[], list[TableSize]]
     client: Callable[[str], Any]
     tagged_in: Sequence[str] = ("streams",)
+    event_of: Callable[[Node], Event] = event_of
 
     @classmethod
     def of(

@@ -18,7 +18,7 @@ from epochal.store.reading import StreamState
 
 def event(found: Recorded | FeedEvent) -> dict[str, Any]:
     """An event."""
-    return streams.event(found, _link)
+    return streams.event(found, no_link)
 
 
 def event_line(found: Recorded | FeedEvent) -> str:
@@ -53,7 +53,7 @@ def state(found: StreamState) -> dict[str, Any]:
         "lowWater": found.low_water,
         "deleted": found.deleted,
         "headEvents": len(found.events),
-        "unfolds": [streams.unfold(each, _link) for each in found.unfolds],
+        "unfolds": [streams.unfold(each, no_link) for each in found.unfolds],
     }
 
 
@@ -92,6 +92,6 @@ def body_text(body: Body) -> str:
     return f"<{len(body):,} bytes>" if text is None and body else " ".join((text or "").splitlines())
 
 
-def _link(claim: Claim, _seconds: int) -> NoReturn:
+def no_link(claim: Claim, _seconds: int) -> NoReturn:
     """Bodies are fetched while reading, so no body is left to link to."""
     raise AssertionError(f"{claim.key} was not fetched")

@@ -8,6 +8,7 @@ What goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -80,3 +81,12 @@ def _text(value: Any) -> str:
     except RecursionError as error:
         raise TooDeep("nested too deep") from error
     return text
+
+
+def with_members(text: bytes, members: Mapping[str, Any]) -> bytes | None:
+    """An object, or nothing, with the members that it lacks; None where the text is no object."""
+    try:
+        found = loads(text) if text else {}
+    except ValueError:
+        return None
+    return dumps({**members, **found}) if isinstance(found, dict) else None

@@ -353,7 +353,7 @@ def _shown(event: Recorded) -> FeedEvent:
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
         tags=event.tags,
-        id=event.id,
+        id=event.id or None,
         home=event.stream if event.tags else "",
     )
 

@@ -80,12 +80,20 @@ class Operation:
 
 
 def tagged_operations(
-    store: str, table: str, *, tags: str, events: str, query: str, count: str, counts: int | None = None
+    store: str,
+    table: str,
+    *,
+    tags: str,
+    events: str,
+    query: str,
+    count: str,
+    counts: int | None = None,
+    module: str = "epochal.http.tagged",
 ) -> tuple[Operation, ...]:
     """The operations on one store of tagged events, by their paths. They come with two dozen modules of their own, some
     6 % of a cold start: a store without tagged events does not pay it.
     """
-    on = partial(Operation, module="epochal.http.tagged", table=table, store=store, rare=True)
+    on = partial(Operation, module=module, table=table, store=store, rare=True)
     read = partial(on, function="replay", scope="read")
     return (
         on("POST", events, "append_tagged", function="append", scope="append"),

@@ -172,11 +172,21 @@ _IDS: Final = {
     "correlationId": text("The conversation that it belongs to.", most=MAX_ID_BYTES),
     "causationId": text("What caused it.", most=MAX_ID_BYTES),
 }
-NEW_UNFOLD: Final = Component("NewUnfold", _sent({}))
-_TAGS: Final = array(
-    TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED
+ID: Final = text(
+    "The event's id, a UUID.",
+    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
 )
-NEW_EVENT: Final = Component("NewEvent", _sent({**_IDS, "tags": _TAGS}))
+NEW_UNFOLD: Final = Component("NewUnfold", _sent({}))
+_TAGGED: Final = {
+    "tags": array(TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED),
+    "id": {
+        **ID,
+        "description": "With tags, below `/events`: a UUID of the caller's makes repeats of the append harmless, and "
+        "finds the event.",
+    },
+}
+NEW_EVENT: Final = Component("NewEvent", _sent({**_IDS, **_TAGGED}))
 
 
 def event_of(node: Node) -> Event:
@@ -187,6 +197,7 @@ def event_of(node: Node) -> Event:
         correlation_id=optional_id(fields, "correlationId"),
         causation_id=optional_id(fields, "causationId"),
         tags=tuple(map(tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
+        id=fields["id"].text(64) if "id" in fields else None,
     )
 
 
@@ -408,7 +419,7 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
         "type": found.type,
         "timestamp": found.timestamp,
     }
-    if found.id is not None:
+    if found.id:
         frame |= {"id": found.id, "tags": list(found.tags)}
         if not isinstance(found, Recorded) and found.home:
             frame["home"] = found.home

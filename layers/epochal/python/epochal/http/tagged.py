@@ -7,6 +7,7 @@ store lists are bounded; each says where the next one goes on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -27,7 +28,7 @@ from epochal.http.fields import (
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.shapes import IDEMPOTENCY_KEY, MEGABYTES, operation, path, query, text, whole
-from epochal.http.stream_shapes import MAX_POSITION_BYTES, TAG
+from epochal.http.stream_shapes import ID, MAX_POSITION_BYTES, TAG
 from epochal.http.tagged_shapes import (
     APPEND,
     APPENDED,
@@ -36,10 +37,9 @@ from epochal.http.tagged_shapes import (
     ENTRY,
     EVENT,
     EVENT_PAGE,
-    ID,
     LISTED,
+    PLACE,
     QUERY,
-    SORTABLE_ID,
     TAG_COUNT,
     TAG_PAGE,
     TAG_SHOWN,
@@ -48,19 +48,13 @@ from epochal.http.tagged_shapes import (
     position_of,
     query_of,
 )
-from epochal.model.dcb import SortableId, check_tag, parse_event_id, parse_sortable_id
+from epochal.model.dcb import check_tag, parse_event_id, parse_place
+from epochal.model.events import Event
 from epochal.model.names import MAX_TAG_BYTES
 from epochal.model.outcomes import Conflict
 from epochal.model.positions import write_position
 from epochal.model.several import Conflicts
-from epochal.model.tagged_results import (
-    BackwardPage,
-    Down,
-    TaggedConflict,
-    TaggedPage,
-    parse_down,
-    parse_rest,
-)
+from epochal.model.tagged_results import BackwardPage, Down, TaggedPage, parse_down, parse_rest
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings
@@ -68,7 +62,7 @@ from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.store.tag_pages import TagPage, TagPages
 from epochal.store.tagged_store import TaggedStore
 
-_FROM: Final = query("from", {**SORTABLE_ID, "description": "`next` of the page before."})
+_FROM: Final = query("from", {**PLACE, "description": "`next` of the page before."})
 _TAG: Final = path("tag", TAG)
 
 
@@ -78,10 +72,12 @@ class Tagged:
 
     Attributes:
         link: signs downloads from the bucket.
+        event_of: reads an event that is sent.
     """
 
     store: TaggedStore
     link: Link
+    event_of: Callable[[Node], Event] = event_of
 
     def on(self, request: Request) -> tuple[TaggedStore, Meter]:
         """The store for one request."""
@@ -107,11 +103,16 @@ def opened(deployment: Deployment, store: str) -> Tagged:
 )
 def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
+    return appended(tagged, request)
+
+
+def appended(tagged: Tagged, request: Request) -> Response:
+    """What the operation does, on any store of tagged events."""
     key = idempotency_key(request)
     root = document(request)
     fields = root.members(APPEND.names)
     nodes = required(root, fields, "events").items(tagged.store.most_events)
-    events = tuple(event_of(node, tagged.store.most_bytes) for node in nodes)
+    events = tuple(map(tagged.event_of, nodes))
     if not events:
         raise InvalidInput("events", "must not be empty")
     given = fields.get("failIf")
@@ -122,15 +123,13 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     after = None if after is None else store.believed(after)
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
-    if isinstance(outcome, TaggedConflict):
+    if isinstance(outcome, Conflict):
         raise condition_failed(outcome, listed, meter.units)
     view = tagged_shapes.appended(outcome, meter.units)
     return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
 
 
-def condition_failed(
-    rejected: TaggedConflict | Conflict | Conflicts, listed: Listed, units: Units
-) -> Problem:
+def condition_failed(rejected: Conflict | Conflicts, listed: Listed, units: Units) -> Problem:
     """The events in the way, with which a writer decides anew without another read."""
     return Problem(
         problems.CONDITION_FAILED,
@@ -196,9 +195,9 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
 
 
 @operation(
-    "List events, or a tag's, that came after a sortable id",
-    f"In order of their sortable ids. A page ends at its limit or at {MEGABYTES} MB, and never between "
-    "events of one id. A tag's are strongly consistent. All events come from the stream that has them, where the "
+    "List events, or a tag's, that came after a place",
+    f"In order of their places. A page ends at its limit or at {MEGABYTES} MB, and never between "
+    "events of one place. A tag's are strongly consistent. All events come from the stream that has them, where the "
     "stage has one (`tagged_everything`); without `tag` it is refused otherwise. Below `/dcb` all events come "
     "through an index that lags by moments; what an append that is under way brings later may sort before what was "
     "listed; and events that have expired are missing.",
@@ -210,7 +209,7 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     gives=LISTED,
 )
 def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
-    """A page of all events, or of a tag's, after a sortable id."""
+    """A page of all events, or of a tag's, after a place."""
     tag = asked.text("tag")
     if tag is not None:
         check_tag(tag, "tag")
@@ -222,20 +221,20 @@ def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respons
     return answer(meter, tagged_shapes.listed(found, tagged.link))
 
 
-def _since(asked: QueryString) -> SortableId | None:
+def _since(asked: QueryString) -> str | None:
     since = asked.text("from")
-    return None if since is None else parse_sortable_id(since, "from")
+    return None if since is None else parse_place(since, "from")
 
 
 @operation(
-    "Count all events, or those that came after a sortable id",
+    "Count all events, or those that came after a place",
     "As the stream of all events says, where the stage has one (`tagged_everything`). Below `/dcb` by "
     "walking an index that lags by moments, which costs what it holds. Of a tag `readTag` tells the number.",
-    parameters=(query("from", {**SORTABLE_ID, "description": "Only events after this sortable id."}),),
+    parameters=(query("from", {**PLACE, "description": "Only events after this place."}),),
     gives=COUNT,
 )
 def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
-    """How many events there are after a sortable id."""
+    """How many events there are after a place."""
     since = _since(asked)
     store, meter = tagged.on(request)
     return answer(meter, COUNT(events=store.listings.count(since=since)))
@@ -298,7 +297,7 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
 
 
 @operation(
-    "List a tag's entries that came after a sortable id",
+    "List a tag's entries that came after a place",
     "Which events the tag has, without their bodies: what is counted is listed. Below `/dcb` also "
     "those that have expired, of which the entry is all that is left. None where no event has the tag.",
     parameters=(_TAG, _FROM, query("limit", whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS))),

@@ -4,8 +4,7 @@ them.
     {"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}
     {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
 
-`data` is any JSON, null included, its numbers exact; in its place `data64` is any bytes, and `claim` what has been
-uploaded (`POST /bodies`). `meta` and `meta64` likewise. A query's items are alternatives; an item asks for any of its
+Events are those of streams, with tags (`stream_shapes`). A query's items are alternatives; an item asks for any of its
 types and all of its tags.
 
 A page ends where the next event has no room (`bodies`). What is in the bucket is shown as a link.
@@ -13,32 +12,20 @@ A page ends where the next event has no room (`bodies`). What is in the bucket i
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
-from simplejson import RawJSON
-
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import bodies
+from epochal.http import bodies, stream_shapes
 from epochal.http.bodies import AnswerSize, Link, capacity
-from epochal.http.fields import (
-    DEFAULT_LIMIT,
-    MAX_ID_BYTES,
-    MAX_LIMIT,
-    Node,
-    json_body,
-    only_one,
-    optional_id,
-    required,
-)
+from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Node, required
 from epochal.http.shapes import (
     CAPACITY,
     Component,
     Members,
     Shown,
     array,
-    base64,
     flag,
     or_null,
     record,
@@ -47,43 +34,36 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.http.shapes import only_one as only_one_schema
 from epochal.http.stream_shapes import (
     CONDITION,
+    ID,
+    IDS_SHOWN,
     INDEX,
     MAX_NAMED,
     MAX_POSITION_BYTES,
-    OMITTED,
     POSITION,
     TAG,
+    shown_bodies,
     tag_of,
 )
 from epochal.model.dcb import (
     MAX_TYPE_BYTES,
     Query,
     QueryItem,
-    RecordedTaggedEvent,
-    TaggedBody,
-    TaggedEvent,
-    Unfetched,
     check_type,
     group_of,
     parse_event_id,
 )
+from epochal.model.events import Event, Recorded
+from epochal.model.outcomes import Appended
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedAppended, TaggedPage
-from epochal.model.times import MAX_EXPIRES
+from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedPage
 from epochal.model.versions import Position
 from epochal.plan.values import Units
 from epochal.store.tag_pages import DatedPage
 from epochal.store.tagged_store import MAX_EVENTS, TaggedStore
 
-ID: Final = text(
-    "The event's id, a UUID.",
-    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
-    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
-)
-SORTABLE_ID: Final = text(
+PLACE: Final = text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
 )
 _TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
@@ -96,35 +76,6 @@ _GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 # What is sent.
 
-NEW_EVENT: Final = Component(
-    "NewTaggedEvent",
-    record(
-        {
-            "id": {
-                **ID,
-                "description": "A UUID of the caller's makes repeats of the append harmless, and finds the event.",
-            },
-            "type": _TYPE,
-            "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "data64": base64("Any bytes, in place of `data`; without either there are none."),
-            "claim": {
-                **ref("Claim"),
-                "description": "What has been uploaded, in place of `data`: not below `/dcb`.",
-            },
-            "meta": {"description": "Metadata: any JSON."},
-            "meta64": base64("Metadata, any bytes."),
-            "tags": array(TAG, "What it concerns; order and repetition do not matter.", MAX_NAMED),
-            "causationId": text("What caused it.", most=MAX_ID_BYTES),
-            "correlationId": text("What it belongs to.", most=MAX_ID_BYTES),
-            "executedUser": text("Who did it.", most=MAX_ID_BYTES),
-            "expires": whole(
-                "Seconds since 1970 after which it may be deleted: below `/dcb` alone.", 1, MAX_EXPIRES
-            ),
-        },
-        required=("type",),
-        allOf=[only_one_schema("data", "data64", "claim"), only_one_schema("meta", "meta64")],
-    ),
-)
 EVENT_QUERY: Final = Component(
     "EventQuery",
     record(
@@ -155,7 +106,7 @@ APPEND: Final = Component(
     record(
         {
             "events": {
-                **array(ref("NewTaggedEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                **array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
                 "minItems": 1,
             },
             **CONDITION,
@@ -184,25 +135,11 @@ QUERY: Final = Component(
 )
 
 
-def event_of(node: Node, most: int | None = None) -> TaggedEvent:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule.
-
-    Args:
-        most: bytes of a body at most, where the store has such a limit, and with it no bucket.
-    """
-    fields = node.members(NEW_EVENT.names)
-    kind = required(node, fields, "type")
-    return TaggedEvent(
-        type=check_type(kind.text(MAX_TYPE_BYTES), kind.name),
-        data=_data(fields, most),
-        meta=_body(fields, "meta", "meta64", most),
-        tags=tuple(map(tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
-        id=parse_event_id(fields["id"].text(64), fields["id"].name) if "id" in fields else None,
-        causation_id=optional_id(fields, "causationId"),
-        correlation_id=optional_id(fields, "correlationId"),
-        executed_user=optional_id(fields, "executedUser"),
-        expires=fields["expires"].whole(1, MAX_EXPIRES) if "expires" in fields else None,
-    )
+def event_of(node: Node) -> Event:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    event = stream_shapes.event_of(node)
+    check_type(event.type, node.below("type"))
+    return event if event.id is None else replace(event, id=parse_event_id(event.id, node.below("id")))
 
 
 def query_of(node: Node, store: TaggedStore) -> Query:
@@ -239,30 +176,6 @@ def _type_of(node: Node) -> str:
     return check_type(node.text(MAX_TYPE_BYTES), node.name)
 
 
-def _data(fields: Mapping[str, Node], most: int | None) -> TaggedBody:
-    claim = fields.get("claim")
-    if claim is None:
-        return _body(fields, "data", "data64", most)
-    if most is not None:
-        raise InvalidInput(claim.name, "must not be given: these tables refer to no bucket")
-    for name in ("data", "data64"):
-        if name in fields:
-            raise InvalidInput(claim.name, f"may not be given together with {fields[name].name}")
-    # Whether it is text, nobody has seen.
-    return Unfetched.of(bodies.uploaded(claim), text=False)
-
-
-def _body(fields: Mapping[str, Node], plain: str, coded: str, most: int | None) -> TaggedBody:
-    """JSON as text, base64 as bytes; nothing is no bytes."""
-    given = only_one(fields, plain, coded)
-    if given is None:
-        return b""
-    body = json_body(given) if plain in fields else given.base64()
-    if most is not None and len(body) > most:
-        raise TooLarge(given.name, len(body), most)
-    return body.decode() if plain in fields else body
-
-
 # Events that are answered.
 
 EVENT: Final = Component(
@@ -270,31 +183,22 @@ EVENT: Final = Component(
     record(
         {
             "id": words("Its id."),
-            "sortableId": SORTABLE_ID,
+            "place": PLACE,
             "type": words("What kind of event it is."),
             "tags": array(words(), "What it concerns, in order."),
             "stream": words("The stream that it was appended to, if it was to one, and"),
             "index": {**INDEX, "description": "its index there."},
             "timestamp": _STAMP,
-            "causationId": words("As it was sent."),
-            "correlationId": words("As it was sent."),
-            "executedUser": words("As it was sent."),
-            "data": {"description": "As it was sent."},
-            "data64": base64("As it was sent; neither of them where there are no bytes."),
-            "payload": words("In its place, what another library stored that is no JSON."),
-            "meta": {"description": "As it was sent."},
-            "meta64": base64("As it was sent."),
-            "dataUrl": ref("Link"),
-            "metaUrl": ref("Link"),
-            "omitted": OMITTED,
-            "metaText": words("In its place, what is no JSON."),
+            **IDS_SHOWN,
+            "executedUser": words("As it was sent, below `/dcb`."),
+            **shown_bodies(),
             "position": {
                 **POSITION,
                 "description": "What had been seen with it, to append after; where `positions` were asked for; "
                 "of one event by its id its place in its first tag.",
             },
         },
-        required=("id", "sortableId", "type", "tags", "timestamp"),
+        required=("id", "place", "type", "tags", "timestamp"),
     ),
 )
 
@@ -309,7 +213,7 @@ class Listed:
         self._answer = AnswerSize()
         self.views: list[Any] = []
 
-    def __call__(self, found: RecordedTaggedEvent) -> bool:
+    def __call__(self, found: Recorded) -> bool:
         """Take an event, if there is room for it."""
         if len(self.views) >= self._limit:
             return False
@@ -323,12 +227,12 @@ class Listed:
         return view is not None
 
 
-def event(found: RecordedTaggedEvent, link: Link | None = None) -> dict[str, Any]:
-    """An event; a link is needed where bodies have been left in the bucket."""
+def event(found: Recorded, link: Link) -> dict[str, Any]:
+    """An event; what is left in the bucket is a link."""
     return {**fields(found), **_bodies(found, link)}
 
 
-def single(found: RecordedTaggedEvent, link: Link) -> Any:
+def single(found: Recorded, link: Link) -> Any:
     """An event as an answer of its own, with its place in the tag that it was found in."""
     frame = fields(found)
     if found.position is not None:
@@ -336,16 +240,12 @@ def single(found: RecordedTaggedEvent, link: Link) -> Any:
     return AnswerSize().put({**frame, **_bodies(found, link)}, frame)
 
 
-def fields(found: RecordedTaggedEvent) -> dict[str, Any]:
+def fields(found: Recorded) -> dict[str, Any]:
     """An event without its bodies."""
-    ids = {
-        "causationId": found.causation_id,
-        "correlationId": found.correlation_id,
-        "executedUser": found.executed_user,
-    }
+    ids = {"causationId": found.causation_id, "correlationId": found.correlation_id, **found.besides}
     return {
         "id": found.id,
-        "sortableId": found.sortable_id,
+        "place": found.place,
         "type": found.type,
         "tags": list(found.tags),
         "timestamp": found.timestamp,
@@ -354,28 +254,13 @@ def fields(found: RecordedTaggedEvent) -> dict[str, Any]:
     }
 
 
-def _bodies(found: RecordedTaggedEvent, link: Link | None) -> dict[str, Any]:
-    """Data and metadata: text to the byte as it is stored, bytes in base64, nothing as nothing, a link to the bucket.
-
-    Text that is no JSON, which another library stored, is shown as text.
-    """
-    shown: dict[str, Any] = {}
-    for name, body, foreign in (("data", found.data, "payload"), ("meta", found.meta, "metaText")):
-        if isinstance(body, Unfetched) and link is not None:
-            shown[f"{name}Url"] = bodies.claimed(body.claim, link)
-        elif isinstance(body, bytes):
-            shown |= {f"{name}64": b64encode(body).decode()} if body else {}
-        else:
-            text = bodies.json_text(body.encode())
-            shown |= {foreign: body} if text is None else {name: RawJSON(text)}
-    return shown
+def _bodies(found: Recorded, link: Link) -> dict[str, Any]:
+    return {**bodies.members("data", found.data, link), **bodies.members("meta", found.meta, link)}
 
 
 # Answers.
 
-_MADE: Final = Shown(
-    "", {"id": (ID, "id"), "sortableId": (SORTABLE_ID, "sortable_id"), "timestamp": (_STAMP, "timestamp")}
-)
+_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")})
 APPENDED: Final = Shown(
     "AppendedTagged",
     {
@@ -398,7 +283,7 @@ APPENDED: Final = Shown(
 EVENT_PAGE: Final = Shown(
     "TaggedEventPage",
     {
-        "events": array(ref("TaggedEvent"), "In order of their sortable ids; backward, newest first."),
+        "events": array(ref("TaggedEvent"), "In order of their places; backward, newest first."),
         "position": or_null(POSITION, "To append after; null until the last page, where it is not backward."),
         "next": or_null(_NEXT, _GOES_ON),
     },
@@ -406,14 +291,14 @@ EVENT_PAGE: Final = Shown(
 LISTED: Final = Shown(
     "ListedEvents",
     {
-        "events": array(ref("TaggedEvent"), "In order of their sortable ids."),
-        "next": or_null(SORTABLE_ID, _GOES_ON),
+        "events": array(ref("TaggedEvent"), "In order of their places."),
+        "next": or_null(PLACE, _GOES_ON),
     },
 )
 COUNT: Final = Shown("EventCount", {"events": whole("How many there are.")})
 
 
-def appended(made: TaggedAppended, units: Units) -> dict[str, Any]:
+def appended(made: Appended, units: Units) -> dict[str, Any]:
     """The answer to an append. One that was repeated without a condition has looked at no tag: it has no position."""
     return APPENDED(
         made,
@@ -433,17 +318,17 @@ def page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
     )
 
 
-def listed(found: DatedPage[RecordedTaggedEvent], link: Link) -> dict[str, Any]:
+def listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
     """A page of a listing of events; it ends earlier than `found` where the answer is full."""
     answer, shown, last = AnswerSize(), list[Any](), ""
     for each in found.items:
         # A page never ends between events of one id: it could not be gone on from.
-        ends = bool(shown) and each.sortable_id > last
+        ends = bool(shown) and each.place > last
         view = answer.fit(event(each, link)) if ends else answer.put(event(each, link), fields(each))
         if view is None:
             return LISTED(events=shown, next=last)
         shown.append(view)
-        last = each.sortable_id
+        last = each.place
     return LISTED(events=shown, next=found.next)
 
 
@@ -455,7 +340,7 @@ _COUNTED: Final[Members] = {
 }
 _ENTRY: Final[Members] = {
     "id": (words("Its id."), "event_id"),
-    "sortableId": (SORTABLE_ID, "sortable_id"),
+    "place": (PLACE, "place"),
     "type": (words("What kind of event it is."), "event_type"),
     "timestamp": (_STAMP, "created_at"),
 }
@@ -481,8 +366,8 @@ TAG_SHOWN: Final = Shown(
 ENTRIES: Final = Shown(
     "TagEntries",
     {
-        "entries": array(ENTRY.schema, "In order of their sortable ids."),
-        "next": (or_null(SORTABLE_ID, _GOES_ON), "next"),
+        "entries": array(ENTRY.schema, "In order of their places."),
+        "next": (or_null(PLACE, _GOES_ON), "next"),
     },
 )
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from epochal.layout.fences import Fence
-from epochal.model.dcb import EVERYTHING, RecordedTaggedEvent, Trail, type_tag
+from epochal.model.dcb import EVERYTHING, Trail, type_tag
+from epochal.model.events import Recorded
 from epochal.model.tagged_results import Reach
 from epochal.model.versions import Position, Reached
 
@@ -24,7 +25,7 @@ class Matchable(Protocol):
         """What it concerns."""
 
     @property
-    def sortable_id(self) -> str:
+    def place(self) -> str:
         """Its place."""
 
 
@@ -39,9 +40,7 @@ def types_fenced_by(fenced: Fence, tag: str) -> frozenset[str]:
     return frozenset().union(*types) if all(types) else frozenset()
 
 
-def at_the_end(
-    events: tuple[RecordedTaggedEvent, ...], position: Position
-) -> tuple[RecordedTaggedEvent, ...]:
+def at_the_end(events: tuple[Recorded, ...], position: Position) -> tuple[Recorded, ...]:
     """The events of a read, the last of which tells the position of the whole read."""
     if not events:
         return events
@@ -69,4 +68,4 @@ def is_new(event: Matchable, fenced: Fence, before: Reach, until: Reach) -> bool
 
 
 def _reached(event: Matchable, position: Reach) -> set[str]:
-    return {tag for tag, reached in position.items() if event.sortable_id <= reached.last}
+    return {tag for tag, reached in position.items() if event.place <= reached.last}

@@ -12,18 +12,9 @@ from typing import Final, Protocol
 from epochal.errors import InvalidInput
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import at_the_end, begun
-from epochal.model.dcb import RecordedTaggedEvent
-from epochal.model.tagged_results import (
-    REST,
-    BackwardPage,
-    Down,
-    Reach,
-    Rest,
-    Seen,
-    TaggedConflict,
-    TaggedPage,
-    Takes,
-)
+from epochal.model.events import Recorded
+from epochal.model.outcomes import Conflict
+from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
 from epochal.model.versions import Position
 from epochal.plan.ops import Steps
 
@@ -44,7 +35,7 @@ class Part:
         full: whether it ends where there was no room for more.
     """
 
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     reached: Reach
     done: bool
     full: bool = False
@@ -54,7 +45,7 @@ class Part:
 class PartBack:
     """A part of a read that begins with the newest events. `rest` is where the next part begins; None at the end."""
 
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     position: Position
     rest: Down | None
     full: bool
@@ -146,7 +137,7 @@ def read_page_back(
 
 def first_in_the_way(
     reads: TaggedReads, position: Position, until: Reach, takes: Takes, most: int | None = None
-) -> Steps[TaggedConflict]:
+) -> Steps[Conflict]:
     """What matches between a position and `until`: of the first part that has any event.
 
     Raises:
@@ -158,7 +149,7 @@ def first_in_the_way(
         part = yield from reads.part(wanted)
         if part.events or part.done:
             reached = replace(position, seen=part.reached)
-            return TaggedConflict(events=part.events, position=reached, more=not part.done)
+            return Conflict(events=part.events, position=reached, more=not part.done)
         if most is not None and any(reached.count >= most for reached in part.reached.values()):
             rule = f"must be given where a tag has more than {most:,} events: keep the position of a read"
             raise InvalidInput("after", rule)
@@ -171,7 +162,7 @@ def _one_at_least(takes: Takes) -> Takes:
     """
     first = True
 
-    def taken(event: RecordedTaggedEvent) -> bool:
+    def taken(event: Recorded) -> bool:
         nonlocal first
         room, first = takes(event) or first, False
         return room
@@ -220,7 +211,7 @@ def _onward(
         end=position,
         field="after" if rest is None else REST,
     )
-    events: tuple[RecordedTaggedEvent, ...] = ()
+    events: tuple[Recorded, ...] = ()
     while True:
         part = yield from source.part(replace(wanted, most=most))
         part = replace(part, events=events + part.events)
@@ -234,7 +225,7 @@ def _onward(
 def _back(reads: TaggedReads, after: Position | None, rest: Down | None, asked: _Asked) -> Steps[PartBack]:
     """All of its parts as one."""
     looked, most = 0, asked.limit or ENTRIES
-    events: tuple[RecordedTaggedEvent, ...] = ()
+    events: tuple[Recorded, ...] = ()
     while True:
         part = yield from reads.part_back(after, rest, asked.takes, min(ENTRIES, most))
         part = replace(part, events=events + part.events)

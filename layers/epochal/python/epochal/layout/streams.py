@@ -156,6 +156,8 @@ class Batch:
         append_id: 16 bytes; the first 8 tell appends apart, the rest their contents.
         now: the writer's clock.
         keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
+        dated: the time of one of the events is its own, and that of the writer's clock. A layout that dates events by
+            another moment must keep it.
     """
 
     stream: str
@@ -165,6 +167,7 @@ class Batch:
     append_id: bytes
     now: Ticks
     keyed: bool = False
+    dated: bool = False
 
 
 DECIDED: Final = b"dec"

@@ -6,6 +6,7 @@ the bucket is a `Claim`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,11 @@ def content_of(body: Body) -> bytes:
     if isinstance(body, Claim):
         raise InvalidInput("fetch", f"must be true for what lies in the bucket, as {body.key} does")
     return body
+
+
+def body_size(body: Body) -> int:
+    """Bytes of a body; of one in the bucket, those there."""
+    return body.size if isinstance(body, Claim) else len(body)
 
 
 def json_of(body: Body, where: str) -> Any:
@@ -118,6 +124,10 @@ class Event:
             id=id,
         )
 
+    def plain(self, field: str) -> Event:  # noqa: ARG002  what it has besides, it may have to refuse by name
+        """The event, without what only another library's tables keep of it."""
+        return self
+
     @property
     def content(self) -> bytes:
         """`data` where it is here; raises `InvalidInput` where it is a claim."""
@@ -129,28 +139,45 @@ class Recorded:
     """An event as the store holds it.
 
     Attributes:
-        stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it is in no stream of its own,
-            only in those of its tags.
+        stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it has no stream but its tags.
         append_id: of the first event of each append (16 bytes); None elsewhere, and on events that other libraries
             wrote.
         tags: what it concerns, in order.
-        id: of an event with tags; the same in the streams of all of them.
-        place: of an event with tags: they are ordered by this text.
+        id: of an event with tags, a UUID; else empty.
+        place: of an event with tags, which are ordered by this text; else empty.
     """
 
-    stream: str
-    index: int
+    stream: str = ""
+    index: int = 0
     type: str
     data: Body
-    meta: Body
+    meta: Body = b""
     timestamp: str
     correlation_id: str | None = None
     causation_id: str | None = None
     append_id: bytes | None = None
     tags: tuple[str, ...] = ()
-    id: str | None = None
+    id: str = ""
     place: str = ""
     trail: Trail | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def besides(self) -> Mapping[str, str | None]:
+        """What only another library's tables keep of it, by the names that answers have for it."""
+        return {}
+
+    def again(self) -> Event:
+        """The event, to append it elsewhere."""
+        return Event(
+            type=self.type,
+            data=self.data,
+            meta=self.meta,
+            timestamp=self.timestamp,
+            correlation_id=self.correlation_id,
+            causation_id=self.causation_id,
+            tags=self.tags,
+            id=self.id or None,
+        )
 
     @property
     def position(self) -> Position | None:
@@ -159,6 +186,11 @@ class Recorded:
         where nothing tells.
         """
         return None if self.trail is None else self.trail.at(self.key)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its bodies; of what is in the bucket, those there."""
+        return body_size(self.data) + body_size(self.meta)
 
     @property
     def key(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import parse_sortable_id
+from epochal.model.dcb import parse_place
 from epochal.model.versions import Position, Reached, parse_token
 
 MAX_COUNT: Final = 2**53 - 1
@@ -55,5 +55,5 @@ def _reached(body: Mapping[str, list[Any]]) -> dict[str, Reached]:
         if len(token) > 1 or not all(isinstance(each, str) for each in token):
             raise ValueError("not a position")
         known = parse_token(token[0]) if token else None
-        found[tag] = Reached(count, parse_sortable_id(last) if count else "", known)
+        found[tag] = Reached(count, parse_place(last) if count else "", known)
     return found

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedEvent
+from epochal.model.events import Event, Recorded
 from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.positions import read_position, write_position
 from epochal.model.times import Ticks
@@ -24,39 +24,8 @@ _KEY: Final = re.compile(r"\d{30}#[0-9a-f-]{36}", re.ASCII)
 
 _PARTS: Final = 3
 
-Takes = Callable[[RecordedTaggedEvent], bool]
+Takes = Callable[[Recorded], bool]
 """Whether there is room for one more event. Asked of each in order, the first of which is taken in any case."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggedAppended:
-    """Committed.
-
-    Attributes:
-        position: the condition's, moved past this append; without a condition, where the append is in its tags. Where
-            an earlier call had made it (`replayed`), it may still be before it.
-        versions: how many events each of their tags has with these, as `ReadModel.wait_for` takes it with the name of
-            the tag in the feed. Where it was `replayed`, later ones may be counted in.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position
-    versions: Mapping[str, int] = field(default_factory=dict)
-    replayed: bool = False
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggedConflict:
-    """Not committed: these events match and are new. `position` has seen them; where there are `more`, no others.
-    Or conditions of what was to go with the events are `unmet`, as `Conflict` has them.
-    """
-
-    events: tuple[RecordedTaggedEvent, ...]
-    position: Position
-    more: bool = False
-    unmet: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict)
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +37,7 @@ class Seen:
             has: its position is that of the newest event.
     """
 
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     position: Position
     more: bool = False
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
@@ -83,7 +52,7 @@ class TaggedPage:
         rest: where the next page goes on; None at the end.
     """
 
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     position: Position | None
     rest: Rest | None
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
@@ -96,7 +65,7 @@ class BackwardPage:
     `rest` is where the next page goes on; None at the end.
     """
 
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     position: Position
     rest: Down | None
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
@@ -160,7 +129,7 @@ class TagEntry:
 
     event_id: str
     event_type: str
-    sortable_id: SortableId
+    place: str
     index: int | None
     created_at: str
 
@@ -182,7 +151,7 @@ class DatedEvent:
         place: the sortable id that it had, or that follows from the rest.
     """
 
-    event: TaggedEvent
+    event: Event
     timestamp: str
     happened: Ticks
-    place: SortableId
+    place: str

@@ -5,7 +5,6 @@ An event is a number in `{"n": …}`. What a writer expects is opaque: `at` answ
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 
 from epochal.layout.registry import layouts_in
-from epochal.model.dcb import Query, QueryItem, TaggedEvent
+from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.outcomes import Appended, Undetermined
 from epochal.model.versions import ANY, NO_STREAM
@@ -121,14 +120,14 @@ class TaggedWriter:
 
     def append(self, numbers: Sequence[int], *, at: Any = None, key: str | None = None) -> Outcome:  # noqa: D102
         events = [
-            TaggedEvent(type=KIND, data=body(number).decode(), tags=(self.stream,), id=_event_id(key, number))
+            Event(type=KIND, data=body(number), tags=(self.stream,), id=_event_id(key, number))
             for number in numbers
         ]
         made = self.store.try_append(events, fail_if=None if at is None else self._query(), after=at)
         return outcome(made=hasattr(made, "replayed"), replayed=getattr(made, "replayed", False))
 
     def read(self) -> list[int]:  # noqa: D102
-        return [json.loads(event.data)["n"] for event in self.store.read(self._query()).events]
+        return [event.json()["n"] for event in self.store.read(self._query()).events]
 
     def remove(self) -> str:  # noqa: D102
         return kept(self.stream)

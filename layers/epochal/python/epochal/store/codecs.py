@@ -10,19 +10,19 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
 from epochal.codec.shapes import MISSING, Mismatch, ValueForm, form_of
 from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
-from epochal.model.events import Body, Claim, Event, content_of
+from epochal.model.events import Claim, Event, content_of
 from epochal.model.json_bodies import VERSION, read_json
 from epochal.model.kinds import must_be_done, must_be_plain
 
 if TYPE_CHECKING:
-    from epochal.model.dcb import TaggedEvent
+    from epochal.model.events import Event
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -59,7 +59,7 @@ class Stored:
 
 class StoredEvent(Protocol):
     """What a reader of any layout answers: `Recorded`, `RecordedUnfold`, `RecordedAggregateEvent`,
-    `RecordedTaggedEvent`, `FeedEvent`.
+    `Recorded`, `FeedEvent`.
     """
 
     @property
@@ -112,23 +112,13 @@ class EventCodec(Generic[E]):
             raise UnknownType(str(getattr(event, "stream", "")), stored.index, event.type)
         return found
 
-    def tagged(self, event: E, *tags: str) -> TaggedEvent:
-        """An event under these tags, for a store of tagged events: as text where it is text, such as JSON.
+    def tagged(self, event: E, *tags: str) -> Event:
+        """An event under these tags, for a store of tagged events.
 
         Raises:
             InvalidInput: an event that the codec has no form for.
         """
-        from epochal.model.dcb import TaggedEvent  # noqa: PLC0415  named streams do without
-
-        encoded = self.encode(event)
-        return TaggedEvent(
-            type=encoded.type,
-            data=_text(encoded.data),
-            meta=_text(encoded.meta),
-            tags=tags,
-            causation_id=encoded.causation_id,
-            correlation_id=encoded.correlation_id,
-        )
+        return replace(self.encode(event), tags=tags)
 
     def keeping(self) -> EventCodec[E | Stored]:
         """The same, where events of unknown types are kept as they are: as `Stored`."""
@@ -143,14 +133,6 @@ class EventCodec(Generic[E]):
             return stored if found is None else found
 
         return EventCodec[E | Stored](encode=encode, decode=decode)
-
-
-def _text(body: Body) -> str | bytes:
-    content = content_of(body)
-    try:
-        return content.decode() or b""
-    except UnicodeDecodeError:
-        return content
 
 
 def _stored(event: StoredEvent) -> Stored:

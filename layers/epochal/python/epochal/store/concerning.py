@@ -16,22 +16,13 @@ from epochal.errors import InvalidInput
 from epochal.layout.pages.mixed import MixedResult
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
-from epochal.layout.streams import Also, Batch, Known, Result, TaggedStreams, Unmet
-from epochal.model.dcb import (
-    Query,
-    RecordedTaggedEvent,
-    TaggedEvent,
-    bytes_of,
-    check_tag,
-    check_type,
-    own_tags,
-)
-from epochal.model.events import Claim, Event, Recorded
+from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Result, TaggedStreams, Unmet
+from epochal.model.dcb import Query, check_tag, check_type, own_tags
+from epochal.model.events import Event
 from epochal.model.names import no_step
 from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome
 from epochal.model.several import AllAppended, AllOutcome, Conflicts, StreamAppend
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict, Takes
-from epochal.model.times import parse_time
+from epochal.model.tagged_results import Takes
 from epochal.model.versions import NO_STREAM, Position, Token
 from epochal.store import several
 from epochal.store.conflicts import going_with, unmet
@@ -102,15 +93,15 @@ def try_append_all(
 
 def append_on(
     store: Streams, known: Known[Any], append: StreamAppend, forbidden: Forbidden
-) -> Result[Any] | TaggedConflict:
+) -> Result[Any] | Conflict:
     """`Streams.append_on`, of one that concerns tags; or what is in the way of a query."""
     _check(store, append.events)
     token = known if known is None or isinstance(known, Token) else known.token()
     expected = NO_STREAM if token is None else replace(token, refused=0)
     append = replace(append, events=with_metadata(append.events), expected=expected)
     (batch,) = store.batches([append], tagged=True)
-    results, tags, _ = _sent(store, [append], [batch], forbidden, None)
-    if isinstance(tags, TaggedConflict):
+    results, tags, _ = _ran(store, [append], [batch], forbidden, None)
+    if isinstance(tags, Conflict):
         return tags
     result: Result[Any] = results[append.stream]
     return result
@@ -136,17 +127,6 @@ def _ran(
     forbidden: Forbidden,
     key: str | None,
 ) -> tuple[Mapping[str, Any], Appended | Conflict | None, Capacity]:
-    results, tags, capacity = _sent(store, appends, batches, forbidden, key)
-    return results, None if tags is None else _native(tags), capacity
-
-
-def _sent(
-    store: Streams,
-    appends: Sequence[StreamAppend],
-    batches: Sequence[Batch],
-    forbidden: Forbidden,
-    key: str | None,
-) -> tuple[Mapping[str, Any], TaggedAppended | TaggedConflict | None, Capacity]:
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
     condition = tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes)
@@ -162,7 +142,7 @@ def _sent(
         result: MixedResult | Unmet = driver.run(steps)
         if isinstance(result, Unmet):
             there = unmet(result.items)
-            return {}, TaggedConflict(events=(), position=Position(), unmet=there), meter.capacity
+            return {}, Conflict(events=(), position=Position(), unmet=there), meter.capacity
         tags = result.tags
         if tags is not None and forbidden.takes is None:
             tags = replace(tags, events=replace(tagged, driver=driver).whole(tags.events))
@@ -182,62 +162,30 @@ def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list
     return labelled
 
 
-def _native(tags: TaggedAppended | TaggedConflict) -> Appended | Conflict:
-    events = tuple(map(_recorded, tags.events))
-    if isinstance(tags, TaggedAppended):
-        return Appended(events=events, position=tags.position, versions=tags.versions)
-    return Conflict(events=events, position=tags.position, more=tags.more, unmet=tags.unmet)
-
-
-def _recorded(event: RecordedTaggedEvent) -> Recorded:
-    return Recorded(
-        stream=event.stream,
-        index=event.index,
-        type=event.type,
-        data=bytes_of(event.data),
-        meta=bytes_of(event.meta),
-        timestamp=event.timestamp,
-        correlation_id=event.correlation_id,
-        causation_id=event.causation_id,
-        tags=event.tags,
-        id=event.id,
-        place=event.sortable_id,
-        trail=event.trail,
-    )
-
-
-def _of_tags(event: Event) -> TaggedEvent:
-    """As the streams of tags take it, beside its bodies as they are stored."""
-    return TaggedEvent(
-        type=event.type,
-        data=b"" if isinstance(event.data, Claim) else event.data,
-        meta=b"" if isinstance(event.meta, Claim) else event.meta,
-        tags=event.tags,
-        correlation_id=event.correlation_id,
-        causation_id=event.causation_id,
-    )
-
-
 def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> TaggedBatch:
     """The events of all streams, with their homes."""
     first = batches[0]
-    dated = any(event.timestamp is not None for each in appends for event in each.events)
     stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
     return TaggedBatch(
-        events=tuple(_of_tags(event) for each in appends for event in each.events),
+        events=tuple(map(_dated, (event for each in appends for event in each.events), stored)),
         bodies=tuple((event.data, event.meta) for _, _, event in stored),
         now=first.now,
         append_id=first.append_id,
         etag=first.etag,
-        times=tuple(parse_time(event.timestamp) for _, _, event in stored) if dated else (),
+        dated=any(batch.dated for batch in batches),
         homes=tuple((stream, at) for stream, at, _ in stored),
     )
+
+
+def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
+    """An event with its own time, where it has one, as that is stored."""
+    return event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
 
 
 def _replayed(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
     """What is told of tags where an earlier call had made the append."""
     events: list[Event] = [event for each in appends for event in each.events if event.tags]
-    versions = store.tagged.counts(own_tags(map(_of_tags, events))) if events else {}
+    versions = store.tagged.counts(own_tags(events)) if events else {}
     return Appended(position=forbidden.after or Position(), versions=versions)
 
 

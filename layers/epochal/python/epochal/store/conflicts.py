@@ -26,14 +26,14 @@ from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.values import Item
 
 if TYPE_CHECKING:
+    from epochal.model.outcomes import Conflict
     from epochal.model.several import Conflicts
-    from epochal.model.tagged_results import TaggedConflict
 
 NAMED: Final = 3
 """Events that the error of a refused append names; it carries all."""
 
 
-def in_the_way(outcome: Conflicts | Conflict | TaggedConflict) -> ConflictError:
+def in_the_way(outcome: Conflicts | Conflict) -> ConflictError:
     """The error of an append that events forbid which match its condition."""
     named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
     rest = " and others" if len(outcome.events) > NAMED else ""

@@ -11,16 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.model.events import Claim, Event
 from epochal.model.kinds import must_be_text
-from epochal.store.encoding import AMBIENT, MAX_ID_BYTES, E
-
-if TYPE_CHECKING:
-    from epochal.model.dcb import TaggedEvent
+from epochal.store.encoding import AMBIENT, MAX_ID_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +28,7 @@ class Context:
     causation_id: str | None = None
     members: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, event: E, /) -> E:
+    def __call__(self, event: Event, /) -> Event:
         """The event, with what it does not say itself; raises `InvalidInput` where its own `meta` is no object."""
         return replace(
             event,
@@ -48,11 +45,12 @@ class Context:
             members={**outer.members, **self.members},
         )
 
-    def _meta(self, event: Event | TaggedEvent) -> Any:
-        """As bytes, or as text where a tagged event has text or nothing."""
-        found = json.dumps({**self.members, **_object(event)})
-        text = isinstance(event.meta, str) or (not isinstance(event, Event) and not event.meta)
-        return found.decode() if text else found
+    def _meta(self, event: Event) -> bytes:
+        found = None if isinstance(event.meta, Claim) else json.with_members(event.meta, self.members)
+        if found is None:
+            rule = f"of {event.type} must be a JSON object where `metadata` adds to it"
+            raise InvalidInput("events.meta", rule)
+        return found
 
 
 @contextmanager
@@ -95,17 +93,3 @@ def _check(name: str, value: Any) -> None:
         json.dumps(value)
     except (ValueError, TypeError) as error:
         raise InvalidInput(name, f"must be JSON: {error}") from None
-
-
-def _object(event: Event | TaggedEvent) -> dict[str, Any]:
-    if not event.meta:
-        return {}
-    try:
-        found = None if isinstance(event.meta, Claim) else json.loads(event.meta)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise InvalidInput(
-            "events.meta", f"of {event.type} must be a JSON object where `metadata` adds to it"
-        )
-    return found

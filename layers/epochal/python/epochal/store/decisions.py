@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge, Unavailable
 from epochal.layout.fences import IdTaken
-from epochal.model.dcb import Query, QueryItem, RecordedTaggedEvent, TaggedEvent, own_tags
-from epochal.model.events import Claim, Unfold
+from epochal.model.dcb import Query, QueryItem, own_tags
+from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.outcomes import NOTHING, Capacity
+from epochal.model.outcomes import NOTHING, Capacity, Conflict
 from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import Seen, TaggedConflict
+from epochal.model.tagged_results import Seen
 from epochal.model.versions import Position
 from epochal.store.deciders import without_result
 from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
@@ -54,7 +54,7 @@ class Projection(Generic[S]):
 
     query: Query
     initial: Callable[[], S]
-    evolve: Callable[[S, RecordedTaggedEvent], S]
+    evolve: Callable[[S, Recorded], S]
 
     def __post_init__(self) -> None:
         """Refuse what nothing would await."""
@@ -64,7 +64,7 @@ class Projection(Generic[S]):
 
 @overload
 def projection(
-    *, tags: Sequence[str], on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]], initial: S
+    *, tags: Sequence[str], on: Mapping[str, Callable[[S, Recorded], S]], initial: S
 ) -> Projection[S]: ...
 
 
@@ -78,7 +78,7 @@ def projection(
     *,
     tags: Sequence[str],
     initial: S,
-    on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]] | None = None,
+    on: Mapping[str, Callable[[S, Recorded], S]] | None = None,
     codec: EventCodec[Any] | None = None,
     evolve: Callable[[S, Any], S] | None = None,
 ) -> Projection[S]:
@@ -102,7 +102,7 @@ def projection(
     must_be_plain(evolve, "evolve")
     item = QueryItem(types=codec.types, tags=frozenset(tags))
 
-    def typed(state: S, event: RecordedTaggedEvent) -> S:
+    def typed(state: S, event: Recorded) -> S:
         read = codec.read(event)
         return state if read is None else evolve(state, read)
 
@@ -110,7 +110,7 @@ def projection(
 
 
 def _of_functions(
-    tags: Sequence[str], on: Mapping[str, Callable[[S, RecordedTaggedEvent], S]], initial: S
+    tags: Sequence[str], on: Mapping[str, Callable[[S, Recorded], S]], initial: S
 ) -> Projection[S]:
     for kind, function in on.items():
         must_be_plain(function, f"on[{kind!r}]")
@@ -139,12 +139,12 @@ class Decided:
         events: that were appended; none where there was nothing to do.
         model: before them.
         position: of the model's query, that has seen them.
-        versions: as of an append (`TaggedAppended`): how many events each of their tags has with them.
+        versions: as of an append (`Appended`): how many events each of their tags has with them.
         replayed: an earlier call with the idempotency key appended them.
         capacity: what its read consumed, and all its appends.
     """
 
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     model: Model
     position: Position
     versions: Mapping[str, int] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Decided:
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
-Decide = Callable[[Mapping[str, Any]], Sequence[TaggedEvent]]
+Decide = Callable[[Mapping[str, Any]], Sequence[Event]]
 """Takes the states by projection and returns the events to append. It may raise the domain's own errors."""
 
 
@@ -216,7 +216,7 @@ class Decisions:
     def decide_result(
         self,
         projections: Mapping[str, Projection[Any]],
-        decide: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]],
+        decide: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]],
         *,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
@@ -233,7 +233,7 @@ class Decisions:
     def _on(
         self,
         projections: Mapping[str, Projection[Any]],
-        decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]],
+        decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]],
         key: str | None,
         *,
         answers: bool = False,
@@ -253,12 +253,12 @@ class Decisions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Generic[R]):
+class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]):
     """A decision on a query: a model is made by one read, so it is never an old one."""
 
     decisions: Decisions
     projections: Mapping[str, Projection[Any]]
-    decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[TaggedEvent]]]
+    decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]]
     key: str | None
     answers: bool
 
@@ -273,16 +273,16 @@ class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Gene
     def load(self) -> Model | Earlier[R, Decided]:
         return self._free(self.decisions.model(self.projections))
 
-    def plan(self, base: Model) -> Decision[R, TaggedEvent]:
+    def plan(self, base: Model) -> Decision[R, Event]:
         return decision_of(self.decision(base.states))
 
-    def unchanged(self, base: Model, plan: Decision[R, TaggedEvent]) -> tuple[R, Decided]:
+    def unchanged(self, base: Model, plan: Decision[R, Event]) -> tuple[R, Decided]:
         return plan.result, Decided(events=(), model=base, position=base.position)
 
     def append(
         self,
         base: Model,
-        plan: Decision[R, TaggedEvent],
+        plan: Decision[R, Event],
         since: float,  # noqa: ARG002  a model has no age
     ) -> tuple[R, Decided] | Earlier[R, Decided] | Moved[Model, R, Decided]:
         store = self.decisions.store
@@ -294,7 +294,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Gene
             if self.key is None or not (earlier := store.appended(self.key)):
                 raise
             return self._as_earlier(earlier)
-        if isinstance(answer, TaggedConflict):
+        if isinstance(answer, Conflict):
             return Moved(name="the decision", onward=partial(self._onward, base, answer))
         if answer.replayed and self.key is not None:
             return self._as_earlier(answer.events)
@@ -302,7 +302,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Gene
             events=answer.events, model=base, position=answer.position, versions=answer.versions
         )
 
-    def _onward(self, base: Model, conflict: TaggedConflict, newest: bool) -> Model | Earlier[R, Decided]:
+    def _onward(self, base: Model, conflict: Conflict, newest: bool) -> Model | Earlier[R, Decided]:
         model = moved(base, self.projections, conflict)
         return self._free(model if newest else caught_up(self.decisions.store, model, self.projections))
 
@@ -311,10 +311,10 @@ class _OnQuery(DecisionSource[Model, Decision[R, TaggedEvent], R, Decided], Gene
         made = () if self.key is None else self.decisions.store.appended(self.key)
         return self._as_earlier(made) if made else model
 
-    def _as_earlier(self, events: tuple[RecordedTaggedEvent, ...]) -> Earlier[R, Decided]:
+    def _as_earlier(self, events: tuple[Recorded, ...]) -> Earlier[R, Decided]:
         return Earlier(answer=partial(self.over(self.driver.telling())._earlier, events))  # noqa: SLF001  its own
 
-    def _earlier(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[R, Decided]:
+    def _earlier(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
         """The answer of an earlier call with the same key."""
         query, store = _query_of(self.projections), self.decisions.store
         seen = store.read(query)
@@ -351,7 +351,7 @@ def caught_up(store: TaggedStore, model: Model, projections: Mapping[str, Projec
     return moved(model, projections, store.read(model.query, after=model.position))
 
 
-def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | TaggedConflict) -> Model:
+def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | Conflict) -> Model:
     """A model with what is new to it."""
     states = _folded(model.states, projections, new.events)
     return Model(states=states, query=model.query, position=new.position)
@@ -360,7 +360,7 @@ def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | 
 def _folded(
     states: Mapping[str, Any],
     projections: Mapping[str, Projection[Any]],
-    events: Sequence[RecordedTaggedEvent],
+    events: Sequence[Recorded],
 ) -> dict[str, Any]:
     folded = dict(states)
     for event in events:

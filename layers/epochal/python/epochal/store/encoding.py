@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import IO, Any, Final, Protocol
 
 from epochal.codec.bodies import (
     DIRECT,
@@ -27,10 +27,6 @@ from epochal.model.kinds import must_be, must_be_text
 from epochal.model.times import time_or_now
 from epochal.plan.ops import ITEM_BYTES
 from epochal.store.driver import pool
-
-if TYPE_CHECKING:
-    from epochal.model.dcb import TaggedEvent
-
 
 # Bodies between users and items: encoded on the way in, claimed where they are too large, fetched on the way out.
 
@@ -166,17 +162,7 @@ MAX_ID_BYTES: Final = 1024
 MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
 
-E = TypeVar("E", Event, "TaggedEvent")
-
-
-class Adding(Protocol):
-    """Adds to an event what it does not say itself."""
-
-    def __call__(self, event: E, /) -> E:
-        """The event with it."""
-
-
-AMBIENT: Final[ContextVar[Adding | None]] = ContextVar("epochal.metadata", default=None)
+AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epochal.metadata", default=None)
 """What `store.context.metadata` adds to events. It is here, so that who has no such block loads nothing for it."""
 
 
@@ -196,7 +182,7 @@ def block_of(metadata: Mapping[str, Any] | None) -> AbstractContextManager[None]
     return context.metadata(**metadata)
 
 
-def with_metadata(events: Sequence[E]) -> Sequence[E]:
+def with_metadata(events: Sequence[Event]) -> Sequence[Event]:
     """The events, with what the block around the call adds to them (`store.context`)."""
     adding = AMBIENT.get()
     return events if adding is None else [adding(event) for event in events]

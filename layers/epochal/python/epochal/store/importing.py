@@ -19,15 +19,10 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import append
-from epochal.model.dcb import (
-    RecordedTaggedEvent,
-    SortableId,
-    TaggedEvent,
-    bytes_of,
-    parse_sortable_id,
-    sortable_id,
-)
-from epochal.model.tagged_results import DatedEvent, TaggedAppended
+from epochal.model.dcb import parse_place, place_of
+from epochal.model.events import Event, Recorded, body_size
+from epochal.model.outcomes import Appended
+from epochal.model.tagged_results import DatedEvent
 from epochal.model.times import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.tagged import TaggedEvents
@@ -45,12 +40,12 @@ class ImportedEvent:
     Attributes:
         event: with its id.
         timestamp: when it happened, ISO 8601.
-        sortable_id: None where it had none, or where the tables could not keep it.
+        place: among all events; None where it had none, or where the tables could not keep it.
     """
 
-    event: TaggedEvent
+    event: Event
     timestamp: str
-    sortable_id: SortableId | None = None
+    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +65,9 @@ class Imported:
     renumbered: int = 0
 
 
-def imported(event: RecordedTaggedEvent) -> ImportedEvent:
+def imported(event: Recorded) -> ImportedEvent:
     """An event of another store of tagged events."""
-    plain = TaggedEvent(
-        type=event.type,
-        data=event.data,
-        meta=event.meta,
-        tags=event.tags,
-        id=event.id,
-        causation_id=event.causation_id,
-        correlation_id=event.correlation_id,
-        executed_user=event.executed_user,
-    )
-    return ImportedEvent(event=plain, timestamp=event.timestamp, sortable_id=event.sortable_id)
+    return ImportedEvent(event=event.again(), timestamp=event.timestamp, place=event.place)
 
 
 class Importer(ABC):
@@ -125,7 +110,7 @@ class Importer(ABC):
         """
 
     @abstractmethod
-    def _as_stored(self, dated: DatedEvent, found: RecordedTaggedEvent) -> RecordedTaggedEvent:
+    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
         """What an event would be, if it were the one that was found under its id."""
 
     @abstractmethod
@@ -158,13 +143,13 @@ class Importer(ABC):
             chosen = self._place_of(each, event, happened, field)
             yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)
 
-    def _place_of(self, each: ImportedEvent, event: TaggedEvent, happened: Ticks, field: str) -> SortableId:
-        if each.sortable_id is None:
-            chosen = sortable_id(happened, int((event.id or "").replace("-", ""), 16))
+    def _place_of(self, each: ImportedEvent, event: Event, happened: Ticks, field: str) -> str:
+        if each.place is None:
+            chosen = place_of(happened, int((event.id or "").replace("-", ""), 16))
         else:
-            chosen = parse_sortable_id(each.sortable_id, f"{field}.sortable_id")
-        if chosen > sortable_id(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
-            raise InvalidInput(f"{field}.sortable_id", "lies more than a day in the future")
+            chosen = parse_place(each.place, f"{field}.place")
+        if chosen > place_of(Ticks(from_unix_nanoseconds(self.store.now()) + FUTURE), 0):
+            raise InvalidInput(f"{field}.place", "lies more than a day in the future")
         return chosen
 
 
@@ -192,7 +177,7 @@ class TaggedImporter(Importer):
         ids, tags, size = set[str | None](), set[str](), 0
         for each in history:
             own = set(self.store.site.tags_of(each.event.type, each.event.tags))
-            size += _FIELDS + sum(len(bytes_of(body)) for body in (each.event.data, each.event.meta))
+            size += _FIELDS + body_size(each.event.data) + body_size(each.event.meta)
             items = len(ids) + 1 + len(tags | own)
             if taken and (items > TRANSACTION_ITEMS or size > BATCH_BYTES or each.event.id in ids):
                 yield taken
@@ -203,7 +188,7 @@ class TaggedImporter(Importer):
         if taken:
             yield taken
 
-    def _as_stored(self, dated: DatedEvent, found: RecordedTaggedEvent) -> RecordedTaggedEvent:
+    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
         event = dated.event
         return replace(
             found,
@@ -214,12 +199,11 @@ class TaggedImporter(Importer):
             timestamp=format_ticks(dated.happened),
             causation_id=event.causation_id,
             correlation_id=event.correlation_id,
-            executed_user=event.executed_user,
         )
 
     def _append(self, new: Sequence[DatedEvent]) -> int:
-        times = tuple(each.happened for each in new)
-        batch = replace(self.store.batch([each.event for each in new]), now=max(times), times=times)
+        events = [replace(each.event, timestamp=format_ticks(each.happened)) for each in new]
+        batch = replace(self.store.batch(events), now=max(each.happened for each in new), dated=True)
         made = self.store.driver.run(append(self.store.site, batch))
-        written = made.events if isinstance(made, TaggedAppended) else ()
-        return sum(event.sortable_id != each.place for event, each in zip(written, new, strict=True))
+        written = made.events if isinstance(made, Appended) else ()
+        return sum(event.place != each.place for event, each in zip(written, new, strict=True))

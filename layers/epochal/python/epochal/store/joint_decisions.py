@@ -29,9 +29,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 from epochal.errors import InvalidInput, OutcomeUndetermined, TooLarge
 from epochal.layout.streams import DecidedBefore, Head, Rejected, Unknown, Written
 from epochal.model.kinds import must_be, must_be_done, must_be_list
-from epochal.model.outcomes import NOTHING, Capacity
+from epochal.model.outcomes import NOTHING, Capacity, Conflict
 from epochal.model.several import StreamAppend
-from epochal.model.tagged_results import TaggedConflict
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.concerning import Forbidden, append_on
 from epochal.store.deciders import (
@@ -446,7 +445,7 @@ class _StreamAndQuery(
                     return _StateAndModel(loaded=again, model=base.model)
 
                 return Moved(name=stream, onward=onward)
-            case TaggedConflict() as conflict:
+            case Conflict() as conflict:
 
                 def after(newest: bool) -> _StateAndModel[S]:
                     model = moved(base.model, self.projections, conflict)

@@ -22,15 +22,8 @@ from epochal.layout.pages.tags.listing import (
     stand_after,
     tags_page,
 )
-from epochal.model.dcb import (
-    EVERYTHING,
-    MAX_ASKED_BYTES,
-    RecordedTaggedEvent,
-    SortableId,
-    check_tag,
-    group_of,
-    parse_sortable_id,
-)
+from epochal.model.dcb import EVERYTHING, MAX_ASKED_BYTES, check_tag, group_of, parse_place
+from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.ops import BATCH_KEYS, Scan
@@ -38,7 +31,7 @@ from epochal.plan.values import Item
 from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
 
-T = TypeVar("T", TagEntry, RecordedTaggedEvent)
+T = TypeVar("T", TagEntry, Recorded)
 
 PAGE: Final = 500
 """Entries or events a request at most: some 100 KB of entries; larger events end a page at 1 MB before that."""
@@ -75,7 +68,7 @@ class Listings(ABC):
         max_count: int | None = None,
         progress: Progress | None = None,
         page: int = PAGE,
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
         """Every event after `since` in order of sortable ids.
 
         Args:
@@ -86,7 +79,7 @@ class Listings(ABC):
     @abstractmethod
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
         """A tag's events after `since`, in order."""
 
     @abstractmethod
@@ -157,15 +150,15 @@ def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
     """Events or entries until there are `least` of them, and no other has the sortable id of the last."""
     last = ""
     for place, each in enumerate(found):
-        if place >= least and each.sortable_id != last:
+        if place >= least and each.place != last:
             return
-        last = each.sortable_id
+        last = each.place
         yield each
 
 
-def checked_since(since: str | None) -> SortableId | None:
+def checked_since(since: str | None) -> str | None:
     """Where to go on; an empty id is the beginning, as in Sekiban's library."""
-    return None if since is None or since == "" else parse_sortable_id(since)
+    return None if since is None or since == "" else parse_place(since)
 
 
 def check_group(group: str) -> None:
@@ -198,7 +191,7 @@ class TaggedListings(Listings):
         max_count: int | None = None,
         progress: Progress | None = None,
         page: int = PAGE,
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
         """Every event after `since`, in order of sortable ids.
 
         Raises:
@@ -213,7 +206,7 @@ class TaggedListings(Listings):
 
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
         """A tag's events after `since`, in order."""
         yield from self._events(check_tag(tag, "tag"), since, progress, page)
 
@@ -279,8 +272,8 @@ class TaggedListings(Listings):
 
     def _events(
         self, tag: str, since: str | None, progress: Progress | None, page: int
-    ) -> Iterator[RecordedTaggedEvent]:
-        def recorded(entries: list[EventOfTag]) -> Sequence[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
+        def recorded(entries: list[EventOfTag]) -> Sequence[Recorded]:
             events = self.store.driver.run(recorded_all(self.store.site, entries))
             return list(map(placed, events, entries))
 

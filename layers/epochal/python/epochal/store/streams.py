@@ -519,8 +519,8 @@ class Streams:
             ConditionUnmet: a condition of what goes with it does not hold.
         """
         if any(event.tags for event in events):
+            from epochal.model.outcomes import Conflict  # noqa: PLC0415  likewise
             from epochal.model.several import StreamAppend  # noqa: PLC0415  most appends concern no tags
-            from epochal.model.tagged_results import TaggedConflict  # noqa: PLC0415  likewise
             from epochal.store import concerning  # noqa: PLC0415  likewise
 
             if decided is not None:
@@ -528,7 +528,7 @@ class Streams:
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds)
             forbidden = concerning.Forbidden(also=self._checked(also))
             found = concerning.append_on(self, known, one, forbidden)
-            if isinstance(found, TaggedConflict):  # of which no query is the cause, since there is none
+            if isinstance(found, Conflict):  # of which no query is the cause, since there is none
                 raise ConditionUnmet(list(found.unmet), found)
             return found
         batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
@@ -684,15 +684,19 @@ class Streams:
         now = format_ticks(ticks)
         codec = replace(self.codec, compress_from=self.layout.compress_from)
         stored_unfolds = None if unfolds is None else store_unfolds(unfolds, now, codec)
-        room = self.layout.room(stored_unfolds or ())
+        stored = store_events(events, now, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)
         return Batch(
             stream=stream,
-            events=store_events(events, now, codec, room, tagged=tagged),
+            events=stored,
             unfolds=stored_unfolds,
             now=ticks,
             etag=self._etag(),
             append_id=self.fresh(16) if key is None else _derived(stream, key, events, unfolds),
             keyed=key is not None,
+            dated=any(
+                event.timestamp is not None and each.timestamp == now
+                for event, each in zip(events, stored, strict=True)
+            ),
         )
 
     def _etag(self) -> str:

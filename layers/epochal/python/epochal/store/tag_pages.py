@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, check_tag, group_of
+from epochal.model.dcb import check_tag, group_of
+from epochal.model.events import Recorded
 from epochal.model.kinds import MAX_WHOLE, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.values import Key
@@ -132,7 +133,7 @@ class _Scan:
                 return None
 
 
-T = TypeVar("T", TagEntry, RecordedTaggedEvent)
+T = TypeVar("T", TagEntry, Recorded)
 
 MAX_LIMIT: Final = 1_000
 
@@ -158,7 +159,7 @@ class DatedPage(Generic[T]):
     """Events or entries in order of their sortable ids. `next` is the `since` of the next page; None at the end."""
 
     items: tuple[T, ...]
-    next: SortableId | None
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,12 +176,12 @@ class TagPages:
 
     listings: Listings
 
-    def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[RecordedTaggedEvent]:
+    def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
         """Some of all events after `since`."""
         found = self.listings.all_events(since=since, page=_checked(limit) + 1)
         return _cut(found, limit, _event_bytes)
 
-    def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[RecordedTaggedEvent]:
+    def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
         """Some of a tag's events after `since`; those that have expired are missing."""
         found = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
         return _cut(found, limit, _event_bytes)
@@ -224,13 +225,13 @@ def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[
     for item in found:
         total += size(item)
         full = len(taken) >= limit or total > RESPONSE_BYTES
-        if taken and full and item.sortable_id > taken[-1].sortable_id:
-            return DatedPage(items=tuple(taken), next=taken[-1].sortable_id)
+        if taken and full and item.place > taken[-1].place:
+            return DatedPage(items=tuple(taken), next=taken[-1].place)
         taken.append(item)
     return DatedPage(items=tuple(taken), next=None)
 
 
-def _event_bytes(event: RecordedTaggedEvent) -> int:
+def _event_bytes(event: Recorded) -> int:
     return _FIELDS + event.size
 
 

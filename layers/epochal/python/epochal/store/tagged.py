@@ -14,21 +14,11 @@ from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.layout.streams import Also, TaggedStreams
-from epochal.model.dcb import (
-    EVERYTHING,
-    RecordedTaggedEvent,
-    TaggedBody,
-    TaggedEvent,
-    Unfetched,
-    as_given,
-    check_type,
-    stored_form,
-    type_tag,
-)
-from epochal.model.events import content_of
+from epochal.model.dcb import EVERYTHING, check_type, type_tag
+from epochal.model.events import Body, Claim, Event, Recorded
 from epochal.model.kinds import must_be_texts
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
-from epochal.model.times import from_unix_nanoseconds
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import Position, Reached, Token
 from epochal.plan.ops import PlacedName, Steps
 from epochal.settings import Settings
@@ -62,15 +52,11 @@ class TaggedEvents(TaggedStore):
             placed = PlacedName(self.site.table, self.driver.place)
             object.__setattr__(self, "site", replace(self.site, table=placed))
 
-    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
-        """An event whose fields keep the rules, without `expires`; raises `InvalidInput` with `field` otherwise."""
-        if event.expires is not None:
-            raise InvalidInput(
-                f"{field}.expires", "must not be given: events share pages, which do not expire"
-            )
-        return super(TaggedEvents, self).checked(event, field)
+    def checked(self, event: Event, field: str) -> Event:
+        """An event whose fields keep the rules; raises `InvalidInput` with `field` otherwise."""
+        return super(TaggedEvents, self).checked(event.plain(field), field)
 
-    def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+    def events(self, ids: Sequence[str]) -> dict[str, Recorded]:
         """Events by ids that their callers chose, at most 100; those that never were are missing.
 
         An id that the store chose is in its event, and nowhere else.
@@ -79,9 +65,7 @@ class TaggedEvents(TaggedStore):
         found = self.driver.run(events_by_id(self.site, ids))
         return {event.id: event for event in self.whole(tuple(found.values()))}
 
-    def between(
-        self, tag: str, first: int, end: int, *, fetch: bool = True
-    ) -> tuple[RecordedTaggedEvent, ...]:
+    def between(self, tag: str, first: int, end: int, *, fetch: bool = True) -> tuple[Recorded, ...]:
         """A tag's events by their index in it, from `first` to `end - 1`, as far as there are any."""
         found = self.driver.run(events_between(self.site, tag, first, end))
         return replace(self, fetch=fetch).whole(found)
@@ -107,7 +91,7 @@ class TaggedEvents(TaggedStore):
         """How many events a tag has."""
         return self.counts([tag])[tag]
 
-    def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+    def _settled(self, ids: Sequence[str]) -> dict[str, Recorded]:
         return self.events(ids)
 
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
@@ -127,7 +111,7 @@ class TaggedEvents(TaggedStore):
         seals = Seals(driver=self.driver, table=self.site.table, now=self.now)
         return _with_tokens(position, seals.believed)
 
-    def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
+    def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
         """Events with their large bodies, which are fetched from the bucket unless `fetch` is off."""
         return tuple(map(self._fetched, events)) if self.fetch else events
 
@@ -150,26 +134,28 @@ class TaggedEvents(TaggedStore):
 
         return TaggedImporter(store=self)
 
-    def batch(self, events: Sequence[TaggedEvent]) -> TaggedBatch:
+    def batch(self, events: Sequence[Event]) -> TaggedBatch:
         """Events that have been checked, as one append of now."""
-        bodies = [stored_form(body) for event in events for body in (event.data, event.meta)]
+        bodies = [body for event in events for body in (event.data, event.meta)]
         there = [body for body in bodies if isinstance(body, bytes)]
         packed = (
             list(map(_plain, there))
             if self.codec.bodies is None and len(there) == len(bodies)
             else self.codec.pack(bodies, EVENTS_INLINE, "events")
         )
+        now = from_unix_nanoseconds(self.now())
         return TaggedBatch(
             events=tuple(events),
             bodies=tuple(zip(packed[::2], packed[1::2], strict=True)),
-            now=from_unix_nanoseconds(self.now()),
+            now=now,
+            dated=format_ticks(now) in {event.timestamp for event in events},
             append_id=self.fresh(16),
             etag=self.fresh(16).hex(),
         )
 
     def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None, also: Also
-    ) -> Steps[TaggedAppended | TaggedConflict]:
+        self, events: Sequence[Event], condition: Condition | None, also: Also
+    ) -> Steps[Appended | Conflict]:
         batch = self.batch(events)
         if also:
             from epochal.also import checked, digest  # noqa: PLC0415  few appends have anything with them
@@ -180,17 +166,14 @@ class TaggedEvents(TaggedStore):
     def _reads(self, fenced: Fence) -> PageReads:
         return PageReads(site=self.site, fenced=fenced)
 
-    def _fetched(self, event: RecordedTaggedEvent) -> RecordedTaggedEvent:
+    def _fetched(self, event: Recorded) -> Recorded:
         data, meta = event.data, event.meta
-        if not isinstance(data, Unfetched) and not isinstance(meta, Unfetched):
+        if not isinstance(data, Claim) and not isinstance(meta, Claim):
             return event
         return replace(event, data=self._body(data), meta=self._body(meta))
 
-    def _body(self, body: TaggedBody) -> TaggedBody:
-        if not isinstance(body, Unfetched):
-            return body
-        (content,) = self.codec.unpack([encode_claim(body.claim)])
-        return as_given(content_of(content), text=body.text)
+    def _body(self, body: Body) -> Body:
+        return self.codec.unpack([encode_claim(body)])[0] if isinstance(body, Claim) else body
 
 
 def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:

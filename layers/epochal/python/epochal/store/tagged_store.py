@@ -15,34 +15,17 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
-from epochal.codec import json
 from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.layout.streams import Also
-from epochal.model.dcb import (
-    Query,
-    RecordedTaggedEvent,
-    TaggedEvent,
-    Trail,
-    Unfetched,
-    check_tag,
-    check_type,
-    own_tags,
-    parse_event_id,
-)
+from epochal.model.dcb import Query, Trail, check_tag, check_type, own_tags, parse_event_id
+from epochal.model.events import Event, Recorded
 from epochal.model.kinds import must_be, must_be_list, must_be_text
 from epochal.model.names import no_step
-from epochal.model.tagged_results import (
-    BackwardPage,
-    Down,
-    Rest,
-    Seen,
-    TaggedAppended,
-    TaggedConflict,
-    TaggedPage,
-    Takes,
-)
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tagged_results import BackwardPage, Down, Rest, Seen, TaggedPage, Takes
+from epochal.model.times import format_ticks, parse_time
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.store.conflicts import going_with, in_the_way, unmet
@@ -54,7 +37,7 @@ if TYPE_CHECKING:
     from epochal.store.listings import Listings
 
 MAX_FIELD_BYTES: Final = 1024
-"""Bytes of the ids and the name that say why and by whom an event came about."""
+"""Bytes of the ids that say why an event came about."""
 
 MAX_EVENTS: Final = 1_000
 """Events of an append over HTTP."""
@@ -76,9 +59,8 @@ class TaggedStore(ABC):
     Attributes:
         now: nanoseconds since 1970.
         fresh: random bytes, for ids.
-        fetch: whether bodies in the bucket are fetched from there; else events come with `Unfetched` in their place.
+        fetch: whether bodies in the bucket are fetched from there; else events come with claims.
         most_events: of one append.
-        most_bytes: of one body; None where it may go to the bucket.
 
     Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
     `Refused` and `CorruptData`.
@@ -89,17 +71,16 @@ class TaggedStore(ABC):
     fresh: Callable[[int], bytes] = os.urandom
     fetch: bool = True
     most_events: ClassVar[int] = MAX_EVENTS
-    most_bytes: ClassVar[int | None] = None
 
     def append(
         self,
-        events: Sequence[TaggedEvent],
+        events: Sequence[Event],
         *,
         fail_if: Query | None = None,
         after: Position | None = None,
         idempotency_key: str | None = None,
         also: Also = (),
-    ) -> TaggedAppended:
+    ) -> Appended:
         """Append events, unless an event that matches `fail_if` is beyond `after`.
 
         They get the metadata of the block around the call (`store.context`). Events that are repeated by their ids keep
@@ -120,34 +101,34 @@ class TaggedStore(ABC):
             InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
                 alone while type heads are off, a position of another query, a key used for other contents.
             TooLarge: an event, or the transaction.
-            ConflictError: such events are there; carries a `TaggedConflict` with them.
+            ConflictError: such events are there; carries a `Conflict` with them.
             ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
         """
         outcome = self.try_append(
             events, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
         )
-        if isinstance(outcome, TaggedConflict) and outcome.unmet:
+        if isinstance(outcome, Conflict) and outcome.unmet:
             raise ConditionUnmet(list(outcome.unmet), outcome)
-        if isinstance(outcome, TaggedConflict):
+        if isinstance(outcome, Conflict):
             raise in_the_way(outcome)
         return outcome
 
     def try_append(
         self,
-        events: Sequence[TaggedEvent],
+        events: Sequence[Event],
         *,
         fail_if: Query | None = None,
         after: Position | None = None,
         takes: Takes | None = None,
         idempotency_key: str | None = None,
         also: Also = (),
-    ) -> TaggedAppended | TaggedConflict:
+    ) -> Appended | Conflict:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
         Args:
             takes: whether a conflict brings one more of the events in the way: the first always; None brings all.
         """
-        must_be_list(TaggedEvent, events, "events")
+        must_be_list(Event, events, "events")
         condition = self.condition(fail_if, after, takes)
         checked = self._checked_all(events)
         if idempotency_key is not None:
@@ -158,12 +139,12 @@ class TaggedStore(ABC):
                 outcome = store.driver.run(self._append(checked, condition, also))
             else:
                 outcome = store._append_once(checked, condition, idempotency_key, also)  # noqa: SLF001  its own
-            if isinstance(outcome, TaggedConflict) and outcome.unmet:
+            if isinstance(outcome, Conflict) and outcome.unmet:
                 return replace(outcome, unmet=unmet(outcome.unmet), capacity=meter.capacity)
-            if isinstance(outcome, TaggedAppended) and outcome.replayed:
+            if isinstance(outcome, Appended) and outcome.replayed:
                 told = replace(store, driver=store.driver.telling())
                 outcome = replace(outcome, versions=told.counts(own_tags(outcome.events)))
-            elif isinstance(outcome, TaggedAppended):
+            elif isinstance(outcome, Appended):
                 outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
             outcome = replace(outcome, events=store.whole(outcome.events))
         return replace(outcome, capacity=meter.capacity)
@@ -178,10 +159,10 @@ class TaggedStore(ABC):
             return None
         return Condition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
 
-    def appended(self, idempotency_key: str) -> tuple[RecordedTaggedEvent, ...]:
+    def appended(self, idempotency_key: str) -> tuple[Recorded, ...]:
         """The events that were appended under a key; none where it is free. One request where it is, or two."""
         check_key(idempotency_key)
-        found: list[RecordedTaggedEvent] = []
+        found: list[Recorded] = []
         for first, end in pairwise(_LOOKED_FOR):
             ids = [keyed_id(idempotency_key, number) for number in range(first, end)]
             there = self._settled(ids)
@@ -261,7 +242,7 @@ class TaggedStore(ABC):
         fenced = self._fence(query, "query", None)
         return Position(seen={tag: Reached() for tag in fenced.all_tags}, items=fenced.marks)
 
-    def event(self, event_id: str) -> RecordedTaggedEvent | None:
+    def event(self, event_id: str) -> Recorded | None:
         """One event, of an id that `events` finds; None where there is none."""
         wanted = parse_event_id(event_id)
         return self.events([wanted]).get(wanted)
@@ -272,7 +253,7 @@ class TaggedStore(ABC):
         """The reserved tags, or whether there are any, that a condition by type alone can rest on."""
 
     @abstractmethod
-    def _settled(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+    def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """`events`, once no append of them is under way: of one append all are found, or none."""
 
     @abstractmethod
@@ -290,7 +271,7 @@ class TaggedStore(ABC):
         """Brings a history along, with its ids and times."""
 
     @abstractmethod
-    def events(self, ids: Sequence[str]) -> dict[str, RecordedTaggedEvent]:
+    def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """Events by id, at most 100; those that never were are missing."""
 
     def sealed(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
@@ -301,7 +282,7 @@ class TaggedStore(ABC):
         """A position from outside, as one of this process as far as its seals are right."""
         return position
 
-    def whole(self, events: tuple[RecordedTaggedEvent, ...]) -> tuple[RecordedTaggedEvent, ...]:
+    def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
         """The events with all of their bodies, as a layout has read them."""
         return events
 
@@ -319,32 +300,29 @@ class TaggedStore(ABC):
         driver, meter = self.driver.metered()
         return replace(self, driver=driver), meter
 
-    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+    def checked(self, event: Event, field: str) -> Event:
         """The event as it is to be appended; raises `InvalidInput` naming what is malformed below `field`."""
         check_type(event.type, f"{field}.type")
         for tag in event.tags:
             no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
-        for name in ("causation_id", "correlation_id", "executed_user"):
+        for name in ("causation_id", "correlation_id"):
             if getattr(event, name) is not None:
                 must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
-        for name, body in (("data", event.data), ("meta", event.meta)):
-            if isinstance(body, str):
-                _check_json(body, f"{field}.{name}")
-            if isinstance(body, Unfetched) and self.most_bytes is not None:
-                raise InvalidInput(f"{field}.{name}", "must be here: these tables refer to no bucket")
+        if event.timestamp is not None:
+            event = replace(event, timestamp=format_ticks(parse_time(event.timestamp, f"{field}.timestamp")))
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
     def _append_once(
-        self, events: Sequence[TaggedEvent], condition: Condition | None, key: str, also: Also
-    ) -> TaggedAppended | TaggedConflict:
+        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also
+    ) -> Appended | Conflict:
         """Append events whose ids derive from a key. Raises `IdTaken` where it was used for others."""
         try:
             outcome = self.driver.run(self._append(events, condition, also))
-            if isinstance(outcome, TaggedConflict) and not outcome.unmet and self.appended(key):
+            if isinstance(outcome, Conflict) and not outcome.unmet and self.appended(key):
                 # What is in the way came after them, and was seen before all of them were. Now they are, and their ids
                 # are taken, so that this appends nothing.
                 outcome = self.driver.run(self._append(events, None, also))
-            if isinstance(outcome, TaggedConflict) or not outcome.replayed:
+            if isinstance(outcome, Conflict) or not outcome.replayed:
                 return outcome
             told = replace(self, driver=self.driver.telling())
             if len(told.appended(key)) == len(events):
@@ -363,13 +341,13 @@ class TaggedStore(ABC):
 
     @abstractmethod
     def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None, also: Also
-    ) -> Steps[TaggedAppended | TaggedConflict]: ...
+        self, events: Sequence[Event], condition: Condition | None, also: Also
+    ) -> Steps[Appended | Conflict]: ...
 
     @abstractmethod
     def _reads(self, fenced: Fence) -> TaggedReads: ...
 
-    def _checked_all(self, events: Sequence[TaggedEvent]) -> tuple[TaggedEvent, ...]:
+    def _checked_all(self, events: Sequence[Event]) -> tuple[Event, ...]:
         if not events:
             raise InvalidInput("events", "must not be empty")
         checked = tuple(
@@ -387,9 +365,7 @@ def keyed_id(key: str, number: int) -> str:
     return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
-def with_keyed_ids(
-    given: Sequence[TaggedEvent], checked: Sequence[TaggedEvent], key: str
-) -> tuple[TaggedEvent, ...]:
+def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -> tuple[Event, ...]:
     """Events as they are appended under a key. Raises `InvalidInput` where they have ids already."""
     check_key(key)
     for at, event in enumerate(given):
@@ -400,24 +376,11 @@ def with_keyed_ids(
     return tuple(replace(event, id=keyed_id(key, at)) for at, event in enumerate(checked))
 
 
-def _placed(
-    events: Sequence[RecordedTaggedEvent], versions: Mapping[str, int]
-) -> tuple[RecordedTaggedEvent, ...]:
+def _placed(events: Sequence[Recorded], versions: Mapping[str, int]) -> tuple[Recorded, ...]:
     """Events that were just appended, each with the position up to it in its tags."""
-    counts, placed = dict(versions), list[RecordedTaggedEvent]()
+    counts, placed = dict(versions), list[Recorded]()
     for event in reversed(events):
         own = {tag: counts[tag] for tag in own_tags((event,))}
-        placed.append(replace(event, trail=Trail.in_tags(own, event.sortable_id)))
+        placed.append(replace(event, trail=Trail.in_tags(own, event.place)))
         counts |= {tag: count - 1 for tag, count in own.items()}
     return tuple(reversed(placed))
-
-
-def _check_json(body: str, field: str) -> None:
-    if body.startswith("\ufeff"):
-        raise InvalidInput(field, "must be JSON without a byte order mark before it")
-    try:
-        json.loads(body.encode())
-    except ValueError as error:
-        raise InvalidInput(
-            field, "must be JSON that UTF-8 can hold; what is not is given as bytes"
-        ) from error

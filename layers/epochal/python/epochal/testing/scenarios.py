@@ -18,7 +18,7 @@ from functools import reduce
 from pprint import pformat
 from typing import Any, Generic, TypeVar
 
-from epochal.model.dcb import TaggedEvent
+from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider
@@ -127,7 +127,7 @@ def _equal(expected: object, actual: object, what: str) -> None:
         raise AssertionError(f"expected {what}\n{pformat(expected)}\nbut found\n{pformat(actual)}")
 
 
-def given_tagged(projections: Mapping[str, Projection[Any]], *events: TaggedEvent) -> GivenTagged:
+def given_tagged(projections: Mapping[str, Projection[Any]], *events: Event) -> GivenTagged:
     """Tagged events that have happened, and projections over them; `Decisions` decides on their answers."""
     store = memory_tagged_events()
     if events:
@@ -151,13 +151,13 @@ class GivenTagged:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhenTagged(_Claims[TaggedEvent]):
+class WhenTagged(_Claims[Event]):
     """A decision on the answers of projections. It is made when a claim about it is checked."""
 
     given: GivenTagged
     decide: Decide
 
-    def _decided(self) -> tuple[TaggedEvent, ...]:
+    def _decided(self) -> tuple[Event, ...]:
         return tuple(must_be_events(must_be_done(self.decide(self.given.states), "decide")))
 
     def _named(self) -> object:

@@ -22,6 +22,9 @@ from epochal.plugins import Plugin
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.aio import AsyncProjectionStates as AsyncProjectionStates
+    from epochal.contrib.sekiban.events import RecordedTaggedEvent as RecordedTaggedEvent
+    from epochal.contrib.sekiban.events import SortableId as SortableId
+    from epochal.contrib.sekiban.events import TaggedEvent as TaggedEvent
     from epochal.contrib.sekiban.importer import DcbImporter as DcbImporter
     from epochal.contrib.sekiban.listings import TagListings as TagListings
     from epochal.contrib.sekiban.opening import open_dcb_events as open_dcb_events
@@ -45,6 +48,7 @@ PLUGIN: Final = Plugin(
 
 _NAMES: Final = {
     "aio": ("AsyncProjectionStates",),
+    "events": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
     "importer": ("DcbImporter",),
     "listings": ("TagListings",),
     "opening": ("open_dcb_events", "open_projection_states"),

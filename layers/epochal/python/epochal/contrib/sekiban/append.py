@@ -20,8 +20,9 @@ from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan, recorded,
 from epochal.errors import CorruptData
 from epochal.layout.fences import Condition, IdTaken, check_covered
 from epochal.layout.reads import first_in_the_way
-from epochal.model.dcb import RecordedTaggedEvent, own_tags
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import own_tags, repeats
+from epochal.model.events import Recorded, content_of
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import Done, Refusal, Steps, settled
 from epochal.plan.values import Key
@@ -29,7 +30,7 @@ from epochal.plan.values import Key
 
 def append(
     site: TagSite, batch: TaggedBatch, condition: Condition | None = None
-) -> Steps[TaggedAppended | TaggedConflict]:
+) -> Steps[Appended | Conflict]:
     """Append `batch`.
 
     Raises:
@@ -38,23 +39,21 @@ def append(
             query.
     """
     answer = yield from _append(site, batch, condition)
-    if isinstance(answer, TaggedAppended):
+    if isinstance(answer, Appended):
         return answer
     # What is in the way may be ours, of a call whose answer was lost.
     bounded = condition is not None and condition.takes is not None
     if not bounded and _ids(batch).isdisjoint(event.id for event in answer.events):
         return answer
     stored = yield from _stored(site, batch)
-    return TaggedAppended(events=stored, position=_beginning(condition), replayed=True) if stored else answer
+    return Appended(events=stored, position=_beginning(condition), replayed=True) if stored else answer
 
 
-def _append(
-    site: TagSite, batch: TaggedBatch, condition: Condition | None
-) -> Steps[TaggedAppended | TaggedConflict]:
+def _append(site: TagSite, batch: TaggedBatch, condition: Condition | None) -> Steps[Appended | Conflict]:
     position = Position()
     if condition is not None:
         begun = yield from _position(site, batch, condition)
-        if isinstance(begun, TaggedConflict):
+        if isinstance(begun, Conflict):
             return begun
         position = begun
     heads = yield from _heads(site, batch, position)
@@ -62,7 +61,7 @@ def _append(
         planned = plan(site, batch, heads, tuple(position.seen))
         reply = yield from _sent(site, batch, planned)
         if isinstance(reply, Done):
-            return TaggedAppended(
+            return Appended(
                 events=planned.events,
                 position=_advanced(position, heads, planned, bounded=condition is not None),
                 versions={tag: planned.reached[tag].count for tag in own_tags(batch.events)},
@@ -70,7 +69,7 @@ def _append(
         if reply.reused or any(reply.failed[: len(planned.events)]):
             stored = yield from _stored(site, batch)
             if stored:
-                return TaggedAppended(events=stored, position=position, replayed=True)
+                return Appended(events=stored, position=position, replayed=True)
         moved = _came_back(reply, planned)
         _check_moved(heads, moved)
         heads = heads | moved
@@ -100,7 +99,7 @@ def _beginning(condition: Condition | None) -> Position:
     return condition.after or Position(seen={tag: Reached() for tag in condition.fence.all_tags}, items=marks)
 
 
-def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | TaggedConflict]:
+def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[Position | Conflict]:
     """Where the condition counts from; without a position, every match is in its way."""
     if condition.after is not None:
         check_covered(condition.after, condition.fence)
@@ -116,11 +115,11 @@ def _position(site: TagSite, batch: TaggedBatch, condition: Condition) -> Steps[
 
 def _in_the_way(
     site: TagSite, batch: TaggedBatch, condition: Condition, position: Position, until: Mapping[str, Reached]
-) -> Steps[TaggedConflict]:
+) -> Steps[Conflict]:
     """What matches between a position and how far heads have got, as much of it as is wanted."""
     if condition.takes is None:
         new = yield from matches(site, condition.fence, position.seen, until, _ids(batch))
-        return TaggedConflict(events=new, position=replace(position, seen=until))
+        return Conflict(events=new, position=replace(position, seen=until))
     reads = DcbReads(site=site, fenced=condition.fence)
     return (yield from first_in_the_way(reads, position, until, condition.takes))
 
@@ -158,7 +157,7 @@ def _check_moved(before: Mapping[str, Reached], moved: Mapping[str, Reached]) ->
             )
 
 
-def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
     """Our events as they are stored, if they are there already and equal; none of them, nothing.
 
     They are read, not taken from a refusal, which tells only a part where two transactions met.
@@ -172,14 +171,15 @@ def _stored(site: TagSite, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEven
         stored = found.get(event.id or "")
         if stored is None:
             raise IdTaken("events", f"some of the ids exist and {event.id} does not")
-        if not recorded(event, stored.sortable_id, stored.timestamp).repeats(stored):
+        same = recorded(event, stored.place, event.timestamp or stored.timestamp)
+        if not repeats(event, content_of(same.data), stored) or same.executed_user != stored.executed_user:
             raise IdTaken("events", f"the id {event.id} exists with other contents")
     stored_events = tuple(found[event.id or ""] for event in batch.events if found)
     yield from _carried_out(site, batch, stored_events)
     return stored_events
 
 
-def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[RecordedTaggedEvent]) -> Steps[None]:
+def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[Recorded]) -> Steps[None]:
     """Wait until the append that stored these events is over: its heads may show last, and without them the caller
     would not find the events.
     """
@@ -187,7 +187,7 @@ def _carried_out(site: TagSite, batch: TaggedBatch, stored: Sequence[RecordedTag
     for event, found in zip(batch.events, stored, strict=bool(stored)):
         for tag in tags_of(event, type_heads=site.type_heads):
             keys[tag] = site.tags, site.keys.head(tag)
-            keys[f"{tag} {found.id}"] = site.tags, site.keys.entry(tag, found.sortable_id, found.id)
+            keys[f"{tag} {found.id}"] = site.tags, site.keys.entry(tag, found.place, found.id)
     yield from settled(keys.values())
 
 

@@ -23,11 +23,12 @@ from epochal.cli.tagged_listings import count, read, tag, tags
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.http import shapes
+from epochal.contrib.sekiban.http.shapes import sent_event
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import opened
 from epochal.errors import EpochalError, InvalidInput
-from epochal.model.dcb import parse_sortable_id
+from epochal.model.dcb import parse_place
 
 Tell = Callable[[str], None]
 
@@ -47,7 +48,9 @@ def dcb(context: click.Context) -> None:
 
     def found() -> OpenedStore:
         store = opener()
-        return replace(store, tagged=opened(store.deployment), tagged_in=("events", "tags"))
+        return replace(
+            store, tagged=opened(store.deployment), tagged_in=("events", "tags"), event_of=sent_event
+        )
 
     context.obj = found
 
@@ -135,7 +138,7 @@ def put(
             version,
             _told(iter(lambda: file.read(CHUNK), b""), tell),
             events_processed=processed,
-            last_sortable_id=parse_sortable_id(last, "--last") if last else "",
+            last_sortable_id=parse_place(last, "--last") if last else "",
         )
     view = {"name": name, "version": version, "eventsProcessed": processed}
     output.document(view, [f"{name} {version}: {processed:,} events"], as_json=as_json)

@@ -216,7 +216,7 @@ def _first(
         reply = yield site.entries(tag, f"{place:030d}", highest, forward=forward, limit=limit, after=last)
         for entry in map(read_entry, reply.items):
             if entry.index is not None:
-                return _Bound(index=entry.index, place=int(entry.sortable_id))
+                return _Bound(index=entry.index, place=int(entry.place))
         last, limit = reply.last, PAGE
         if last is None:
             return None

@@ -12,13 +12,13 @@ from threading import Lock
 from typing import Final
 
 from epochal.contrib.sekiban.entries import entries
+from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
 from epochal.feed.histories.tagged import of_tag
 from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
-from epochal.model.dcb import RecordedTaggedEvent
 from epochal.model.tagged_results import TagEntry
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings
@@ -44,7 +44,7 @@ class TagPlaces:
     def keep(self, tag: str, last: TagEntry, index: int) -> None:
         """Remember the entry before `index`, and forget what was remembered longest ago."""
         with self._lock:
-            self._known[tag, index] = last.sortable_id
+            self._known[tag, index] = last.place
             if len(self._known) > PLACES:
                 self._known.popitem(last=False)
 
@@ -113,7 +113,7 @@ def _of_entry(
     tag: str, index: int, entry: TagEntry, found: RecordedTaggedEvent | CorruptData | None
 ) -> FeedEvent:
     if isinstance(found, RecordedTaggedEvent):
-        return of_tag(tag, index, found)
+        return of_tag(tag, index, found, found.executed_user)
     return FeedEvent(
         stream=tag,
         index=index,

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.importing import cut
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch, recorded
-from epochal.model.dcb import RecordedTaggedEvent
+from epochal.model.events import Recorded
 from epochal.model.tagged_results import DatedEvent
 from epochal.store.importing import Importer
 
@@ -28,11 +29,11 @@ class DcbImporter(Importer):
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
         return cut(self.store.site, history)
 
-    def _as_stored(self, dated: DatedEvent, found: RecordedTaggedEvent) -> RecordedTaggedEvent:
-        return recorded(dated.event, found.sortable_id, found.timestamp)
+    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+        return recorded(dated.event, found.place, found.timestamp)
 
     def _append(self, new: Sequence[DatedEvent]) -> int:
         stamps = tuple(Stamp(dated.place, dated.timestamp) for dated in new)
-        batch = TaggedBatch(events=tuple(dated.event for dated in new), stamps=stamps)
+        batch = TaggedBatch(events=tuple(TaggedEvent.of(dated.event) for dated in new), stamps=stamps)
         written = self.store.driver.run(append(self.store.site, batch)).events
-        return sum(event.sortable_id != dated.place for event, dated in zip(written, new, strict=True))
+        return sum(event.place != dated.place for event, dated in zip(written, new, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.items import TagSite, write_entry, write_event
 from epochal.contrib.sekiban.writes import recorded, tags_of
 from epochal.model.tagged_results import DatedEvent
@@ -46,4 +47,4 @@ def cut(site: TagSite, history: Iterable[DatedEvent]) -> Iterator[tuple[DatedEve
 def _bytes(site: TagSite, dated: DatedEvent, tags: set[str]) -> int:
     stored = recorded(dated.event, dated.place, dated.timestamp)
     entries = sum(item_size(write_entry(site.keys, tag, _LAST_INDEX, stored)) for tag in tags)
-    return item_size(write_event(site.keys, stored, dated.event.expires)) + _PER_TAG * entries
+    return item_size(write_event(site.keys, stored, TaggedEvent.of(dated.event).expires)) + _PER_TAG * entries

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from epochal.codec import json
+from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import InvalidInput
-from epochal.model.dcb import RecordedTaggedEvent, SortableId, TaggedBody, group_of, is_reserved
+from epochal.model.dcb import group_of, is_reserved
+from epochal.model.events import Recorded, content_of
 from epochal.model.versions import Reached
 from epochal.plan.ops import IndexSpec, KeyAttribute, Query, TableSpec
 from epochal.plan.values import (
@@ -162,15 +165,15 @@ class TagHead:
 
 def write_event(keys: Keys, event: RecordedTaggedEvent, expires: int | None = None) -> Item:
     """An event item."""
-    item = {
+    item: dict[str, AttributeValue] = {
         **keys.event(event.id),
         "eventId": text(event.id),
-        "sortableUniqueId": text(event.sortable_id),
+        "sortableUniqueId": text(event.place),
         "eventType": text(event.type),
         **_bodies(event),
         "tags": sequence(map(text, event.tags)),
         "timestamp": text(event.timestamp),
-        "gsi1pk": text(keys.all_events(event.sortable_id)),
+        "gsi1pk": text(keys.all_events(event.place)),
     }
     for name, attribute in _OPTIONAL.items():
         value = getattr(event, attribute)
@@ -189,9 +192,9 @@ def read_event(item: Item) -> RecordedTaggedEvent:
     optional: dict[str, Any] = {attribute: read_text(item, name) for name, attribute in _OPTIONAL.items()}
     return RecordedTaggedEvent(
         id=item["eventId"]["S"],
-        sortable_id=SortableId(item["sortableUniqueId"]["S"]),
+        place=item["sortableUniqueId"]["S"],
         type=item["eventType"]["S"],
-        data=item["data"]["B"] if "data" in item else item["payload"]["S"],
+        data=item["data"]["B"] if "data" in item else item["payload"]["S"].encode(),
         meta=_meta(item),
         tags=tuple(tag["S"] for tag in read_list(item, "tags")),
         timestamp=item["timestamp"]["S"],
@@ -199,32 +202,43 @@ def read_event(item: Item) -> RecordedTaggedEvent:
     )
 
 
-def _bodies(event: RecordedTaggedEvent) -> dict[str, AttributeValue]:
-    """Text stands where the original has it; bytes beside a `null` there, which its readers can read."""
-    if isinstance(event.data, str):
-        found = {"payload": text(event.data)}
-    else:
-        found = {"payload": text("null"), "data": binary(event.data)}
-    if event.meta:
-        found["meta"] = text(event.meta) if isinstance(event.meta, str) else binary(event.meta)
+def _bodies(event: Recorded) -> dict[str, AttributeValue]:
+    """JSON stands as text where the original has it; other bytes beside a `null` there, which its readers can read."""
+    data, meta = content_of(event.data), content_of(event.meta)
+    payload = _json_text(data)
+    found = {"payload": text("null"), "data": binary(data)} if payload is None else {"payload": text(payload)}
+    if meta:
+        as_text = _json_text(meta)
+        found["meta"] = binary(meta) if as_text is None else text(as_text)
     return found
 
 
-def _meta(item: Item) -> TaggedBody:
-    """Metadata: text or bytes; nothing is no bytes."""
+def _json_text(body: bytes) -> str | None:
+    """A body as text, if that is JSON."""
+    if body.startswith(json.MARK):
+        return None
+    try:
+        json.loads(body)
+        return body.decode()
+    except ValueError:
+        return None
+
+
+def _meta(item: Item) -> bytes:
+    """Metadata, which may be text or bytes."""
     if "meta" not in item:
         return b""
-    found: TaggedBody = item["meta"]["S"] if "S" in item["meta"] else item["meta"]["B"]
+    found: bytes = item["meta"]["S"].encode() if "S" in item["meta"] else item["meta"]["B"]
     return found
 
 
-def write_entry(keys: Keys, tag: str, index: int, event: RecordedTaggedEvent) -> Item:
+def write_entry(keys: Keys, tag: str, index: int, event: Recorded) -> Item:
     """The entry of an event, the tag's event number `index`."""
     item = {
-        **keys.entry(tag, event.sortable_id, event.id),
+        **keys.entry(tag, event.place, event.id),
         "eventType": text(event.type),
         "eventId": text(event.id),
-        "sortableUniqueId": text(event.sortable_id),
+        "sortableUniqueId": text(event.place),
         "createdAt": text(event.timestamp),
         "tagIndex": number(index),
     }
@@ -236,7 +250,7 @@ def write_entry(keys: Keys, tag: str, index: int, event: RecordedTaggedEvent) ->
     return item
 
 
-def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[RecordedTaggedEvent]) -> Item:
+def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[Recorded]) -> Item:
     """The head after an append of `events`, all of this tag."""
     return {
         **keys.head(tag),
@@ -244,7 +258,7 @@ def write_head(keys: Keys, tag: str, before: Reached, events: Sequence[RecordedT
         "a": number(len(events)),
         "c": sequence(text(event.type) for event in events),
         "ids": sequence(text(event.id) for event in events),
-        "last": text(events[-1].sortable_id),
+        "last": text(events[-1].place),
     }
 
 

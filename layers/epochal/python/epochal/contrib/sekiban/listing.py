@@ -10,18 +10,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from epochal.contrib.sekiban.items import TagSite, is_head, read_head
-from epochal.model.dcb import SortableId, is_reserved
+from epochal.model.dcb import is_reserved
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.ops import Absent, BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, decodes, read_number, text
 
 
-def counting_page(site: TagSite, partition: str, since: SortableId | None) -> Query:
+def counting_page(site: TagSite, partition: str, since: str | None) -> Query:
     """The first page of counting what `events_page` lists: as much as a request can read."""
     return replace(events_page(site, partition, since), only_count=True)
 
 
-def events_page(site: TagSite, partition: str, since: SortableId | None, limit: int | None = None) -> Query:
+def events_page(site: TagSite, partition: str, since: str | None, limit: int | None = None) -> Query:
     """The first page of one partition of the index of all events, after `since`."""
     lowest = "0" if since is None else f"{int(since) + 1:030d}"
     return Query(
@@ -79,7 +79,7 @@ def read_entry(item: Item) -> TagEntry:
     return TagEntry(
         event_id=item["eventId"]["S"],
         event_type=item["eventType"]["S"],
-        sortable_id=SortableId(item["sortableUniqueId"]["S"]),
+        place=item["sortableUniqueId"]["S"],
         index=read_number(item, "tagIndex"),
         created_at=item["createdAt"]["S"],
     )

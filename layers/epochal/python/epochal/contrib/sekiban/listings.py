@@ -32,7 +32,8 @@ from epochal.contrib.sekiban.listing import (
 )
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.model.dcb import MAX_ASKED_BYTES, RecordedTaggedEvent, SortableId, Trail, check_tag
+from epochal.model.dcb import MAX_ASKED_BYTES, Trail, check_tag
+from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.ops import (
@@ -62,7 +63,7 @@ class TagListings(Listings):
         max_count: int | None = None,
         progress: Progress | None = None,
         page: int = PAGE,
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
         """Every event after `since` in order of sortable ids; through an index that lags.
 
         Args:
@@ -79,14 +80,14 @@ class TagListings(Listings):
         tally = _TagTally(progress)
         found = merged(
             [self._events(name, since, size, tally) for name in partitions],
-            lambda event: (event.sortable_id, event.id),
+            lambda event: (event.place, event.id),
             self.store.reads_at_once,
         )
         return found if max_count is None else until_whole(found, max_count)
 
     def tagged(
         self, tag: str, *, since: str | None = None, progress: Progress | None = None, page: int = PAGE
-    ) -> Iterator[RecordedTaggedEvent]:
+    ) -> Iterator[Recorded]:
         """A tag's events after `since`, in order; those that have expired are missing."""
         must_be_whole(page, "page", 1)
         tally = _TagTally(progress)
@@ -182,20 +183,18 @@ class TagListings(Listings):
         while batch := list(islice(entries, min(page, BATCH_KEYS))):
             yield batch
 
-    def _hydrated(self, tag: str, entries: list[TagEntry]) -> list[RecordedTaggedEvent]:
+    def _hydrated(self, tag: str, entries: list[TagEntry]) -> list[Recorded]:
         """Events in the order of their entries."""
         found = self.store.events([entry.event_id for entry in entries])
         return [
             event
             if entry.index is None
-            else replace(event, trail=Trail.in_tags({tag: entry.index + 1}, event.sortable_id))
+            else replace(event, trail=Trail.in_tags({tag: entry.index + 1}, event.place))
             for entry in entries
             if (event := found.get(entry.event_id)) is not None
         ]
 
-    def _events(
-        self, name: str, since: SortableId | None, size: int, tally: _TagTally
-    ) -> Iterator[list[RecordedTaggedEvent]]:
+    def _events(self, name: str, since: str | None, size: int, tally: _TagTally) -> Iterator[list[Recorded]]:
         for page in self.store.driver.pages(events_page(self.store.site, name, since, size)):
             tally.add(len(page.items))
             yield list(map(read_event, page.items))

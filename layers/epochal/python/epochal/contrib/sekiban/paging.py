@@ -30,7 +30,8 @@ from epochal.contrib.sekiban.reading import certain_events, read, stand
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import begun, is_new
 from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
-from epochal.model.dcb import RecordedTaggedEvent, Trail
+from epochal.model.dcb import Trail
+from epochal.model.events import Recorded
 from epochal.model.tagged_results import REST, Down, Reach, Seen, Takes
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BATCH_KEYS, Steps
@@ -78,14 +79,14 @@ def take(
     trail: Trail | None,
     first: Trail | None = None,
     at_once: int,
-) -> Steps[tuple[list[RecordedTaggedEvent], str | None]]:
+) -> Steps[tuple[list[Recorded], str | None]]:
     """Events of these keys of entries that match, and are new, and the key at which there was no room for more.
 
     Args:
         trail: of the events; `first` is that of the first one, where it has another.
         at_once: events of the first request, and twice as many in each further one.
     """
-    taken: list[RecordedTaggedEvent] = []
+    taken: list[Recorded] = []
     at = read = 0
     while at < len(keys):
         if read >= PART_BYTES:

@@ -79,7 +79,7 @@ def _healed(site: TagSite, gap: Gap) -> Steps[Healed]:
             return found
         page = yield from entries(site, gap.stream, index, gap.end, after=after)
         found.add(Span(gap.stream, index, tuple(entry.event_type for entry in page)))
-        index, after = index + len(page), page[-1].sortable_id
+        index, after = index + len(page), page[-1].place
     return found
 
 

@@ -22,7 +22,7 @@ from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX, SekibanOptions
 from epochal.contrib.sekiban.states import StoredState, from_text, pack, to_text, unpack
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
-from epochal.model.dcb import parse_sortable_id
+from epochal.model.dcb import parse_place
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
 from epochal.model.names import no_step
 from epochal.plan.values import Item
@@ -142,7 +142,7 @@ class ProjectionStates:
         must_be_whole(events_processed, "events_processed")
         # What has processed nothing has no last event.
         if events_processed or last_sortable_id != "":
-            parse_sortable_id(last_sortable_id, "last_sortable_id")
+            parse_place(last_sortable_id, "last_sortable_id")
         if safe_window is not None:
             must_be_text(safe_window, MAX_NAME_BYTES, "safe_window")
         with tempfile.SpooledTemporaryFile(max_size=4 * CHUNK) as spool:

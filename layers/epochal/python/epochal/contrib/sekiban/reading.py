@@ -15,10 +15,12 @@ from dataclasses import replace
 from functools import partial
 
 from epochal.contrib.sekiban.entries import just_after, places_of, read_entries, whole
+from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.items import TagSite, read_event, read_head
 from epochal.layout.fences import Fence
 from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
-from epochal.model.dcb import RecordedTaggedEvent, Trail
+from epochal.model.dcb import Trail
+from epochal.model.events import Recorded
 from epochal.model.tagged_results import Reach, Seen
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import Steps, get_all, settled
@@ -67,7 +69,7 @@ def matches(
     ids: Collection[str] = (),
     *,
     end: Position | None = None,
-) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+) -> Steps[tuple[Recorded, ...]]:
     """Matching events that are beyond `before`, and up to `until` through any item that they match.
 
     Args:
@@ -88,7 +90,7 @@ def matches(
     found = yield from read_events(site, sorted(wanted.union(ids)) if wanted else ())
     found |= yield from settled_events(site, sorted(wanted.difference(found)))
     new = [event for event in found.values() if event.id in ids or is_new(event, fenced, before, until)]
-    new.sort(key=lambda event: (event.sortable_id, event.id))
+    new.sort(key=lambda event: (event.place, event.id))
     if end is None:
         return tuple(new)
     trail = Trail(base=begun(fenced, before), passed=passed, end=end)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.events import RecordedTaggedEvent, TaggedEvent
 from epochal.contrib.sekiban.items import TagSite, read_event, tag_site_of
 from epochal.contrib.sekiban.listing import events_by_id
 from epochal.contrib.sekiban.options import SekibanOptions
@@ -22,9 +23,10 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.fences import Condition, Fence
 from epochal.layout.streams import Also
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, sortable_id
-from epochal.model.kinds import MAX_WHOLE, must_be_texts, must_be_whole
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.dcb import place_of
+from epochal.model.events import Claim, Event
+from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.settings import Settings
@@ -76,7 +78,7 @@ class DcbEvents(TaggedStore):
     # Each has an entry at least, and they share a head at best. More tags leave room for fewer.
     most_events: ClassVar[int] = (TRANSACTION_ITEMS - 1) // 2
     # An item has room for 400 KB, its tags and the rest of its fields included.
-    most_bytes: ClassVar[int | None] = 390_000
+    most_bytes: ClassVar[int] = 390_000
 
     def __post_init__(self) -> None:
         must_be_whole(self.reads_at_once, "reads_at_once", -MAX_WHOLE)
@@ -93,9 +95,14 @@ class DcbEvents(TaggedStore):
         missing = [event_id for event_id in ids if event_id not in found]
         return found if self.consistent or not missing else found | self._found(missing, consistent=True)
 
-    def checked(self, event: TaggedEvent, field: str) -> TaggedEvent:
+    def checked(self, event: Event, field: str) -> Event:
         """An event whose fields keep the rules, with a new id where its caller chose none."""
-        found = super(DcbEvents, self).checked(event, field)
+        found = TaggedEvent.of(super(DcbEvents, self).checked(event, field))
+        if found.executed_user is not None:
+            must_be_text(found.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
+        for name, body in (("data", found.data), ("meta", found.meta)):
+            if isinstance(body, Claim):
+                raise InvalidInput(f"{field}.{name}", "must be here: these tables refer to no bucket")
         if found.id is None:
             return replace(found, id=str(uuid.UUID(bytes=self.fresh(16), version=4)))
         return found
@@ -128,15 +135,17 @@ class DcbEvents(TaggedStore):
         return TagListings(store=self)
 
     def _append(
-        self, events: Sequence[TaggedEvent], condition: Condition | None, also: Also
-    ) -> Steps[TaggedAppended | TaggedConflict]:
+        self, events: Sequence[Event], condition: Condition | None, also: Also
+    ) -> Steps[Appended | Conflict]:
         if also:
             raise InvalidInput("also", "cannot be one append where events are in Sekiban's tables")
         now = from_unix_nanoseconds(self.now())
         stamps = (
-            Stamp(sortable_id(now, int.from_bytes(self.fresh(5), "big")), format_ticks(now)) for _ in events
+            Stamp(place_of(now, int.from_bytes(self.fresh(5), "big")), event.timestamp or format_ticks(now))
+            for event in events
         )
-        return append(self.site, TaggedBatch(events=tuple(events), stamps=tuple(stamps)), condition)
+        batch = TaggedBatch(events=tuple(map(TaggedEvent.of, events)), stamps=tuple(stamps))
+        return append(self.site, batch, condition)
 
     def _reads(self, fenced: Fence) -> DcbReads:
         return DcbReads(site=self.site, fenced=fenced)

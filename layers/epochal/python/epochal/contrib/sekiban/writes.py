@@ -6,16 +6,10 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from epochal.contrib.sekiban.events import RecordedTaggedEvent, TaggedEvent, later_than
 from epochal.contrib.sekiban.items import TagSite, write_entry, write_event, write_head
-from epochal.model.dcb import (
-    EVERYTHING,
-    UNTAGGED,
-    RecordedTaggedEvent,
-    SortableId,
-    TaggedEvent,
-    later_than,
-    type_tag,
-)
+from epochal.model.dcb import EVERYTHING, UNTAGGED, type_tag
+from epochal.model.events import Event, Recorded
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, All, Check, Condition, Put, Transact, TransactionWrite, equals
 from epochal.plan.values import number, text
@@ -27,7 +21,7 @@ TOKEN_CHARACTERS = 36
 class Stamp:
     """When an event happened, as it is stored, and the sortable id that it gets unless its tags are beyond that."""
 
-    proposed: SortableId
+    proposed: str
     timestamp: str
 
 
@@ -55,22 +49,22 @@ class Planned:
     """
 
     transact: Transact
-    events: tuple[RecordedTaggedEvent, ...]
+    events: tuple[Recorded, ...]
     heads: tuple[str, ...]
     reached: dict[str, Reached]
 
 
-def tags_of(event: TaggedEvent, *, type_heads: bool) -> tuple[str, ...]:
+def tags_of(event: Event, *, type_heads: bool) -> tuple[str, ...]:
     """Every tag whose head an event moves."""
     own = tuple(sorted(set(event.tags))) or (UNTAGGED,)
     return (*own, type_tag(event.type), EVERYTHING) if type_heads else own
 
 
-def recorded(event: TaggedEvent, chosen: SortableId, timestamp: str) -> RecordedTaggedEvent:
+def recorded(event: Event, chosen: str, timestamp: str) -> RecordedTaggedEvent:
     """An event as it is stored under a sortable id."""
     return RecordedTaggedEvent(
         id=event.id or "",
-        sortable_id=chosen,
+        place=chosen,
         type=event.type,
         data=event.data,
         meta=event.meta,
@@ -78,14 +72,14 @@ def recorded(event: TaggedEvent, chosen: SortableId, timestamp: str) -> Recorded
         timestamp=timestamp,
         causation_id=event.causation_id,
         correlation_id=event.correlation_id,
-        executed_user=event.executed_user,
+        executed_user=TaggedEvent.of(event).executed_user,
     )
 
 
 def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
     """The transaction that appends on exactly these heads; `fences` must not have moved either."""
     events = tuple(_recorded(site, batch, heads))
-    by_tag: dict[str, list[RecordedTaggedEvent]] = {}
+    by_tag: dict[str, list[Recorded]] = {}
     for event, stored in zip(batch.events, events, strict=True):
         for tag in tags_of(event, type_heads=site.type_heads):
             by_tag.setdefault(tag, []).append(stored)
@@ -97,7 +91,7 @@ def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences
     writes += _entries(site, by_tag, heads)
     writes += [_moved(site, tag, heads[tag], own) for tag, own in by_tag.items()]
     writes += [Check(table=site.tags, key=site.keys.head(tag), condition=_at(heads[tag])) for tag in checked]
-    reached = {tag: Reached(heads[tag].count + len(own), own[-1].sortable_id) for tag, own in by_tag.items()}
+    reached = {tag: Reached(heads[tag].count + len(own), own[-1].place) for tag, own in by_tag.items()}
     transact = Transact(writes=tuple(writes), token=_token(writes))
     return Planned(transact=transact, events=events, heads=(*by_tag, *checked), reached=reached)
 
@@ -120,7 +114,7 @@ def _digits(event_id: str) -> int:
 
 
 def _entries(
-    site: TagSite, by_tag: Mapping[str, Sequence[RecordedTaggedEvent]], heads: Mapping[str, Reached]
+    site: TagSite, by_tag: Mapping[str, Sequence[Recorded]], heads: Mapping[str, Reached]
 ) -> list[Put]:
     return [
         Put(table=site.tags, item=write_entry(site.keys, tag, heads[tag].count + offset, event))
@@ -129,7 +123,7 @@ def _entries(
     ]
 
 
-def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[RecordedTaggedEvent]) -> Put:
+def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[Recorded]) -> Put:
     return Put(table=site.tags, item=write_head(site.keys, tag, before, own), condition=_at(before))
 
 

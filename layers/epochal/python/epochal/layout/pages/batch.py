@@ -49,7 +49,7 @@ class Packed:
         etag: as the caller gave it; of unfolds alone, that they leave (see `layout.once`).
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
         dictionary: what the events are packed under, where that gains.
-        dated: their times are their own, and kept exactly.
+        dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
         above: no stamp of it is at this time or before: of the streams that it is for besides this one.
     """
 
@@ -115,7 +115,7 @@ class Packed:
         return Frame(stamp=stamp, count=len(self.events), content=self._dated(time))
 
     def _dated(self, time: Ticks) -> Encoded:
-        if time - self.now <= (0 if self.dated else AHEAD):
+        if time == self.now or (not self.dated and time - self.now <= AHEAD):
             return self.content
         return pack_events(self.events, time, dictionary=self.dictionary)
 
@@ -141,6 +141,7 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         etag=batch.etag,
         keyed=batch.keyed,
         dictionary=dictionary,
+        dated=batch.dated,
     )
 
 
@@ -152,12 +153,10 @@ def rest_of(append_id: bytes) -> bytes:
 def joined(batches: Sequence[Packed]) -> Packed:
     """Batches of one stream, all of events alone and under no key, as one append."""
     *before, last = batches
-    return replace(
-        last,
-        before=tuple(before),
-        count=sum(len(each.events) for each in batches),
-        now=max(each.now for each in batches),
-    )
+    now = max(each.now for each in batches)
+    if last.dated and now != last.now:
+        last = replace(last, content=pack_events(last.events, now, dictionary=last.dictionary))
+    return replace(last, before=tuple(before), count=sum(len(each.events) for each in batches), now=now)
 
 
 def _after(now: Ticks, last: Ticks | None) -> Ticks:

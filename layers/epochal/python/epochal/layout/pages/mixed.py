@@ -29,7 +29,7 @@ from epochal.layout.pages.several import SeveralKey, StreamsEnd, StreamsPart
 from epochal.layout.pages.tags.append import TaggedBatch, TagsEnd, TagsPart
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Unmet, Written
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
@@ -47,7 +47,7 @@ class MixedResult:
     """
 
     streams: Mapping[str, Written | Unknown | Rejected[Page]]
-    tags: TaggedAppended | TaggedConflict | None = None
+    tags: Appended | Conflict | None = None
 
 
 def append(
@@ -139,12 +139,12 @@ class Mixed:
                 return MixedResult(streams=written, tags=self._made(writes))
             case DecidedBefore():
                 return MixedResult(streams=came.streams)
-            case TaggedAppended() | TaggedConflict():
+            case Appended() | Conflict():
                 return MixedResult(streams={}, tags=came)
             case _:
                 return MixedResult(streams=came)
 
-    def _made(self, writes: Writes) -> TaggedAppended:
+    def _made(self, writes: Writes) -> Appended:
         """What is told of tags, with the events that have some, where they are."""
         stamp = next(iter(writes.values())).stamp
         made = self.tags.made(self._of_tags(writes), stamp)

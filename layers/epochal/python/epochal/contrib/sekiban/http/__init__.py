@@ -1,6 +1,7 @@
 """Sekiban's tables over HTTP: tagged events below `/dcb`, by the operations that those in pages have, and states.
 
-shapes          states of projections as JSON: read, shown and described
+tagged          on tagged events, which have more here than elsewhere
+shapes          states of projections as JSON, and tagged events that are sent: read, shown and described
 operations      on states: each declares what it takes, performs it and shows the outcome
 """
 
@@ -24,6 +25,7 @@ OPERATIONS: Final = (
         tags="/dcb/tags",
         # Walks an index of all events.
         counts=2,
+        module=f"{__name__}.tagged",
     ),
     _states("GET", "/projections/{name}", "list_projection_states", function="replay", scope="read"),
     _states("GET", _one, "read_projection_state", function="replay", scope="read"),

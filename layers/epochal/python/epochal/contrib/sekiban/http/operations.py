@@ -33,7 +33,7 @@ from epochal.http.fields import Node, QueryString, document, is_named, json_body
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem, problem_of
 from epochal.http.shapes import KNOWN_STATES, NO_CACHE, operation, path, query, text, whole
-from epochal.model.dcb import parse_sortable_id
+from epochal.model.dcb import parse_place
 
 NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)
 BEHIND: Final = Kind("projection-behind", "The stored state has processed more events", 409)
@@ -175,4 +175,4 @@ def _last(root: Node, fields: Mapping[str, Node], *, needed: bool) -> str:
     if not needed and "lastSortableId" not in fields:
         return ""
     node = required(root, fields, "lastSortableId")
-    return parse_sortable_id(node.text(64), node.name)
+    return parse_place(node.text(64), node.name)

@@ -16,15 +16,19 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from simplejson import RawJSON
 
+from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.projections import MAX_NAME_BYTES, check_names
 from epochal.contrib.sekiban.states import StoredState
-from epochal.errors import InvalidInput
+from epochal.contrib.sekiban.store import DcbEvents
+from epochal.errors import InvalidInput, TooLarge
 from epochal.http import bodies
 from epochal.http.bodies import LINK_SECONDS, AnswerSize
+from epochal.http.fields import MAX_ID_BYTES, Node, optional_id
 from epochal.http.operation import Request
 from epochal.http.shapes import (
     CAPACITY,
@@ -40,13 +44,18 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.http.tagged_shapes import SORTABLE_ID
+from epochal.http.stream_shapes import NEW_EVENT
+from epochal.http.tagged_shapes import APPEND, event_of
+from epochal.model.events import Claim, Event
+from epochal.model.times import MAX_EXPIRES
 
 Content = Callable[[], Iterator[bytes]]
 """Opens a state, which comes a chunk at a time."""
 
 Link = Callable[[str, int], str]
 """Signs a URL that an object can be fetched from for so many seconds; raises `MissingBody` where there is none."""
+
+SORTABLE_ID: Final = text("Sekiban's place of an event among all.", pattern=r"\d{30}")
 
 MOST_SHOWN: Final = 3 * 1024 * 1024
 """Bytes of a state that an answer has room for in base64, which adds a third."""
@@ -229,3 +238,47 @@ def check_path(name: str, version: str, version_field: str) -> None:
         check_names(name, version)
     except InvalidInput as error:
         raise InvalidInput("name" if error.field == "projector" else version_field, error.rule) from error
+
+
+# Tagged events that are sent.
+
+_BESIDES: Final = {
+    "executedUser": text("Who did it.", most=MAX_ID_BYTES),
+    "expires": whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
+}
+_SENT: Final = NEW_EVENT.schema["properties"]
+NEW_TAGGED_EVENT: Final = Component(
+    "NewTaggedEvent",
+    {
+        **NEW_EVENT.schema,
+        "properties": {**{name: each for name, each in _SENT.items() if name != "claim"}, **_BESIDES},
+    },
+)
+APPEND_HERE: Final = Component(
+    "AppendTaggedHere",
+    {
+        **APPEND.schema,
+        "properties": {
+            **APPEND.schema["properties"],
+            "events": {**APPEND.schema["properties"]["events"], "items": ref("NewTaggedEvent")},
+        },
+    },
+)
+
+
+def sent_event(node: Node) -> Event:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(NEW_TAGGED_EVENT.names)
+    plain = {name: value for name, value in node.value.items() if name not in _BESIDES}
+    event = TaggedEvent.of(event_of(Node(plain, node.at)))
+    for name, body in (("data", event.data), ("meta", event.meta)):
+        if isinstance(body, Claim):
+            raise InvalidInput(node.below("claim"), "must not be given: these tables refer to no bucket")
+        if len(body) > DcbEvents.most_bytes:
+            given = name if name in fields else f"{name}64"
+            raise TooLarge(node.below(given), len(body), DcbEvents.most_bytes)
+    return replace(
+        event,
+        executed_user=optional_id(fields, "executedUser"),
+        expires=fields["expires"].whole(1, MAX_EXPIRES) if "expires" in fields else None,
+    )

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from epochal.codec.bodies import EMPTY, Encoded
+from epochal.codec.bodies import EMPTY, Encoded, decode
 from epochal.errors import CorruptData
 from epochal.layout.fences import Condition, IdTaken, check_covered
 from epochal.layout.pages.batch import AHEAD, Packed, packed
@@ -40,7 +40,6 @@ from epochal.layout.pages.tags.entries import (
     Label,
     TagStreams,
     beside_of,
-    body_of,
     entries_of,
     event_id,
     id_key,
@@ -49,16 +48,17 @@ from epochal.layout.pages.tags.entries import (
     reached_by,
     read_id_record,
     recorded_all,
-    sortable_id_of,
+    stamped_place,
     stream_of,
 )
 from epochal.layout.pages.tags.reading import PageReads, altered, matches
 from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
 from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Unmet
-from epochal.model.dcb import RecordedTaggedEvent, TaggedEvent, is_text, own_tags
+from epochal.model.dcb import own_tags, repeats
+from epochal.model.events import Event, Recorded
 from epochal.model.names import TAG_STREAMS
-from epochal.model.tagged_results import TaggedAppended, TaggedConflict
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import Put, Refusal, Steps, settled
@@ -68,7 +68,7 @@ MOST_READ: Final = 20_000
 """Events of a tag that a condition without a position reads: 1,300 read units, and a second of CPU. Were there no end,
 each append would become slower with the tag, and time out one day."""
 
-TagsEnd = TaggedAppended | TaggedConflict
+TagsEnd = Appended | Conflict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class _Head:
 
 def append(
     site: TagStreams, batch: TaggedBatch, condition: Condition | None = None
-) -> Steps[TaggedAppended | TaggedConflict]:
+) -> Steps[Appended | Conflict]:
     """Append `batch`.
 
     Raises:
@@ -92,7 +92,7 @@ def append(
     part = TagsPart.of(site, batch, condition)
     came = yield from commit(part.commit)
     if isinstance(came, Unmet):
-        return TaggedConflict(events=(), position=part.position, unmet=came.items)
+        return Conflict(events=(), position=part.position, unmet=came.items)
     return part.made(came.writes, next(iter(came.writes.values())).stamp) if isinstance(came, Made) else came
 
 
@@ -176,25 +176,25 @@ class TagsPart:
         """The events as they are stored, if their ids are there."""
         return (yield from self._stored_before())
 
-    def made(self, writes: Writes, stamp: bytes) -> TaggedAppended:
+    def made(self, writes: Writes, stamp: bytes) -> Appended:
         """What is told of it."""
         own = tuple(tag for tag in own_tags(self.batch.events) if tag in self.shares)
         planned = {_tag_of(stream): each for stream, each in writes.items()}
-        return TaggedAppended(
+        return Appended(
             events=self.batch.recorded(stamp),
             position=self._moved(planned, own if self.condition is None else tuple(self.position.seen)),
             versions={tag: planned[tag].token.version for tag in own},
         )
 
-    def _stored_before(self) -> Steps[TaggedAppended | None]:
+    def _stored_before(self) -> Steps[Appended | None]:
         stored = yield from stored_before(self.site, self.batch)
-        return TaggedAppended(events=stored, position=self.position, replayed=True) if stored else None
+        return Appended(events=stored, position=self.position, replayed=True) if stored else None
 
     def _moved(self, writes: Mapping[str, Planned], tags: Sequence[str]) -> Position:
         """The condition's position, past the append; without a condition, where the append is in its `tags`."""
         now = {tag: head.reached for tag, head in self.heads.items()}
         for tag, planned in writes.items():
-            last = sortable_id_of(planned.stamp, self.shares[tag].numbers[-1])
+            last = stamped_place(planned.stamp, self.shares[tag].numbers[-1])
             now[tag] = Reached(planned.token.version, last, planned.token)
         seen = {tag: now[tag] for tag in tags}
         heads = {tag: now[tag] for tag in now if tag not in seen}
@@ -244,12 +244,12 @@ def _tells(reached: Reached) -> bool:
 
 def _in_the_way(
     site: TagStreams, condition: Condition, position: Position, heads: Mapping[str, _Head]
-) -> Steps[TaggedConflict]:
+) -> Steps[Conflict]:
     """Matches between a position and how far the tags have got, as many as are wanted."""
     until = {tag: heads[tag].reached for tag in position.seen}
     moved = [tag for tag, reached in position.seen.items() if reached != until[tag]]
     if not moved:
-        return TaggedConflict(events=(), position=replace(position, seen=until))
+        return Conflict(events=(), position=replace(position, seen=until))
     for tag in moved:
         if position.seen[tag].count >= until[tag].count:
             raise altered(tag, "after")
@@ -264,7 +264,7 @@ def _in_the_way(
         if isinstance(page := heads[tag].page, Page)
     }
     new = yield from matches(site, condition.fence, position.seen, until, cursors)
-    return TaggedConflict(events=new, position=replace(position, seen=until))
+    return Conflict(events=new, position=replace(position, seen=until))
 
 
 REFERRED_FROM: Final = 1_024
@@ -281,19 +281,19 @@ class TaggedBatch:
         now: the writer's clock.
         append_id: 16 fresh bytes, and
         etag: 32 fresh hex digits: the same over all tries.
-        times: when each happened, where that is not now; a stamp is never below `now`.
+        dated: the time of one of them is its own, and that of the writer's clock.
         homes: the named stream that each is appended to, and its place among what that gets. Such an event may have no
             tags, and is only there then.
         also: goes with them, and
         beside: tells it from what else may go with events of these ids: 8 bytes, or none.
     """
 
-    events: tuple[TaggedEvent, ...]
+    events: tuple[Event, ...]
     bodies: tuple[tuple[Encoded, Encoded], ...]
     now: Ticks
     append_id: bytes
     etag: str
-    times: tuple[Ticks, ...] = ()
+    dated: bool = False
     homes: tuple[tuple[str, int], ...] = ()
     also: Also = ()
     beside: bytes = b""
@@ -303,22 +303,21 @@ class TaggedBatch:
         """Those that the caller chose."""
         return tuple(event.id for event in self.events if event.id is not None)
 
-    def recorded(self, stamp: bytes) -> tuple[RecordedTaggedEvent, ...]:
+    def recorded(self, stamp: bytes) -> tuple[Recorded, ...]:
         """The events as the append of this stamp stores them."""
         time = time_of(stamp)
-        times = self.times or (time if time - self.now <= AHEAD else self.now,) * len(self.events)
+        moment = format_ticks(time if time - self.now <= (0 if self.dated else AHEAD) else self.now)
         return tuple(
-            RecordedTaggedEvent(
+            Recorded(
                 id=event_id(stamp, Label(number=number, id=event.id)),
-                sortable_id=sortable_id_of(stamp, number),
+                place=stamped_place(stamp, number),
                 type=event.type,
                 data=event.data,
                 meta=event.meta,
                 tags=tuple(sorted(set(event.tags))),
-                timestamp=format_ticks(times[number]),
+                timestamp=event.timestamp or moment,
                 causation_id=event.causation_id,
                 correlation_id=event.correlation_id,
-                executed_user=event.executed_user,
             )
             for number, event in enumerate(self.events)
         )
@@ -383,16 +382,16 @@ def _whole(batch: TaggedBatch, tag: str, numbers: Sequence[int], homes: Mapping[
 
 
 def _packed(batch: TaggedBatch, tag: str, events: Sequence[EncodedEvent]) -> Packed:
-    found = packed(
+    return packed(
         Batch(
             stream=stream_of(tag),
             events=tuple(events),
             etag=batch.etag,
             append_id=batch.append_id,
             now=batch.now,
+            dated=batch.dated,
         )
     )
-    return replace(found, dated=bool(batch.times))
 
 
 def _stored(
@@ -404,24 +403,21 @@ def _stored(
         number=number,
         others=tuple(sorted(set(event.tags) - {tag})),
         id=event.id,
-        user=event.executed_user,
         page=page,
         home=None if home is None else (home[0], homes[home[0]] + home[1]),
         meta=meta if here else EMPTY,
-        data_text=here and is_text(event.data),
-        meta_text=here and is_text(event.meta),
     )
     return EncodedEvent(
         type=event.type,
         data=data if here else EMPTY,
         meta=label.encoded(),
-        timestamp=format_ticks(batch.times[number] if batch.times else batch.now),
+        timestamp=event.timestamp or format_ticks(batch.now),
         correlation_id=event.correlation_id,
         causation_id=event.causation_id,
     )
 
 
-def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[Recorded, ...]]:
     """A batch of ids as it is stored, if it is there already and equal; none of it, nothing.
 
     Raises:
@@ -439,12 +435,12 @@ def stored_before(site: TagStreams, batch: TaggedBatch) -> Steps[tuple[RecordedT
             raise IdTaken(
                 "events", f"some of the ids exist and {event.id or 'an event without one'} does not"
             )
-        if not _as_stored(event, bodies[0], stored).repeats(stored):
+        if not repeats(event, decode(bodies[0]), stored):
             raise IdTaken("events", f"the id {event.id} exists with other contents")
     return tuple(found[event.id or ""] for event in batch.events if found)
 
 
-def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, RecordedTaggedEvent]]:
+def events_by_id(site: TagStreams, ids: Iterable[str]) -> Steps[dict[str, Recorded]]:
     """Events by ids that callers chose; those that never were are missing."""
     return (yield from _of_records(site, (yield from _records(site, ids))))
 
@@ -458,17 +454,7 @@ def _records(site: TagStreams, ids: Iterable[str]) -> Steps[list[Item]]:
     return items
 
 
-def _as_stored(event: TaggedEvent, data: Encoded, stored: RecordedTaggedEvent) -> RecordedTaggedEvent:
-    return replace(
-        stored,
-        type=event.type,
-        data=body_of(data, text=is_text(event.data)),
-        tags=tuple(sorted(set(event.tags))),
-        executed_user=event.executed_user,
-    )
-
-
-def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, RecordedTaggedEvent]]:
+def _of_records(site: TagStreams, items: Iterable[Item]) -> Steps[dict[str, Recorded]]:
     entries: list[EventOfTag] = []
     for item in items:
         event_id, stream, index = read_id_record(item)

@@ -11,7 +11,7 @@ What a tagged event says of itself, in the place of its metadata (FORMATS §8). 
     number    of the event within its append
     tags      how many, and each: those besides the tag whose stream the page is of
     flags     1 the id is a caller's   2 there is a user   4 the body is elsewhere   8 there are metadata
-              16 the data are text   32 so are the metadata   64 it has a home
+              16 the data are text   32 so are the metadata   64 it has a home (2, 16 and 32 are read and not written)
     page      where the body is: on the page of the first tag's stream that begins at this index
     home      a named stream that it was appended to, and its index there
 
@@ -37,6 +37,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
+from epochal.codec import json
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.errors import CorruptData
 from epochal.layout.pages.frames import ByteReader, Writer, time_of
@@ -46,16 +47,11 @@ from epochal.model.dcb import (
     EVERYTHING,
     RANDOM_DIGITS,
     UNTAGGED,
-    RecordedTaggedEvent,
-    SortableId,
-    TaggedBody,
     Trail,
-    Unfetched,
-    as_given,
     is_reserved,
     type_tag,
 )
-from epochal.model.events import Claim
+from epochal.model.events import Body, Claim, Recorded
 from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, Put, Steps, get_all, settled
@@ -94,9 +90,9 @@ class EventOfTag:
         return tuple(sorted((*self.label.others, *own)))
 
     @cached_property
-    def sortable_id(self) -> SortableId:
+    def place(self) -> str:
         """Its place among events."""
-        return sortable_id_of(self.stamp, self.label.number)
+        return stamped_place(self.stamp, self.label.number)
 
     @cached_property
     def id(self) -> str:
@@ -106,12 +102,12 @@ class EventOfTag:
     @property
     def key(self) -> str:
         """As of a recorded event."""
-        return f"{self.sortable_id}#{self.id}"
+        return f"{self.place}#{self.id}"
 
     @property
     def reached(self) -> Reached:
         """How far a tag has been read with this event."""
-        return Reached(self.index + 1, self.sortable_id)
+        return Reached(self.index + 1, self.place)
 
     @property
     def body(self) -> tuple[Key, bytes, int] | None:
@@ -148,7 +144,7 @@ def reached_by(page: Page | None) -> Reached:
     return Reached(reached.count, reached.last, page.token())
 
 
-def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[RecordedTaggedEvent]]:
+def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[Recorded]]:
     """The events with their bodies, in the order of the entries.
 
     Raises:
@@ -159,9 +155,9 @@ def recorded_all(site: TagStreams, entries: Sequence[EventOfTag]) -> Steps[list[
     return [_recorded(entry, entry if entry.body is None else bodies[entry.id]) for entry in entries]
 
 
-def placed(event: RecordedTaggedEvent, entry: EventOfTag) -> RecordedTaggedEvent:
+def placed(event: Recorded, entry: EventOfTag) -> Recorded:
     """An event with the position that its entry tells: its place in one tag."""
-    return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.sortable_id))
+    return replace(event, trail=Trail.in_tags({entry.tag: entry.index + 1}, event.place))
 
 
 def label_of(tags: Iterable[str], place: int) -> bytes:
@@ -169,10 +165,10 @@ def label_of(tags: Iterable[str], place: int) -> bytes:
     return Label(number=place, others=tuple(sorted(set(tags)))).encoded().data
 
 
-def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, SortableId]:
+def told_by(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
     """Of an event with tags in its home: these, its id, and its place among events."""
     label = read_label(Encoded(DIRECT, event.label))
-    return label.others, event_id(event.stamp, label), sortable_id_of(event.stamp, label.number)
+    return label.others, event_id(event.stamp, label), stamped_place(event.stamp, label.number)
 
 
 def _bodies(site: TagStreams, places: Sequence[tuple[Key, bytes, int]]) -> Steps[dict[str, EventOfTag]]:
@@ -217,42 +213,39 @@ def _name(key: Key) -> str:
     return f"{key['p']['S']}\0{key['i']['N']}"
 
 
-def _recorded(entry: EventOfTag, holder: EventOfTag) -> RecordedTaggedEvent:
+def _recorded(entry: EventOfTag, holder: EventOfTag) -> Recorded:
     label, home = holder.label, entry.label.home or ("", 0)
-    return RecordedTaggedEvent(
+    return Recorded(
         id=entry.id,
-        sortable_id=entry.sortable_id,
+        place=entry.place,
         type=entry.type,
-        data=body_of(holder.event.data, text=label.data_text),
-        meta=body_of(label.meta, text=label.meta_text),
+        data=decode(holder.event.data),
+        meta=decode(label.meta) if label.user is None else _with_user(decode(label.meta), label.user),
         tags=entry.tags,
         timestamp=entry.event.timestamp,
         causation_id=entry.event.causation_id,
         correlation_id=entry.event.correlation_id,
-        executed_user=label.user,
         stream=home[0],
         index=home[1],
     )
 
 
-def body_of(encoded: Encoded, *, text: bool) -> TaggedBody:
-    """A body as its writer gave it; what is in the bucket is left there (`Unfetched`)."""
-    body = decode(encoded)
-    return Unfetched.of(body, text=text) if isinstance(body, Claim) else as_given(body, text=text)
+def _with_user(meta: Body, user: str) -> Body:
+    """Metadata with the user that labels had once, as a metadata block adds a member; what is no object stays."""
+    found = None if isinstance(meta, Claim) else json.with_members(meta, {"user": user})
+    return meta if found is None else found
 
 
 _ID: Final = 1
-_USER: Final = 2
+_USER: Final = 2  # read, not written: a user is among the metadata
 _ELSEWHERE: Final = 4
 _META: Final = 8
-_DATA_TEXT: Final = 16
-_META_TEXT: Final = 32
 _HOME: Final = 64
 _ALL: Final = 127
 
 _ID_BYTES: Final = 16
 _NUMBER_DIGITS: Final = 5
-"""Of a sortable id: an append has fewer events than these can tell apart."""
+"""Of a place: an append has fewer events than these can tell apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,28 +266,23 @@ class Label:
     page: int | None = None
     home: tuple[str, int] | None = None
     meta: Encoded = EMPTY
-    data_text: bool = False
-    meta_text: bool = False
 
     def encoded(self) -> Encoded:
         """As stored."""
         out = Writer()
         given = (
             (_ID, self.id is not None),
-            (_USER, self.user is not None),
             (_ELSEWHERE, self.page is not None),
+            (_META, self.meta != EMPTY),
+            (_HOME, self.home is not None),
         )
-        kinds = ((_META, self.meta != EMPTY), (_DATA_TEXT, self.data_text), (_META_TEXT, self.meta_text))
-        home = ((_HOME, self.home is not None),)
-        out.byte(sum(flag for flag, there in (*given, *kinds, *home) if there))
+        out.byte(sum(flag for flag, there in given if there))
         out.number(self.number)
         out.number(len(self.others))
         for tag in self.others:
             out.text(tag)
         if self.id is not None:
             out.add(uuid.UUID(self.id).bytes)
-        if self.user is not None:
-            out.text(self.user)
         if self.page is not None:
             out.number(self.page)
         if self.home is not None:
@@ -322,8 +310,6 @@ def read_label(encoded: Encoded) -> Label:
         page=source.number() if flags & _ELSEWHERE else None,
         home=(source.text(), source.number()) if flags & _HOME else None,
         meta=Encoded(source.byte(), source.rest()) if flags & _META else EMPTY,
-        data_text=bool(flags & _DATA_TEXT),
-        meta_text=bool(flags & _META_TEXT),
     )
     if not source.at_end:
         raise CorruptData("something follows the last of it")
@@ -338,10 +324,10 @@ def event_id(stamp: bytes, label: Label) -> str:
     return str(uuid.UUID(bytes=digest[:_ID_BYTES], version=5))
 
 
-def sortable_id_of(stamp: bytes, number: int) -> SortableId:
+def stamped_place(stamp: bytes, number: int) -> str:
     """Its place: the append's time, what tells the append from others of that moment, its number there."""
     others = int.from_bytes(stamp[8:], "big") % 10 ** (RANDOM_DIGITS - _NUMBER_DIGITS)
-    return SortableId(f"{time_of(stamp):019d}{others:06d}{number:0{_NUMBER_DIGITS}d}")
+    return f"{time_of(stamp):019d}{others:06d}{number:0{_NUMBER_DIGITS}d}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

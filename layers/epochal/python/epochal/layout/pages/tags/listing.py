@@ -10,7 +10,7 @@ from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import Cursor, advance, begin, query
 from epochal.layout.pages.tags.entries import EventOfTag, TagStreams, entries_of, last_entry, stream_of
 from epochal.layout.pages.tags.reading import heads_of
-from epochal.model.dcb import SortableId, is_reserved
+from epochal.model.dcb import is_reserved
 from epochal.model.names import TAG_STREAMS
 from epochal.model.tagged_results import TagCount, TagEntry
 from epochal.plan.ops import All, AnyOf, BeginsWith, Condition, Scan, Steps, equals
@@ -45,24 +45,24 @@ def entry_of(entry: EventOfTag) -> TagEntry:
     return TagEntry(
         event_id=entry.id,
         event_type=entry.type,
-        sortable_id=entry.sortable_id,
+        place=entry.place,
         index=entry.index,
         created_at=entry.event.timestamp,
     )
 
 
-def count_since(site: TagStreams, tag: str, since: SortableId | None) -> Steps[int]:
+def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
     """How many events a tag has after `since`."""
     head = (yield from heads_of(site, [tag]))[tag]
     if head is None or since is None:
         return 0 if head is None else head.version
     page = yield from _holding(site, head, since)
-    passed = sum(entry.sortable_id <= since for entry in entries_of(page.span))
+    passed = sum(entry.place <= since for entry in entries_of(page.span))
     return head.version - page.index - passed
 
 
 def stand_after(
-    site: TagStreams, tag: str, since: SortableId | None, limit: int | None = None
+    site: TagStreams, tag: str, since: str | None, limit: int | None = None
 ) -> Steps[Cursor | None]:
     """Before the page of a tag that has the first event after `since`, or the last one up to it. None: it has none."""
     if since is None:
@@ -75,15 +75,15 @@ def stand_after(
 
 
 def entries_after(
-    site: TagStreams, cursor: Cursor, since: SortableId | None, limit: int
+    site: TagStreams, cursor: Cursor, since: str | None, limit: int
 ) -> Steps[tuple[Cursor, list[EventOfTag]]]:
     """One part more of a tag, of what came after `since`."""
     part = yield from advance(site.table, cursor, limit)
     found = [entry for span in part.spans for entry in entries_of(span)]
-    return part.cursor, [entry for entry in found if since is None or entry.sortable_id > since]
+    return part.cursor, [entry for entry in found if since is None or entry.place > since]
 
 
-def _holding(site: TagStreams, head: Page, since: SortableId) -> Steps[Page]:
+def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
     """The last page that begins at or before `since`; the first one, where none does."""
     low, high, step = head, head.version, 1
     while low.index and _first(low) > since:
@@ -105,5 +105,5 @@ def _page_at(site: TagStreams, head: Page, at: int) -> Steps[Page]:
     return read_page(reply.items[0], site.table)
 
 
-def _first(page: Page) -> SortableId:
-    return next(entries_of(page.span)).sortable_id
+def _first(page: Page) -> str:
+    return next(entries_of(page.span)).place

@@ -36,7 +36,8 @@ from epochal.layout.pages.tags.entries import (
     stream_of,
 )
 from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
-from epochal.model.dcb import RecordedTaggedEvent, Trail
+from epochal.model.dcb import Trail
+from epochal.model.events import Recorded
 from epochal.model.tagged_results import REST, Down, Reach, Seen, Takes
 from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.plan.ops import BATCH_KEYS, Items, Query, Steps, side_by_side
@@ -91,9 +92,7 @@ def begin(
     return position, cursors
 
 
-def events_between(
-    site: TagStreams, tag: str, first: int, end: int
-) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tuple[Recorded, ...]]:
     """A tag's events from index `first` to `end - 1`, as far as there are any."""
     found: list[EventOfTag] = []
     cursor = yield from begin_stream(site.table, stream_of(tag), first)
@@ -118,7 +117,7 @@ def matches(
     cursors: Cursors,
     *,
     end: Position | None = None,
-) -> Steps[tuple[RecordedTaggedEvent, ...]]:
+) -> Steps[tuple[Recorded, ...]]:
     """Matching events that are beyond `before`, and up to `until` through any item that they match.
 
     Args:
@@ -207,13 +206,13 @@ def take(
     *,
     trail: Trail | None,
     first: Trail | None = None,
-) -> Steps[tuple[list[RecordedTaggedEvent], str | None]]:
+) -> Steps[tuple[list[Recorded], str | None]]:
     """The events, and the key at which there was no room for more.
 
     Args:
         trail: of the events; `first` is that of the first one, where it has another.
     """
-    taken: list[RecordedTaggedEvent] = []
+    taken: list[Recorded] = []
     read = 0
     for start in range(0, len(wanted), BATCH_KEYS):
         if read >= PART_BYTES:
