@@ -153,8 +153,8 @@ def test_what_is_decided_is_decided_on_what_all_streams_were_at_one_moment(seeds
 def what_is_only_read_is_not_fenced(patch: Patch) -> None:
     kept = Pages.append_all_on
 
-    def unfenced(self: Pages, table: str, appends: Any, reads: Any, key: Any) -> Steps[Any]:
-        results = yield from kept(self, table, appends, () if appends else reads, key)
+    def unfenced(self: Pages, table: str, appends: Any, reads: Any, *rest: Any) -> Steps[Any]:
+        results = yield from kept(self, table, appends, () if appends else reads, *rest)
         return (*results, *(None for _ in reads)) if appends else results
 
     patch.setattr(Pages, "append_all_on", unfenced)
@@ -164,8 +164,8 @@ def what_is_only_read_is_not_fenced(patch: Patch) -> None:
 def what_was_read_apart_is_told_as_it_is(patch: Patch) -> None:
     kept = Pages.append_all_on
 
-    def unconfirmed(self: Pages, table: str, appends: Any, reads: Any, key: Any) -> Steps[Any]:
-        return (yield from kept(self, table, appends, reads, key)) if appends else (None,) * len(reads)
+    def unconfirmed(self: Pages, table: str, appends: Any, reads: Any, *rest: Any) -> Steps[Any]:
+        return (yield from kept(self, table, appends, reads, *rest)) if appends else (None,) * len(reads)
 
     patch.setattr(Pages, "append_all_on", unconfirmed)
 

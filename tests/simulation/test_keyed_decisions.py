@@ -441,8 +441,8 @@ def a_decision_on_several_is_not_looked_for_before_deciding(patch: Patch) -> Non
 def a_decision_on_several_leaves_no_record(patch: Patch) -> None:
     kept = Pages.append_all_on
 
-    def unkeyed(self: Pages, table: str, appends: Any, reads: Any, key: Any) -> Any:
-        return kept(self, table, appends, reads, None)
+    def unkeyed(self: Pages, table: str, appends: Any, reads: Any, _: Any, *rest: Any) -> Any:
+        return kept(self, table, appends, reads, None, *rest)
 
     patch.setattr(Pages, "append_all_on", unkeyed)
 
