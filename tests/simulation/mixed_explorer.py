@@ -67,6 +67,14 @@ class Mixed(Move):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(Prune):
+    """All of a stream goes, and its name with it, unless it is left open."""
+
+    before: int = 0
+    leave_open: bool = False
+
+
 class Told(NamedTuple):
     """An append, what its writer knew, and what came of it: of each stream, and of the tags."""
 
@@ -82,6 +90,9 @@ def act(actor: Actor, diary: Diary) -> Steps[None]:
     tokens: dict[str, ExpectedVersion] = {}
     position: Position | None = None
     for doing in actor.does:
+        if isinstance(doing, Delete):
+            yield from PAGES.delete(TABLE, doing.stream, ANY, "0" * 32, leave_open=doing.leave_open)
+            continue
         if isinstance(doing, Prune):
             yield from PAGES.prune(TABLE, doing.stream, doing.before, "0" * 32)
             continue

@@ -19,7 +19,7 @@ from epochal.model.outcomes import Conflict
 from epochal.model.times import Ticks
 from epochal.plan.ops import Absent, Check, Steps
 from tests.simulation.exploring import Budget, each_of
-from tests.simulation.mixed_explorer import Mixed, MixedExplorer, act
+from tests.simulation.mixed_explorer import Delete, Mixed, MixedExplorer, act
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.page_actors import Rule
 from tests.simulation.several_explorer import A, Actor, Prune
@@ -69,6 +69,26 @@ def one_whose_stream_is_pruned() -> MixedExplorer:
         does(mixed("a", fail_if=(T,)), rule=ALWAYS),
         does(mixed("b", tags=()), mixed("c", tags=()), rule=ALWAYS),
         does(Prune(stream=A, before=3)),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_whose_stream_is_deleted() -> MixedExplorer:
+    """Nothing is under the tag of an append that the tombstone has refused; what was there stays, and tells."""
+    return explorer(
+        does(mixed("a", fail_if=(T,)), mixed("a1", expects="known"), rule=ALWAYS),
+        does(mixed("b", expects="any", clock=1)),
+        does(Delete(stream=A)),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def one_whose_stream_is_emptied() -> MixedExplorer:
+    """It goes on at its next index."""
+    return explorer(
+        does(mixed("a"), mixed("a1", expects="known"), rule=ODD),
+        does(mixed("b", expects="any", fail_if=(T,), clock=1), rule=ALWAYS),
+        does(Delete(stream=A, leave_open=True)),
         budget=Budget(unheard=1, late=1),
     )
 
@@ -131,6 +151,8 @@ WORLDS = (
     two_of_a_stream_and_a_tag,
     one_among_writers_of_either,
     one_whose_stream_is_pruned,
+    one_whose_stream_is_deleted,
+    one_whose_stream_is_emptied,
     a_query_of_another_tag,
     pages_that_must_be_closed_first,
     two_under_one_key,
@@ -139,7 +161,7 @@ WORLDS = (
 )
 
 
-@each_of(WORLDS, dear=(one_among_writers_of_either,))
+@each_of(WORLDS, dear=(one_among_writers_of_either, one_whose_stream_is_deleted, one_whose_stream_is_emptied))
 def test_an_append_is_in_its_stream_and_under_its_tag_once_or_nowhere(
     world: Callable[[], MixedExplorer],
 ) -> None:
