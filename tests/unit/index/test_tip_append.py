@@ -1,0 +1,93 @@
+"""Appends to the index: each is made once, also where its answer is lost and others have written since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from epochal.codec.bodies import encode
+from epochal.index.names import poison_stream
+from epochal.index.tip import load_tip, read_all
+from epochal.index.tip_append import WireBatch, append, append_marked, append_on, batch_of
+from epochal.layout.registry import INDEX
+from epochal.layout.streams import EncodedEvent, Rejected, Written, version_of
+from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
+from epochal.store.driver import Driver, Meter
+from epochal.testing.memory import MemoryTables
+
+STREAM = poison_stream(0)
+
+
+def batch(name: str, etag: int = 0) -> WireBatch:
+    event = EncodedEvent(type=name, data=encode(b"{}"), timestamp="2026-01-01T00:00:00.0000000+00:00")
+    return batch_of(STREAM, (event,), etag=f"{name}{etag}".ljust(32, "0"), append_id=name.encode().ljust(16))
+
+
+@dataclass
+class Losing:
+    """Writes, and loses the answer of the first; then others write."""
+
+    execute: Execute
+    others: Callable[[], object]
+    lost: list[Op] = field(default_factory=list)
+
+    def __call__(self, op: Op) -> Reply:
+        reply = self.execute(op)
+        if isinstance(op, Put | Update) and not self.lost:
+            self.lost.append(op)
+            self.others()
+            raise Lost("connection reset")
+        return reply
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return MemoryTables({"index": INDEX})
+
+
+def driver(execute: Execute) -> Driver:
+    return Driver(execute=execute, meter=Meter(), sleep=lambda _: None)
+
+
+def types(tables: MemoryTables) -> list[str]:
+    return [event.type for event in driver(tables.execute).run(read_all("index", STREAM))]
+
+
+def test_an_append_whose_answer_was_lost_is_known_by_its_etag(tables: MemoryTables) -> None:
+    losing = Losing(tables.execute, others=lambda: None)
+    made = driver(losing).run(append_on("index", batch("ours"), None))
+    assert isinstance(made, Written)
+    assert (made.first, types(tables)) == (0, ["ours"])
+
+
+def test_where_others_have_written_since_it_is_a_rejection_that_brings_what_is_there(
+    tables: MemoryTables,
+) -> None:
+    theirs = driver(tables.execute)
+    losing = Losing(tables.execute, others=lambda: theirs.run(append("index", batch("theirs"))))
+    made = driver(losing).run(append_on("index", batch("ours"), None))
+    assert isinstance(made, Rejected)
+    assert version_of(made.head) == 2
+    assert types(tables) == ["ours", "theirs"]
+
+
+@pytest.mark.parametrize("others", [0, 1, 300])
+def test_what_is_known_by_its_append_id_is_appended_once_and_said_to_be_ours_once(
+    tables: MemoryTables, others: int
+) -> None:
+    """Of so many that come between some are in calves by then."""
+    theirs = driver(tables.execute)
+
+    def write() -> None:
+        for number in range(others):
+            theirs.run(append("index", batch(f"t{number}")))
+
+    ours = driver(Losing(tables.execute, others=write))
+    assert ours.run(append_marked("index", batch("ours"), None, 0))
+    tip = ours.run(load_tip("index", STREAM))
+    assert not ours.run(append_marked("index", batch("ours", etag=1), tip, 0))
+    assert types(tables) == ["ours", *(f"t{number}" for number in range(others))]
+    assert tip is not None
+    assert (tip.span.base > 0) is (others > 100)
