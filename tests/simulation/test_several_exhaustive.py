@@ -139,7 +139,7 @@ def test_an_append_is_in_all_of_its_streams_once_or_in_none(world: Callable[[], 
 
 
 def streams_are_written_one_after_the_other(patch: Patch) -> None:
-    def alone(table: str, appends: Sequence[Any], *_: Any) -> Steps[Any]:
+    def alone(table: str, appends: Sequence[Any], *_: Any, **__: Any) -> Steps[Any]:
         results: list[Any] = []
         for each in appends:
             results.append((yield from append(table, *each)))  # noqa: PERF401  a generator cannot be listed

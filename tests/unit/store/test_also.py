@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -15,6 +15,7 @@ from epochal.aio.stores import AsyncStreams
 from epochal.also import (
     Absent,
     AnyOf,
+    Present,
     TransactionWrite,
     check,
     compare,
@@ -28,6 +29,11 @@ from epochal.contrib.sekiban.testing import memory_dcb_events
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
 from epochal.model.several import Conflicts
 from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
+from epochal.store.codecs import json_codec
+from epochal.store.deciders import Decider, Deciders
+from epochal.store.deciding import WithAlso
+from epochal.store.decisions import Decisions, projection
+from epochal.store.joint_decisions import transact_all
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
@@ -346,3 +352,61 @@ def test_a_lost_try_that_may_still_arrive_is_no_refusal(streams: Streams) -> Non
     with pytest.raises(Unavailable) as error:
         slow.append("Cart-1", [E], also=[check("carts", {"id": "c"}, compare("n", ">=", 1))])
     assert error.value.maybe_applied
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A user was registered."""
+
+    email: str
+
+
+USERS: Decider[str, int, Registered] = Decider(
+    initial=lambda: 0,
+    evolve=lambda count, _: count + 1,
+    decide=lambda email, count: WithAlso([Registered(email)], [claim(email, str(count)), counted()]),
+)
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+def test_a_decider_answers_them_with_its_events(
+    streams: Streams, tables: MemoryTables, key: str | None
+) -> None:
+    deciders = Deciders(streams=streams, decider=USERS, codec=json_codec(Registered))
+
+    deciders.handle("User-1", "a@example.com", idempotency_key=key)
+    if key is not None:
+        assert deciders.handle("User-1", "a@example.com", idempotency_key=key).replayed
+    assert stored(tables, "emails") == [{"email": "a@example.com", "by": "0"}]
+    assert stored(tables, "carts") == [{"id": "c", "n": 1}]
+    with pytest.raises(ConditionUnmet) as refused:
+        deciders.handle("User-2", "a@example.com", idempotency_key=key)
+    assert refused.value.places == [0]
+
+    transact_all(
+        [deciders.on("User-3"), deciders.on("User-4")],
+        lambda *_: [
+            WithAlso([Registered("b")], [claim("b", "3")]),
+            WithAlso([Registered("c")], [claim("c", "4")]),
+        ],
+        idempotency_key=key and f"{key}2",
+    )
+    assert {each["email"] for each in stored(tables, "emails")} == {"a@example.com", "b", "c"}
+    with pytest.raises(InvalidInput, match="also: needs events"):
+        deciders.transact("User-5", lambda _: WithAlso([], [counted()]))
+    assert streams.load("User-2") is None
+
+
+def test_a_decision_on_a_query_answers_them_and_others_refuse_what_they_would_lose(
+    tagged: TaggedEvents, tables: MemoryTables
+) -> None:
+    seats = {"taken": projection(tags=["user:1"], on={"Moved": lambda n, _: n + 1}, initial=0)}
+
+    Decisions(store=tagged).decide(seats, lambda _: WithAlso([T], [counted()]))
+    assert stored(tables, "carts") == [{"id": "c", "n": 1}]
+    with pytest.raises(ConditionUnmet):
+        Decisions(store=tagged).decide(
+            seats, lambda _: WithAlso([T], [check("carts", {"id": "d"}, Present("id"))])
+        )
+    with pytest.raises(InvalidInput, match="also: cannot"):
+        Decisions(store=memory_dcb_events(tables)).decide(seats, lambda _: WithAlso([T], [counted()]))

@@ -158,6 +158,7 @@ class Deciders(Generic[C, S, E]):
                 key that was used for an append, or with a strategy that stores no events.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
+            ConditionUnmet: a condition of what goes with the events (`deciding.WithAlso`) does not hold.
             OutcomeUndetermined: a response was lost, and the evidence with it; or what a key was used for is pruned.
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
@@ -273,6 +274,8 @@ class _OneStream(DecisionSource[Loaded[S], Plan[R, S, E], R, Transacted[S, E]], 
         answers: an answer of `decision` is wanted, of an earlier call too.
     """
 
+    takes_also = True
+
     deciders: Deciders[Any, S, E]
     stream: str
     decision: Callable[[S], tuple[R, Sequence[E]]]
@@ -315,7 +318,7 @@ class _OneStream(DecisionSource[Loaded[S], Plan[R, S, E], R, Transacted[S, E]], 
             plan.check_key()
         stream, loader = self.stream, self.deciders.loader
         match self.deciders.streams.append_on(
-            base.known, stream, plan.stored, plan.unfolds, decided=self.key
+            base.known, stream, plan.stored, plan.unfolds, decided=self.key, also=plan.also
         ):
             case Written(token=token, replayed=False):
                 loader.keep(stream, replace(base, state=plan.state, known=token), since)
@@ -350,12 +353,16 @@ class _OneStream(DecisionSource[Loaded[S], Plan[R, S, E], R, Transacted[S, E]], 
 
 def planned(deciders: Deciders[Any, S, E], base: Loaded[S], decision: Decision[R, E]) -> Plan[R, S, E]:
     """What a decision stores, and what that leaves."""
-    plan = Plan(result=decision.result, events=decision.events, base=base, state=base.state)
+    plan = Plan(
+        result=decision.result, events=decision.events, also=decision.also, base=base, state=base.state
+    )
     if not decision.events:
         return plan
     state = deciders.loader.folder.fold(base.state, decision.events)
     events, unfolds = must_be_done(deciders.access.transmute(decision.events, state), "transmute")
     if not events and unfolds is None:
+        if plan.also:
+            raise InvalidInput("also", "needs events to go with, of which transmute has left none")
         return replace(plan, events=())
     return replace(
         plan,

@@ -24,9 +24,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
 
-from epochal.errors import Contended
+from epochal.errors import Contended, InvalidInput
+from epochal.layout.streams import Also
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
 from epochal.store.driver import Driver, Patience
 from epochal.store.encoding import block_of
@@ -62,12 +63,32 @@ B = TypeVar("B")
 P = TypeVar("P", bound=Writing)
 
 
+class WithAlso(Sequence[E]):
+    """Events that a user's `decide` answers with, and what is written to tables of one's own with them.
+
+    Args:
+        events: at least one.
+        also: as for `Streams.append`. A condition of these that does not hold raises `ConditionUnmet`.
+    """
+
+    def __init__(self, events: Sequence[E], also: Also) -> None:
+        self.events = tuple(must_be_events(events))
+        self.also = also
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.events[place]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decision(Generic[R, E]):
-    """The answer of a user's `decide`, and the events that it leads to."""
+    """The answer of a user's `decide`, the events that it leads to, and what goes with them."""
 
     result: R
     events: tuple[E, ...]
+    also: Also = ()
 
     @property
     def writes(self) -> bool:
@@ -102,6 +123,9 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
 
     B is what is loaded, P what is made of it, R what the function answers besides its events, and T the outcome.
     """
+
+    takes_also: ClassVar[bool] = False
+    """Whether its store takes what goes with events."""
 
     @property
     @abstractmethod
@@ -170,6 +194,8 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
                 continue
             if not plan.writes:
                 return self.unchanged(base, plan)
+            if not self.takes_also and getattr(plan, "also", None):
+                raise InvalidInput("also", "cannot go with events of this decision")
             attempt += 1
             since = driver.clock()
             answer = self.append(base, plan, since)
@@ -198,7 +224,11 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
 def decision_of(answer: tuple[R, Sequence[E]]) -> Decision[R, E]:
     """What a user's function answered; raises `InvalidInput` for a coroutine."""
     result, events = must_be_done(answer, "decide")
-    return Decision(result=result, events=tuple(must_be_events(events)))
+    also = events.also if isinstance(events, WithAlso) else ()
+    decision = Decision(result=result, events=tuple(must_be_events(events)), also=also)
+    if also and not decision.events:
+        raise InvalidInput("also", "needs events to go with")
+    return decision
 
 
 def give_way(driver: Driver, refused: int, since: float) -> bool:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from epochal.codec import json
-from epochal.errors import InvalidInput, TooLarge, Unavailable
+from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.fences import IdTaken
 from epochal.model.dcb import Query, QueryItem, own_tags
 from epochal.model.events import Claim, Event, Recorded, Unfold
@@ -256,6 +256,8 @@ class Decisions:
 class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]):
     """A decision on a query: a model is made by one read, so it is never an old one."""
 
+    takes_also = True
+
     decisions: Decisions
     projections: Mapping[str, Projection[Any]]
     decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]]
@@ -288,13 +290,19 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         store = self.decisions.store
         try:
             answer = store.try_append(
-                plan.events, fail_if=base.query, after=base.position, idempotency_key=self.key
+                plan.events,
+                fail_if=base.query,
+                after=base.position,
+                idempotency_key=self.key,
+                also=plan.also,
             )
         except IdTaken:
             if self.key is None or not (earlier := store.appended(self.key)):
                 raise
             return self._as_earlier(earlier)
         if isinstance(answer, Conflict):
+            if answer.unmet:
+                raise ConditionUnmet(list(answer.unmet), answer)
             return Moved(name="the decision", onward=partial(self._onward, base, answer))
         if answer.replayed and self.key is not None:
             return self._as_earlier(answer.events)

@@ -205,6 +205,8 @@ class _AllPlans(Generic[R]):
 class _SeveralStreams(DecisionSource[_States, _AllPlans[R], R, _AllTransacted], Generic[R]):
     """A decision on several streams."""
 
+    takes_also = True
+
     parties: Sequence[Party[Any, Any]]
     streams: Streams
     decision: Callable[..., tuple[R, Sequence[Sequence[Any]]]]
@@ -297,7 +299,9 @@ class _SeveralStreams(DecisionSource[_States, _AllPlans[R], R, _AllTransacted], 
             for stream, each in writing.items()
         ]
         reads = {stream: each for stream, each in known.items() if stream not in writing}
-        results = self.streams.append_all_on([known[stream] for stream in writing], appends, reads, self.key)
+        also = [each for party in writing.values() for each in party.also]
+        written = [known[stream] for stream in writing]
+        results = self.streams.append_all_on(written, appends, reads, self.key, also)
         if isinstance(results, DecidedBefore):
             return results
         return dict(zip((*writing, *reads), results, strict=True))
