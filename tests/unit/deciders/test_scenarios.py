@@ -75,7 +75,7 @@ def test_a_codec_that_stores_claims_cannot_be_shown_here() -> None:
 
 
 TAKEN = projection(tags=["flight:UA1545"], initial=0, on={"Taken": lambda taken, _: taken + 1})
-SEAT = Event(type="Taken", data="{}", tags=["flight:UA1545"])
+SEAT = Event(type="Taken", data=b"{}", tags=["flight:UA1545"])
 
 
 class Occupied(Exception):
