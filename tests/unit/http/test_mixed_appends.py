@@ -37,7 +37,7 @@ def test_an_event_of_a_stream_is_found_by_its_tags_with_its_stream_and_index(api
     (event,) = found(api)
     assert (event["stream"], event["index"], event["tags"]) == ("Student-1", 1, ["course:1", "term:1"])
     registered, shown = api.call("GET", "/streams/Student-1/events").json["events"]
-    assert (shown["tags"], shown["id"]) == (event["tags"], event["id"])
+    assert (shown["tags"], shown["id"], shown["data"]) == (event["tags"], event["id"], event["data"])
     assert registered.keys().isdisjoint({"tags", "id"})
     alone = api.call("POST", "/events", {"events": [{"type": "Opened", "tags": ["course:1"]}]})
     assert alone.status == 201
