@@ -132,7 +132,7 @@ def test_events_as_they_are_are_these_bytes() -> None:
 def test_an_event_with_tags_in_a_named_stream_is_these_bytes() -> None:
     frame = read_frame(WITH_TAGS)
 
-    assert frame.events() == (TAGGED[0]._replace(append_id=STAMP), TAGGED[1])
+    assert frame.events() == (TAGGED[0]._replace(append_id=STAMP), TAGGED[1]._replace(stamp=STAMP))
     assert read_label(Encoded(DIRECT, TAGGED[1].label)).others == ("course:1", "term:2")
     content = pack_events(TAGGED, NOW, compress=False)
     assert Frame(stamp=STAMP, count=2, content=content).binary() == WITH_TAGS
