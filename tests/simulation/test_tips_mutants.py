@@ -15,6 +15,7 @@ import pytest
 
 from epochal.contrib.equinox import append, calving, pruning, reading
 from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
+from epochal.contrib.equinox.streams import Tips
 from epochal.index import tip_append
 from epochal.index.names import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
@@ -364,7 +365,7 @@ def calves_are_deleted_before_the_tip_says_so(patch: Patch) -> None:
         yield from pruning._delete_calves(table, stream, before, 99)
         return (yield from prune(table, stream, before, etag, **options))
 
-    patch.setattr(pruning, "prune", eager)
+    patch.setattr(Tips, "prune", staticmethod(eager))
 
 
 @mutant(dear=True)
