@@ -17,8 +17,9 @@ from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcom
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
 from epochal.model.versions import ExpectedVersion, check_expected
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
-from epochal.store.conflicts import in_the_way, unmet
+from epochal.store.conflicts import going_with, in_the_way, unmet
 from epochal.store.conflicts import not_made as one_not_made
+from epochal.store.driver import Driver
 from epochal.store.encoding import check_key, contents_digest
 
 T = TypeVar("T")
@@ -82,6 +83,17 @@ def appended(
     if key is None:
         return layout.append_all(table, batches, also)
     return layout.append_all_once(table, batches, key, also)
+
+
+def ran(driver: Driver, steps: Steps[T], also: Also) -> T:
+    """What came of an append that this goes with."""
+    with going_with(also):
+        return driver.run(steps)
+
+
+def not_met(stood: Unmet) -> ConditionUnmet:
+    """As an error."""
+    return ConditionUnmet(list(stood.items), Conflict(unmet=unmet(stood.items)))
 
 
 def of_one(told: AllOutcome) -> Outcome:

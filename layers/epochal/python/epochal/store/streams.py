@@ -602,14 +602,12 @@ class Streams:
         also: Also,
     ) -> Any:
         from epochal.store import several  # noqa: PLC0415  most append to one stream
-        from epochal.store.conflicts import going_with, unmet  # noqa: PLC0415  likewise
 
         also = self._checked(also)
         steps = several.layout_of(self.layout).append_all_on(self.table, batches, reads, key, also)
-        with going_with(also):
-            results: Any = self.driver.run(steps)
+        results: Any = several.ran(self.driver, steps, also)
         if isinstance(results, Unmet):
-            raise ConditionUnmet(list(results.items), Conflict(unmet=unmet(results.items)))
+            raise several.not_met(results)
         return results
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
@@ -630,15 +628,14 @@ class Streams:
     def _try_all(self, appends: Sequence[StreamAppend], key: str | None, also: Also) -> AllOutcome:
         """One append to all of these streams, and what goes with it."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
-        from epochal.store.conflicts import going_with  # noqa: PLC0415  likewise
 
         counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
         batches = list(zip(self.batches(appends, key, also), expected, strict=True))
         steps = several.appended(several.layout_of(self.layout), self.table, batches, key, also)
         driver, meter = self.driver.metered()
         shown = partial(outcome_of, since=driver.clock(), refused=max(counts))
-        with meter, going_with(also):
-            results: Sequence[Any] | Unmet = driver.run(steps)
+        with meter:
+            results = several.ran(driver, steps, also)
         return several.outcome(appends, results, shown, meter.capacity)
 
     def batches(
@@ -820,10 +817,8 @@ def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf,
             return replace(found, token=newest, refused=came)
         case Unknown(first=first):
             return Undetermined(first=first, capacity=capacity)
-        case Unmet(items=items):
-            from epochal.store.conflicts import unmet  # noqa: PLC0415  few appends have anything with them
-
-            return Conflict(unmet=unmet(items), capacity=capacity)
+        case Unmet(items=items):  # of what goes with it, which `several` tells of
+            return Conflict(unmet=items, capacity=capacity)
 
 
 def _conflict(rejected: Rejected[Head], capacity: Capacity) -> Conflict:
