@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
@@ -82,6 +82,9 @@ from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, Token, parse_tok
 from epochal.store.driver import Meter
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from epochal.http.tagged_shapes import Listed
 
 _STREAM: Final = path("stream", STREAM)
 _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
@@ -277,10 +280,9 @@ def _reached(made: Appended | AllAppended, store: Streams) -> dict[str, Any]:
 def _forbidden(
     conflict: Conflict | Conflicts, condition: Mapping[str, Any], store: Streams, meter: Meter
 ) -> Problem:
-    from epochal.http.tagged import condition_failed  # noqa: PLC0415  likewise
-
     sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
-    return condition_failed(sealed, condition["takes"], meter.units)
+    listed: Listed = condition["takes"]
+    return listed.refused(sealed, meter.units)
 
 
 def _outcome(

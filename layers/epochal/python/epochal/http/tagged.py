@@ -15,7 +15,7 @@ from typing import Final
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems, tagged_shapes
-from epochal.http.bodies import Link, answer, appends, consumed, measured
+from epochal.http.bodies import Link, answer, appends, measured
 from epochal.http.fields import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
@@ -52,10 +52,7 @@ from epochal.model.dcb import check_tag, parse_event_id, parse_place
 from epochal.model.events import Event
 from epochal.model.names import MAX_TAG_BYTES
 from epochal.model.outcomes import Conflict
-from epochal.model.positions import write_position
-from epochal.model.several import Conflicts
 from epochal.model.tagged_results import BackwardPage, Down, TaggedPage, parse_down, parse_rest
-from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
@@ -124,21 +121,9 @@ def appended(tagged: Tagged, request: Request) -> Response:
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
-        raise condition_failed(outcome, listed, meter.units)
+        raise listed.refused(outcome, meter.units)
     view = tagged_shapes.appended(outcome, meter.units)
     return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
-
-
-def condition_failed(rejected: Conflict | Conflicts, listed: Listed, units: Units) -> Problem:
-    """The events in the way, with which a writer decides anew without another read."""
-    return Problem(
-        problems.CONDITION_FAILED,
-        "events that match failIf have been appended: decide again with them, and append after this position",
-        figures={"Conflicts": 1.0, **consumed(units)},
-        events=listed.views,
-        position=write_position(rejected.position),
-        more=rejected.more,
-    )
 
 
 @operation(

@@ -17,9 +17,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import bodies, stream_shapes
-from epochal.http.bodies import AnswerSize, Link, capacity
+from epochal.http import bodies, problems, stream_shapes
+from epochal.http.bodies import AnswerSize, Link, capacity, consumed
 from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, Node, required
+from epochal.http.problems import Problem
 from epochal.http.shapes import (
     CAPACITY,
     Component,
@@ -55,8 +56,9 @@ from epochal.model.dcb import (
     parse_event_id,
 )
 from epochal.model.events import Event, Recorded
-from epochal.model.outcomes import Appended
+from epochal.model.outcomes import Appended, Conflict
 from epochal.model.positions import read_position, write_position
+from epochal.model.several import Conflicts
 from epochal.model.tagged_results import BackwardPage, TagCount, TagEntry, TaggedPage
 from epochal.model.versions import Position
 from epochal.plan.values import Units
@@ -225,6 +227,17 @@ class Listed:
         if view is not None:
             self.views.append(view)
         return view is not None
+
+    def refused(self, rejected: Conflict | Conflicts, units: Units) -> Problem:
+        """These events in the way of an append, with which a writer decides anew without another read."""
+        return Problem(
+            problems.CONDITION_FAILED,
+            "events that match failIf have been appended: decide again with them, and append after this position",
+            figures={"Conflicts": 1.0, **consumed(units)},
+            events=self.views,
+            position=write_position(rejected.position),
+            more=rejected.more,
+        )
 
 
 def event(found: Recorded, link: Link) -> dict[str, Any]:
