@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -94,7 +94,7 @@ def act(writer: Writer, diary: Diary) -> Steps[None]:
         found = yield from read(site, asked)
         keys = [event.key for event in found.events]
         assert keys == sorted(set(keys)), "read out of order, or twice"
-        _sees(diary, (str(event.data) for event in found.events))
+        _sees(diary, (name_of(event) for event in found.events))
         position = found.position
     for event in writer.events:
         condition = None
@@ -108,12 +108,12 @@ def act(writer: Writer, diary: Diary) -> Steps[None]:
             )
             condition = Condition(fence=fenced, after=position)
         told = yield from append(site, batch_of(event, writer.clock), condition)
-        diary.answers = (*diary.answers, Answer(str(event.data), diary.knows[1], told))
+        diary.answers = (*diary.answers, Answer(name_of(event), diary.knows[1], told))
         position = told.position if writer.query is not None else None
         if isinstance(told, Conflict):
-            _sees(diary, (str(each.data) for each in told.events))
+            _sees(diary, (name_of(each) for each in told.events))
         elif not told.replayed:
-            _sees(diary, [str(event.data)])
+            _sees(diary, [name_of(event)])
 
 
 def _sees(diary: Diary, names: Iterable[str]) -> None:
@@ -125,9 +125,14 @@ def site_of(writer: Writer) -> TagStreams:
     return TagStreams(table=TABLE, type_heads=writer.reserved)
 
 
+def name_of(event: Any) -> str:
+    """What an event is called: its data, before they are stored and after."""
+    return event.data.decode() if isinstance(event.data, bytes) else str(event.data)
+
+
 def batch_of(event: Event, clock: int) -> TaggedBatch:
-    fresh = hashlib.sha256(str(event.data).encode()).digest()
-    bodies = ((Encoded(DIRECT, str(event.data).encode()), EMPTY),)
+    fresh = hashlib.sha256(name_of(event).encode()).digest()
+    bodies = ((Encoded(DIRECT, name_of(event).encode()), EMPTY),)
     return TaggedBatch(
         events=(event,), bodies=bodies, now=Ticks(clock), append_id=fresh[:16], etag=fresh[16:].hex()
     )
@@ -168,7 +173,7 @@ class Explorer(Exploring[Writer, Table]):
                 continue
             self.conflicts += 1
             assert answer.name not in order, f"told of a conflict, yet {answer.name} is there"
-            found = {str(event.data) for event in answer.told.events}
+            found = {name_of(event) for event in answer.told.events}
             assert found, "told of a conflict with nothing"
             broader = any(writer.broader for writer in self.everyone)
             assert broader or not found.intersection(answer.seen), "told of a conflict with what it had seen"
@@ -183,7 +188,7 @@ class Explorer(Exploring[Writer, Table]):
         assert made not in state.denied, f"told that {made} was not made, and it is"
         if writer.query is None:
             return
-        events = {str(event.data): event for each in self.everyone for event in each.events}
+        events = {name_of(event): event for each in self.everyone for event in each.events}
         for name in before:
             known = name in seen or not writer.query.matches(events[name].type, events[name].tags)
             assert known, f"{made} is committed although {name} matches and was not seen"
@@ -191,7 +196,7 @@ class Explorer(Exploring[Writer, Table]):
     def checked(self, before: Table, tables: MemoryTables) -> Table:
         pages = [read_page(item) for item in tables.items(TABLE) if is_page(item)]
         names = {batch_of(event, 0).append_id: event for writer in self.everyone for event in writer.events}
-        of_rest = {identity[:5] + identity[8:11]: str(event.data) for identity, event in names.items()}
+        of_rest = {identity[:5] + identity[8:11]: name_of(event) for identity, event in names.items()}
         chains, stamps = dict[str, tuple[str, ...]](), dict[str, set[bytes]]()
         for tag in sorted({page.stream.removeprefix(TAG_STREAMS) for page in pages}):
             own = sorted(
@@ -205,7 +210,7 @@ class Explorer(Exploring[Writer, Table]):
                 stamps.setdefault(name, set()).add(stamp)
         for writer in self.everyone:
             for event in writer.events:
-                name = str(event.data)
+                name = name_of(event)
                 tags = site_of(writer).tags_of(event.type, event.tags)
                 times = {chains.get(tag, ()).count(name) for tag in tags}
                 assert times in ({0}, {1}), f"{name} is under its tags {sorted(times)} times"
