@@ -100,11 +100,6 @@ def opened(deployment: Deployment, store: str) -> Tagged:
 )
 def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
-    return appended(tagged, request)
-
-
-def appended(tagged: Tagged, request: Request) -> Response:
-    """What the operation does, on any store of tagged events."""
     key = idempotency_key(request)
     root = document(request)
     fields = root.members(APPEND.names)

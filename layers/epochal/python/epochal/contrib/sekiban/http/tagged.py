@@ -11,7 +11,6 @@ from epochal.http.operation import Request, Response
 from epochal.http.shapes import IDEMPOTENCY_KEY, operation
 from epochal.http.tagged import (
     Tagged,
-    appended,
     count_tagged,
     list_entries,
     list_tagged,
@@ -20,6 +19,7 @@ from epochal.http.tagged import (
     read_tag,
     read_tagged,
 )
+from epochal.http.tagged import append_tagged as appends
 from epochal.http.tagged_shapes import APPENDED
 
 __all__ = [
@@ -51,4 +51,4 @@ def opened(deployment: Deployment, _store: str) -> Tagged:
 )
 def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
-    return appended(tagged, request)
+    return appends(tagged, request)
