@@ -25,10 +25,12 @@ from bench.report import Report, progress
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.calving import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.index.tip import Tip
 from epochal.index.tip_append import Append, WireBatch, batch_of
 from epochal.model.outcomes import Appended
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
+from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update
 from epochal.plan.values import Units
 from epochal.store.encoding import BodyCodec, store_events, store_unfolds
 from epochal.store.streams import Streams
@@ -71,6 +73,10 @@ class Script:
         """Whether to calve what the Tip carries before writing `new`."""
         del new
         return tip.version in self.at
+
+    def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
+        """Put what the Tip carries into calves, and update it."""
+        return Fixed(mode=self.mode).calve(table, tip, update)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

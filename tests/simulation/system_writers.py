@@ -118,7 +118,7 @@ class Writers:
         events = {event.id: event for attempt in self.tagged.history.attempts for event in attempt.events}
         for tag, ids in self.tagged.world.places().items():
             if not tag or not is_reserved(tag):
-                found[tag] = [Written(events[id_].type, events[id_].data.encode()) for id_ in ids]
+                found[tag] = [Written(events[id_].type, events[id_].content) for id_ in ids]
         return {stream: events for stream, events in found.items() if events}
 
     def _of_flight(self, flight: OneStream) -> Iterator[tuple[int, Written]]:

@@ -268,11 +268,11 @@ class OnTags(World):
         store = self.stores(self.named(name), awaiting(piecemeal(execute), self.tables))
         made = Decisions(store=store, attempts=30).decide({"count": counted}, decide, idempotency_key=key)
         ids = [event.id for event in made.events]
-        return tuple(int(str(event.data)) for event in made.events), (ids, made.model.states)
+        return tuple(int(event.content) for event in made.events), (ids, made.model.states)
 
     def numbers(self) -> list[int]:
         query = Query(items=(QueryItem(tags=frozenset({"a:1"})),))
-        return [int(str(event.data)) for event in self.stores("judge").read(query).events]
+        return [int(event.content) for event in self.stores("judge").read(query).events]
 
 
 def on_streams(seed: int) -> World:

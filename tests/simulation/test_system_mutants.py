@@ -119,8 +119,8 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
     of_tag, last = tagged_histories.of_tag, [b""]
 
-    def mixed(tag: str, index: int, event: Recorded) -> FeedEvent:
-        right = of_tag(tag, index, event)
+    def mixed(tag: str, index: int, event: Recorded, *home: Any) -> FeedEvent:
+        right = of_tag(tag, index, event, *home)
         data, last[0] = last[0], right.data  # type: ignore[assignment]  # no claims here
         return replace(right, data=data) if index % 2 else right
 

@@ -354,6 +354,23 @@ def test_a_lost_try_that_may_still_arrive_is_no_refusal(streams: Streams) -> Non
     assert error.value.maybe_applied
 
 
+def test_a_lost_try_of_what_is_too_large_by_now_is_no_refusal(streams: Streams, tables: MemoryTables) -> None:
+    """The list has no room now, but the try whose answer was lost may arrive when it has some."""
+    lost = iter([True])
+    large = update("carts", {"id": "c"}, extends={"lines": ["x" * 250_000]})
+    tables.execute(large)
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Transact) and next(lost, False):
+            raise Lost("on its way still")
+        return streams.driver.execute(op)
+
+    slow = streams.on(replace(streams.driver, execute=execute, sleep=lambda _: None))
+    with pytest.raises(Unavailable, match=r"also\[0\]") as error:
+        slow.append("Cart-1", [E], also=[large])
+    assert error.value.maybe_applied
+
+
 @dataclass(frozen=True)
 class Registered:
     """A user was registered."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol, Self, TypeVar, overload
 
-from epochal.errors import EpochalError, Unavailable
+from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.outcomes import Capacity
 from epochal.plan.ops import (
     BatchGet,
@@ -254,6 +254,11 @@ class Driver:
         except StopIteration as end:
             outcome: T = end.value
             return outcome
+        except TooLarge as error:
+            # The write that was refused for it; one whose response was lost may arrive where it fits again.
+            if doubt:
+                raise Unavailable(str(error), maybe_applied=True) from error
+            raise
 
     @overload
     def ask(self, op: Get) -> Found: ...
@@ -302,8 +307,6 @@ class Driver:
 
         if self.at_once == 1 or len(ops) == 1:
             return list(map(answer, ops))
-        # A driver with one request at a time under way does not pay for loading it.
-
         return list(ahead(answer, ops, self.at_once))
 
     def _check_deadline(self, doubt: _Doubt) -> None:
