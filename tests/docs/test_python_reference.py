@@ -66,6 +66,13 @@ INNER = {
 
 
 GUIDED = (
+    "epochal.also.put",
+    "epochal.also.update",
+    "epochal.also.delete",
+    "epochal.also.check",
+    "epochal.also.compare",
+    "epochal.also.plain",
+    "epochal.store.deciding.WithAlso",
     "epochal.dynamo.kms.open_subjects",
     "epochal.store.joint_decisions.transact_all",
     "epochal.store.joint_decisions.transact_all_result",

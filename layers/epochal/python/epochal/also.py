@@ -59,13 +59,19 @@ __all__ = [
 ]
 
 Values: TypeAlias = Mapping[str, Any]
-"""Attributes by name."""
+"""Attributes by name: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or
+bytes."""
 
 _SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
 
 
 def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
-    """Write a whole item, in the place of one that is there: `when=Absent("email")` of its partition key if none is.
+    """Write a whole item. It replaces the one that is there.
+
+    Args:
+        when: a condition on the item that is there: `Absent`, `Present`, `BeginsWith` or `compare` of an attribute, or
+            `All`, `AnyOf` and `Not` of such conditions, all of this module. `Absent("email")`, where `email` is the
+            partition key, writes only a new item. None writes in any case.
 
     Raises:
         InvalidInput: a value that DynamoDB does not have, as a `float`.
@@ -90,6 +96,7 @@ def update(
         adds: numbers that attributes are raised by; an absent one counts as 0.
         extends: what lists get at their end; an absent one is empty.
         removes: attributes that go.
+        when: as of `put`.
 
     Raises:
         InvalidInput: as `put`.
@@ -101,17 +108,17 @@ def update(
 
 
 def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
-    """Delete an item. Raises as `put` does."""
+    """Delete an item, if it is there. `when` is as of `put`, as is what this raises."""
     return Delete(table=table, key=_item(key), condition=when)
 
 
 def check(table: str, key: Values, when: Condition) -> Check:
-    """Write nothing, but append only where this holds of an item. Raises as `put` does."""
+    """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `put` does."""
     return Check(table=table, key=_item(key), condition=when)
 
 
 def compare(name: str, operator: Comparison, value: object) -> Compare:
-    """That an attribute is there and compares so with a value of its type. Raises as `put` does."""
+    """The condition that an attribute is there and compares so with a value of its type. Raises as `put` does."""
     return Compare(name, operator, _value(value, name))
 
 

@@ -40,7 +40,9 @@ class _Bridge(greenlet):
 
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function that waits by `wait`, and await what it waits for."""
+    """Call a method of a store that was opened at this event loop's place, and await the requests that it makes. `await
+    run(store.listings.tags, "course")` answers what the method returns, or raises what it raises.
+    """
     bridge = _Bridge(function)
     answer = bridge.switch(*args, **kwargs)
     while not bridge.dead:
@@ -54,7 +56,7 @@ async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 async def each(function: Callable[P, Iterator[T]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-    """What a function that waits by `wait` yields, each awaited when it is wanted."""
+    """What a method of such a store yields, called as by `run`; each result is awaited when it is wanted."""
     found = await run(function, *args, **kwargs)
     try:
         while (one := await run(next, found, _END)) is not _END:

@@ -112,7 +112,7 @@ class AsyncDeciders(Generic[C, S, E]):
 
 @dataclass(frozen=True, slots=True)
 class AsyncDecisions:
-    """Decisions on tagged events, likewise.
+    """Decisions on tagged events: each method is that of `Decisions`, awaited, and raises what it does.
 
     Attributes:
         decisions: over the `store` of an `AsyncTaggedEvents`.

@@ -28,13 +28,13 @@ class FeedEvent:
         stream: its stream's name, its aggregate's id, or one of its tags.
         index: within that stream, from 0: an aggregate's event number less 1, an event's place in the tag.
         type: of an event that is pruned, or whose item cannot be read, it is only known to the feed, and empty here.
-        data: the payload; of aggregates and tagged events it is UTF-8 JSON.
-        meta: metadata, in streams only.
+        data: the body: bytes, or a claim on the bucket. That of an aggregate's event is UTF-8 JSON.
+        meta: metadata, likewise; empty for none. Aggregates keep none.
         timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
-        tags: all tags of a tagged event, in their order.
-        id: of a tagged event: the same in the streams of all its tags.
-        home: of an event with tags that was appended to a named stream: this.
-        user: who caused a tagged event.
+        tags: all tags of the event, in their order.
+        id: of an event with tags, a UUID: the same in the feed's streams of all its tags.
+        home: the named stream that an event with tags was appended to; empty where it has tags alone.
+        user: who caused it, where Sekiban's tables say so; elsewhere a user is a member of `meta`.
         gone: why there is no event any more; its place in the feed stays.
         fault: why the event cannot be read; what is known of it is given.
     """

@@ -27,7 +27,7 @@ GROWTH: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some events, in order of their sortable ids.
+    """Some events, in order of their places.
 
     Attributes:
         reached: how far the tags have been read, with these events.

@@ -116,7 +116,7 @@ def check_type(kind: str, field: str = "type") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryItem:
-    """Any of `types` (none named: any type) with all of `tags` (none named: any tags)."""
+    """Asks for events of any of `types` (empty: any type) that have all of `tags` (empty: whatever tags)."""
 
     types: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
@@ -136,7 +136,7 @@ class QueryItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Events that match at least one item."""
+    """Asks for events that match at least one of `items`, of which there is at least one."""
 
     items: tuple[QueryItem, ...]
 
@@ -147,7 +147,7 @@ class Query:
 
     @staticmethod
     def all() -> Query:
-        """Every event. It needs type heads."""
+        """Every event. Only a store that was opened with `everything` takes it, or Sekiban's with `type_heads`."""
         return Query(items=(QueryItem(),))
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:

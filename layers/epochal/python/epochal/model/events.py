@@ -37,7 +37,7 @@ class Claim:
 
 
 Body = bytes | Claim
-"""A payload, or where it is in the bucket."""
+"""Bytes, or where they are in the bucket."""
 
 
 def content_of(body: Body) -> bytes:
@@ -64,15 +64,15 @@ class Event:
     """An event to append.
 
     Attributes:
-        type: 1 to 512 bytes of UTF-8.
-        data: the payload.
-        meta: metadata, empty for none.
+        type: what happened; 1 to 512 bytes of UTF-8.
+        data: the body: bytes, or a claim on an object that is in the bucket already.
+        meta: metadata, likewise; empty for none.
         timestamp: ISO 8601; when it happened. None: the moment of the append.
         correlation_id: the conversation it belongs to.
         causation_id: what caused it.
-        tags: what it concerns; order and repetition do not matter.
-        id: of an event with tags, a UUID; None lets the store choose. An id makes the append idempotent beyond any
-            window.
+        tags: what it concerns, each at most 512 bytes of printable text; order and repetition do not matter.
+        id: a UUID, for an event that has tags alone; None lets the store choose. With an id a repeat of the append
+            writes nothing, however late it is. To named streams it must not be given.
     """
 
     type: str
@@ -139,7 +139,8 @@ class Recorded:
     """An event as the store holds it.
 
     Attributes:
-        stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it has no stream but its tags.
+        stream, index: it is event `index` of `stream`, counted from 0; "" and 0 where it has tags alone.
+        timestamp: ISO 8601; when it happened.
         append_id: of the first event of each append (16 bytes); None elsewhere, and on events that other libraries
             wrote.
         tags: what it concerns, in order.
@@ -181,9 +182,11 @@ class Recorded:
 
     @property
     def position(self) -> Position | None:
-        """To append after: what the read of a query that brought this event had seen with it. Of an event that was just
-        appended its tags up to it; of one that was found by its id or in a listing the tag that it was found in; None
-        where nothing tells.
+        """The position to append `after`, which includes the events up to this one.
+
+        After a query it is a position of that query. Of an event that an append answers it is of all tags of the event;
+        of one that was found by its id or in a listing, of the tag that it was found in. None where what answered looks
+        at no tags, as a read of a stream.
         """
         return None if self.trail is None else self.trail.at(self.key)
 
@@ -216,7 +219,13 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unfold:
-    """State derived from events, stored beside them in the Tip; the next write of unfolds replaces it."""
+    """State derived from events, stored beside the newest of them in the stream's head. The next write of unfolds
+    replaces all that are there.
+
+    Attributes:
+        type: what it is; 1 to 512 bytes of UTF-8.
+        data, meta, timestamp: as of an `Event`.
+    """
 
     type: str
     data: Body = b""

@@ -36,20 +36,22 @@ _NOWHERE: Final = Position()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """Committed, once. What it tells of a stream is of the one that was named, and 0 where events have tags alone; what
-    it tells of tags is empty where events have none.
+    """The append was made, once.
+
+    `first`, `version` and `token` are of the stream that the call named, and 0 if the events have tags alone. `events`,
+    `position` and `versions` are of tags, and empty if the events have none.
 
     Attributes:
         first: index of the first event (equal to `version` where only unfolds were written).
         version: the stream's next index after this append: its events are `first` to `version - 1`.
-        token: makes the next append one request.
-        events: those with tags, as they are stored.
-        position: the condition's, moved past this append; without a condition, where the append is in its tags. Where
-            an earlier call had made it (`replayed`), it may still be before it.
-        versions: how many events each of their tags has with these, as `ReadModel.wait_for` takes it with the name of
-            the tag in the feed. Where it was `replayed`, later ones may be counted in.
-        replayed: an earlier call with the same idempotency key, or the same ids, had already done it.
-        capacity: what this call consumed, also where an earlier one had done it.
+        token: names the stream's state after this append; expecting it makes the next append one request.
+        events: the events with tags, as they are stored.
+        position: to append `after` next: the position of the condition, with this append; without a condition, of the
+            tags of the events. If `replayed`, it may be from before the append.
+        versions: how many events each tag of the events has with these; `ReadModel.wait_for` takes it, with the tag's
+            name in the feed. If `replayed`, it may count later events too.
+        replayed: an earlier call with the same idempotency key, or the same ids, had made the append.
+        capacity: what this call consumed, not the earlier one.
     """
 
     first: int = 0
@@ -64,13 +66,18 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """Not committed: the stream is elsewhere than expected, and `version` and `token` say where; or `events` match the
-    condition and are new; or conditions of what was to go with the events are `unmet`.
+    """Nothing was written, for one of three reasons: the stream is not what was expected; or events that match the
+    condition (`fail_if`) are there; or conditions of items in `also` do not hold.
 
     Attributes:
-        refused: what came back, where this process was refused: `load(…, refused=conflict)` reads none of it again.
-        position: has seen these events; where there are `more`, no others.
-        unmet: by their place in `also`, the item that stands in the way of each; None where there is none.
+        version: the stream's next index; 0 where there is no stream.
+        token: of the stream as it is; None where there is none, or where the reason is another.
+        deleted: the stream was deleted, and takes no more events.
+        refused: what came back with the refusal: `load(…, refused=conflict)` reads none of it again.
+        events: the events that match, in order of their places.
+        position: to append `after` when they have been decided on.
+        more: other events match, too, which neither `events` nor `position` include: query `after` the position.
+        unmet: the items in the way, by the places of the writes in `also`; None where there is no item.
     """
 
     version: int = 0
@@ -86,7 +93,9 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undetermined:
-    """A response was lost and the events from index `first` on, which would tell, have been pruned since."""
+    """Whether the append was made cannot be known: a response was lost, and the events from index `first` on, which
+    would tell, have been pruned since.
+    """
 
     first: int
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)

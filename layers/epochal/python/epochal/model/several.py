@@ -23,9 +23,12 @@ class StreamAppend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllAppended:
-    """Committed, once, in every stream. By name what each of them got; the `capacity` is of all of it.
+    """The append was made, once, in every stream.
 
-    `position` and `versions` are of the tags of all events, as `Appended` has them.
+    Attributes:
+        streams: what each stream got, by its name.
+        position, versions: of the tags of all events, as `Appended` has them.
+        capacity: what the whole call consumed.
     """
 
     streams: Mapping[str, Appended]
@@ -36,11 +39,12 @@ class AllAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflicts:
-    """Not committed, in no stream: those named are elsewhere than expected. Where each is, it says with a token.
+    """Nothing was written to any stream, for one of the reasons that `Conflict` has.
 
-    A stream that is not named may be elsewhere, too: what is found first ends the append. Where no stream is named,
-    `events` match the condition and are new; `position` has seen them, and where there are `more`, no others. Or
-    conditions of what was to go with the events are `unmet`, as `Conflict` has them.
+    Attributes:
+        streams: those that were found not to be as expected, each with where it is. Others may be elsewhere, too: what
+            is found first ends the append. Empty where the reason is another.
+        events, position, more, unmet: as `Conflict` has them.
     """
 
     streams: Mapping[str, Conflict]

@@ -30,7 +30,7 @@ Takes = Callable[[Recorded], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Events in order of their sortable ids, or newest first, and the position that a read of them has reached.
+    """Events in order of their places, or newest first, and the position that a read of them has reached.
 
     Attributes:
         more: there are others, beyond the limit. A read forward has then not seen these; one backward
@@ -148,7 +148,7 @@ class DatedEvent:
 
     Attributes:
         happened: its timestamp.
-        place: the sortable id that it had, or that follows from the rest.
+        place: the one that it had, or that follows from the rest.
     """
 
     event: Event

@@ -59,12 +59,14 @@ class AtVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """The exact state of a Tip: any write since, of events or unfolds, is a conflict.
+    """The exact state of a stream, as its head has it: any write since, of events or unfolds, is a conflict.
+
+    Take it from an answer, and hand it back: its parts may change.
 
     Attributes:
         version: the stream's next index.
-        etag: of the Tip's latest write; None makes the token a bare version.
-        size: bytes of the whole Tip item, to within a few.
+        etag: of the head's latest write; None makes the token a bare version.
+        size: bytes of the head, which is one item, to within a few.
         carried: bytes of the events it carries, part of `size`.
         unfolds: bytes of its unfolds, part of `size`.
         events: events it carries.

@@ -58,8 +58,8 @@ class Stored:
 
 
 class StoredEvent(Protocol):
-    """What a reader of any layout answers: `Recorded`, `RecordedUnfold`, `RecordedAggregateEvent`,
-    `Recorded`, `FeedEvent`.
+    """What a reader of any layout answers: `Recorded`, `RecordedUnfold`, `RecordedAggregateEvent` or
+    `FeedEvent`.
     """
 
     @property

@@ -155,7 +155,7 @@ class Deciders(Generic[C, S, E]):
 
         Raises:
             InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored; a
-                key that was used for an append, or with a strategy that stores no events.
+                key that was used for an append, with a strategy that stores no events, or for events with tags.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
             ConditionUnmet: a condition of what goes with the events (`deciding.WithAlso`) does not hold.

@@ -136,10 +136,10 @@ class Decided:
     """A decision that stands.
 
     Attributes:
-        events: that were appended; none where there was nothing to do.
-        model: before them.
-        position: of the model's query, that has seen them.
-        versions: as of an append (`Appended`): how many events each of their tags has with them.
+        events: those that were appended; none where there was nothing to do.
+        model: what was decided on, before these events.
+        position: of the model's query, with these events: the next append under that query may go `after` it.
+        versions: how many events each tag of these events has with them, as `Appended` has it.
         replayed: an earlier call with the idempotency key appended them.
         capacity: what its read consumed, and all its appends.
     """
@@ -191,7 +191,7 @@ class Decisions:
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Decided:
-        """Append what `decide` finds, if nothing has changed since its model was made.
+        """Append the events that `decide` answers with, if no event that is newer than its model matches a projection.
 
         `decide` is called again whenever another was faster, so it must be free of side effects.
 
@@ -200,7 +200,7 @@ class Decisions:
                 They win over a block around the call, and what an event says itself wins over them.
             idempotency_key: one decision within its store: a repeat of the command with its key is answered like the
                 first, whatever has been appended by then, and its events are there once. The key alone tells a repeat,
-                not the command; and of the model, as far as sortable ids tell what came before. A decision that
+                not the command; and its model is of the events whose places are before the first's. A decision that
                 appended nothing is made again.
 
         Raises:

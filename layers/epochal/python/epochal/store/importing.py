@@ -56,7 +56,7 @@ class Imported:
         read: events of the history that are dealt with; a later run may go on there.
         written: of these, appended.
         found: of these, there before.
-        renumbered: of the written, those whose sortable id could not be kept.
+        renumbered: of the written, those whose place could not be kept.
     """
 
     read: int = 0
@@ -115,7 +115,7 @@ class Importer(ABC):
 
     @abstractmethod
     def _append(self, new: Sequence[DatedEvent]) -> int:
-        """Append a part; answers how many of its sortable ids could not be kept."""
+        """Append a part; answers how many of its places could not be kept."""
 
     def _import(self, batch: Sequence[DatedEvent], done: Imported) -> Imported:
         stored = self.store.events([dated.event.id or "" for dated in batch])

@@ -356,7 +356,7 @@ def transact_with(
 ) -> Transacted[S, E]:
     """Store the events that `decide` finds in a stream's state and in the answers of projections, if both still hold.
 
-    The stream may be in the projections, too: by events of its own that carry tags.
+    The stream may be in the projections, too: by events of its own that carry tags. It takes no idempotency key.
 
     Args:
         projections: over tagged events of the same table; they are the condition of the append.

@@ -69,11 +69,11 @@ class Listings(ABC):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Every event after `since` in order of sortable ids.
+        """Every event after the place `since`, in order of places.
 
         Args:
-            max_count: where to stop; all events of the last one's sortable id come with it, so that going on `since`
-                that id loses none.
+            max_count: where to stop; all events of the last one's place come with it, so that going on `since` that
+                place loses none.
         """
 
     @abstractmethod
@@ -147,7 +147,7 @@ class Listings(ABC):
 
 
 def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
-    """Events or entries until there are `least` of them, and no other has the sortable id of the last."""
+    """Events or entries until there are `least` of them, and no other has the place of the last."""
     last = ""
     for place, each in enumerate(found):
         if place >= least and each.place != last:
@@ -171,7 +171,7 @@ def check_group(group: str) -> None:
 # Listings of tagged events as pages: all strongly consistent, but for which tags there are.
 #
 # everything        the stream of all events, where the store was opened with `everything`
-# by tag            the tag's stream, from an event on that a sortable id names
+# by tag            the tag's stream, from an event on that a place names
 # tags              by a scan of the table, which has every tag's first page: no index lists them
 
 U = TypeVar("U")
@@ -192,7 +192,7 @@ class TaggedListings(Listings):
         progress: Progress | None = None,
         page: int = PAGE,
     ) -> Iterator[Recorded]:
-        """Every event after `since`, in order of sortable ids.
+        """Every event after the place `since`, in order of places.
 
         Raises:
             InvalidInput: the store was not opened with `everything`.
@@ -287,7 +287,7 @@ class TaggedListings(Listings):
     def _parts(
         self, tag: str, since: str | None, page: int, shown: Callable[[list[EventOfTag]], Sequence[U]]
     ) -> Iterator[Sequence[U]]:
-        """A tag's events after a sortable id, by what a request brings."""
+        """A tag's events after a place, by what a request brings."""
         after, driver, site = checked_since(since), self.store.driver, self.store.site
         must_be_whole(page, "page", 1)
         page = min(page, PAGE)

@@ -53,7 +53,7 @@ class CachedState:
     """A state of a stream.
 
     Attributes:
-        token: of the Tip it was made from.
+        token: of the head that it was made from.
         low_water: what was pruned then. Where more has been pruned since, the state is not used, so that a cache never
             changes what a load finds.
         as_of: clock reading at which the state was the latest, or later.

@@ -36,12 +36,14 @@ Direction = Literal["forward", "backward"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
-    """A stream's Tip: its state in one request where unfolds hold it.
+    """What a stream's head has.
 
     Attributes:
-        version: next index.
-        token: makes the next append one request.
-        events: those still in the Tip, the last of the stream.
+        version: the stream's next index.
+        token: names this state; expecting it makes the next append one request.
+        unfolds: all that are stored.
+        events: with `since` those from there on; else those in the head, which are the stream's newest.
+        deleted: the stream takes no more events.
         low_water: events below are pruned. Another library's pruning leaves no mark, and a prune under way tells at its
             end: a read tells what is gone.
     """

@@ -91,8 +91,8 @@ class Streams:
         tombstones: whether deleted streams may keep one. Equinox appends past it, and nobody would be told: where its
             applications use the table too, streams are deleted with `leave_open`.
         archive: streams of the same names and layout to read from where this table's events have been pruned.
-        types: those that events with tags may be asked for by alone, and
-        everything: whether all of them may (`open_tagged_events`).
+        types: the types that a query may name without a tag, as of `open_tagged_events`.
+        everything: whether a query may ask for all events with tags, likewise.
         now: nanoseconds since 1970.
         fresh: random bytes, for etags and append ids.
 
@@ -134,14 +134,15 @@ class Streams:
         Events may carry tags: then queries of `tagged` find them, with their stream and index.
 
         Args:
-            events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Their tags
-                and those of the condition, the stream and the key are at most 100.
+            events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Where they
+                have tags, the different tags of events and condition, the stream and the key are at most 100.
             unfolds: None keeps those stored, an empty sequence removes them.
             expected: what the stream must be; a token makes this one request.
-            fail_if: a query of tags: nothing is appended where an event that matches is beyond
-            after: the position of a read; None means from the beginning.
-            idempotency_key: one append within its stream: for 24 hours, repeats of the call with the same key, events
-                and unfolds are answered like the first, whatever they expect, from any caller.
+            fail_if: a query over tags. If an event that matches it is there, nothing is appended.
+            after: the position of a read of that query, or of a broader one: events up to it do not count for
+                `fail_if`. None: all events count.
+            idempotency_key: makes one append of all repeats to the stream, for 24 hours: a call with the same key,
+                events and unfolds is answered like the first, whatever it expects, from any caller.
             also: is written to tables of your own with the events, all or nothing (`epochal.also`). The append is then
                 a transaction, which costs twice as much, of at most 100 items and 4 MB.
 
@@ -187,7 +188,7 @@ class Streams:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
         Args:
-            takes: how many of the events that match a conflict brings; None is all.
+            takes: whether a conflict brings one more of the events that match: the first always; None brings all.
         """
         check_expected(expected)
         must_be_list(Event, events, "events")
@@ -233,9 +234,8 @@ class Streams:
 
         Args:
             appends: at most 100, each of another stream, with an expectation of its own; 4 MB in all.
-            fail_if: as for `append`, of all of them, and
-            after: likewise.
-            idempotency_key: one append to these streams together, as `append` has it for one; at most 99 then.
+            fail_if, after: as for `append`; one condition of all of them.
+            idempotency_key: as for `append`, of all streams together, which are then at most 99.
             also: as for `append`; they count among the 100.
 
         Raises:

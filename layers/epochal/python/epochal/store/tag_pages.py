@@ -1,6 +1,6 @@
 """Bounded pages of what `TagListings` lists, each with where the next one goes on: what an HTTP API answers with.
 
-events, entries    go on after a sortable id; a page ends at a number or a size, and never between equal ids
+events, entries    go on after a place; a page ends at a number or a size, and never between equal ids
 tags of a group    go on after a tag
 tags of all        go on at a place in the tags table: to sort them, all must be read
 """
@@ -156,7 +156,7 @@ class _Names:
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class DatedPage(Generic[T]):
-    """Events or entries in order of their sortable ids. `next` is the `since` of the next page; None at the end."""
+    """Events or entries in order of their places. `next` is the `since` of the next page; None at the end."""
 
     items: tuple[T, ...]
     next: str | None

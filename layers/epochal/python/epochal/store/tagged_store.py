@@ -54,13 +54,13 @@ A = TypeVar("A", Seen, TaggedPage, BackwardPage)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaggedStore(ABC):
-    """Tagged events.
+    """A store of tagged events: appends on conditions, and queries.
 
     Attributes:
         now: nanoseconds since 1970.
         fresh: random bytes, for ids.
         fetch: whether bodies in the bucket are fetched from there; else events come with claims.
-        most_events: of one append.
+        most_events: of one append over HTTP.
 
     Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
     `Refused` and `CorruptData`.
@@ -87,19 +87,20 @@ class TaggedStore(ABC):
         those of the first call.
 
         Args:
-            events: with their entries and heads at most 100 items and 4 MB.
-            fail_if: None appends in any case.
-            after: the position of a read, or of an event, of the same query or of a broader one; None means from the
-                beginning: no such event at all. Then up to 20,000 events of a tag are read, and a longer one is refused
-                if none of them matches.
-            idempotency_key: one append within its store: a repeat with the same key and events is answered like the
-                first, whatever its condition, as long as the events are there. The events get ids that derive from the
-                key, and so have none of their own; each is an item of the transaction.
+            events: all in one transaction of at most 100 items and 4 MB. It has an item for each different tag of
+                events and condition, and for each id; in Sekiban's tables for each event and each tag of each, too.
+            fail_if: a query. If an event that matches it is there, nothing is appended. None appends in any case.
+            after: the position of a read, or of an event, of the same query or of a broader one: events up to it do
+                not count for `fail_if`. None: all events count. Then up to 20,000 events of a tag are read, and if none
+                of them matches and the tag has more, the append is refused.
+            idempotency_key: makes one append of all repeats in the store: a call with the same key and events is
+                answered like the first, whatever its condition, as long as the events are there. The events get ids
+                from the key, and have none of their own.
             also: is written to tables of your own in this transaction (`epochal.also`); it counts among the 100 items.
 
         Raises:
-            InvalidInput: no events, a malformed field, an id twice or with other contents, a condition by type
-                alone while type heads are off, a position of another query, a key used for other contents.
+            InvalidInput: no events, a malformed field, an id twice or with other contents, a condition without tags
+                for whose types the store was not opened, a position of another query, a key used for other contents.
             TooLarge: an event, or the transaction.
             ConflictError: such events are there; carries a `Conflict` with them.
             ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
