@@ -108,9 +108,9 @@ def test_a_malformed_query_is_refused_by_its_field_in_a_read_and_in_a_condition(
     refused(api, append(api, EVENT, failIf=asked), f"failIf{field}")
 
 
-def test_what_needs_type_heads_says_so(api: Api) -> None:
+def test_what_asks_by_type_alone_is_told_what_the_store_lacks(api: Api) -> None:
     answer = api.call("POST", "/dcb/query", {"query": {"items": [{"types": ["A"]}]}})
-    assert "needs type heads, which are off" in answer.json["rule"]
+    assert "must name a tag, unless the store was opened for its types" in answer.json["rule"]
 
 
 def position(**seen: Reached) -> str:

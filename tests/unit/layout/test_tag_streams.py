@@ -329,7 +329,7 @@ def test_types_are_asked_for_alone_only_where_they_were_named() -> None:
     named.append([event("a", kind="U")])
     assert named.read(of(types="T")).events == (made,)
     for store, asked in ((named, of(types="U")), (named, Query.all()), (world.store(), of(types="T"))):
-        with pytest.raises(InvalidInput, match="type heads"):
+        with pytest.raises(InvalidInput, match="opened for its types"):
             store.read(asked)
     assert everything.read(of(types="T")).events == ()
     (second,) = everything.append([event(kind="T")]).events

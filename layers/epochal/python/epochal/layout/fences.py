@@ -146,7 +146,7 @@ def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
         return (EVERYTHING,)
     raise InvalidInput(
         "query",
-        "an item without tags needs type heads, which are off: name a tag, or see docs/guide/tagged-events.md",
+        "an item must name a tag, unless the store was opened for its types: see docs/guide/tagged-events.md",
     )
 
 

@@ -142,11 +142,15 @@ class Deciders(Generic[C, S, E]):
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
-        """Store the events that `decide` finds in the stream's state, once.
+        """Store the events that `decide` answers with, on the stream's latest state, once.
 
-        `decide` is called again whenever another writer was faster, so it must be free of side effects.
+        `decide` gets the state, and answers with the events, none where there is nothing to do, or with
+        `deciding.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
 
         Args:
+            load: how the state is got at: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
+                taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
+                another try, and is never stored on.
             metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
             idempotency_key: one decision within its stream: for 24 hours, a repeat of the command with its key is

@@ -64,11 +64,12 @@ P = TypeVar("P", bound=Writing)
 
 
 class WithAlso(Sequence[E]):
-    """Events that a user's `decide` answers with, and what is written to tables of one's own with them.
+    """What `decide` answers with where items of tables of your own go with its events, all or nothing.
 
     Args:
-        events: at least one.
-        also: as for `Streams.append`. A condition of these that does not hold raises `ConditionUnmet`.
+        events: the events, at least one.
+        also: the writes (`epochal.also`), as for `Streams.append`. Where a condition of one does not hold, the call
+            that decides raises `ConditionUnmet`.
     """
 
     def __init__(self, events: Sequence[E], also: Also) -> None:

@@ -123,8 +123,8 @@ def transact_all(
 ) -> AllTransacted[Any]:
     """Store the events that `decide` finds in the states of the parties' streams, all of them or none, once.
 
-    `decide` gets a state for each party, and answers with a sequence of events for each, in their order. It is called
-    again whenever another writer was faster, so it must be free of side effects.
+    `decide` gets a state for each party, and answers with a sequence of events for each, in their order; each may be
+    `deciding.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
 
     Args:
         parties: at most 100, of one store, each another stream; 99 under a key.
@@ -137,7 +137,8 @@ def transact_all(
     Raises:
         InvalidInput: parties of several stores, or a stream twice; the layout can append to one stream at a time only;
             or what `Deciders.transact` raises it for.
-        StreamDeleted, Contended, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as `Deciders.transact`.
+        StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
+            `Deciders.transact`.
     """
     decision = partial(without_result, decide)
     return _several(parties, decision, load, idempotency_key).decide(attempts=attempts, metadata=metadata)[1]
@@ -356,7 +357,8 @@ def transact_with(
 ) -> Transacted[S, E]:
     """Store the events that `decide` finds in a stream's state and in the answers of projections, if both still hold.
 
-    The stream may be in the projections, too: by events of its own that carry tags. It takes no idempotency key.
+    The stream may be in the projections, too: by events of its own that carry tags. It takes no
+    idempotency key, nor `deciding.WithAlso`.
 
     Args:
         projections: over tagged events of the same table; they are the condition of the append.
