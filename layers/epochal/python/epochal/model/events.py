@@ -185,8 +185,8 @@ class Recorded:
         """The position to append `after`, which includes the events up to this one.
 
         After a query it is a position of that query. Of an event that an append answers it is of all tags of the event;
-        of one that was found by its id or in a listing, of the tag that it was found in. None of what calls on
-        named streams answer.
+        of one that was found by its id or in a listing, of the tag that it was found in. None for events
+        that calls on named streams answer.
         """
         return None if self.trail is None else self.trail.at(self.key)
 
