@@ -199,6 +199,50 @@ def test_a_repeat_under_a_key_is_answered_like_the_first_and_writes_nothing(
     assert stored(tables, "carts") == [{"id": "c", "n": 3}]
 
 
+@pytest.mark.parametrize(
+    ("write", "field"),
+    [
+        (lambda: put("carts", {"id": "c", 1: "one"}), "also"),
+        (lambda: put("carts", {"id": "c", "of": {1: "one", "two": 2}}), "also"),
+        (lambda: put("carts", {"id": "c", "name": "\ud800"}), "name"),
+        (lambda: put("carts", {"id": "c", "\ud800": "name"}), "also"),
+        (lambda: put("carts", {"id": "c"}, when="absent"), "when"),  # type: ignore[arg-type]
+        (lambda: update("carts", {"id": "c"}, sets={"n": 1}, when=True), "when"),  # type: ignore[arg-type]
+        (lambda: delete("carts", {"id": "c"}, when=claim()), "when"),  # type: ignore[arg-type]
+        (lambda: check("carts", {"id": "c"}, None), "when"),  # type: ignore[arg-type]
+        (lambda: compare("n", ">", 1), "operator"),  # type: ignore[arg-type]
+        (lambda: update("carts", {"id": "c"}, removes="name"), "removes"),
+    ],
+)
+def test_what_is_no_item_or_condition_is_refused_by_its_name_when_it_is_made(
+    write: Callable[[], object], field: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        write()
+    assert refused.value.field == field
+
+
+def test_numbers_that_are_equal_are_one_item_in_memory_as_in_dynamodb() -> None:
+    by_number = TableSpec(kind="numbered", partition=KeyAttribute(name="n", type="N"))
+    tables = memory_tables(numbered=by_number)
+    also = [put("numbered", {"n": 1}), put("numbered", {"n": Decimal("1.0"), "by": "another"})]
+    with pytest.raises(InvalidInput, match="also: has two on one item"):
+        memory_streams(tables).append("User-1", [E], also=also)
+    assert stored(tables, "numbered") == []
+
+
+def test_under_a_key_an_append_whose_answer_was_lost_is_no_repeat(streams: Streams) -> None:
+    assert not losing(streams).append("User-1", [E], idempotency_key="k", also=[claim(), counted()]).replayed
+    assert streams.append("User-1", [E], idempotency_key="k", also=[claim(), counted()]).replayed
+
+
+def test_one_stream_takes_as_many_under_a_key_by_itself_as_it_does_alone(streams: Streams) -> None:
+    also = [put("carts", {"id": str(number)}) for number in range(99)]
+    one = StreamAppend(stream="User-1", events=[E])
+    assert streams.append_all([one], idempotency_key="k", also=also).streams["User-1"].version == 1
+    assert streams.append("User-1", [E], idempotency_key="k", also=also).replayed
+
+
 @pytest.mark.parametrize("others", [(), (put("carts", {"id": "other"}),)])
 def test_what_goes_with_it_is_part_of_the_contents_that_a_key_is_for(
     streams: Streams, tagged: TaggedEvents, others: tuple[TransactionWrite, ...]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, metadata
+from epochal import NO_STREAM, ConflictError, Event, Query, QueryItem, StreamAppend, Unfold, metadata
+from epochal.also import put
 from epochal.contrib.equinox import memory_tips
-from epochal.errors import InvalidInput, StreamDeleted, TooLarge, WrongExpectedVersion
+from epochal.errors import InvalidInput, StreamDeleted, TooLarge, Unavailable, WrongExpectedVersion
 from epochal.layout.registry import archives, store_tables
-from epochal.plan.ops import Lost, Op, Reply, Transact
+from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_streams, memory_tables
 
@@ -290,6 +292,118 @@ def test_an_append_whose_answer_is_lost_is_made_once(applied: bool) -> None:
     told = streams.on(driver).append("Student-1", [enrolled("1")], fail_if=of(COURSE), after=seen)
     assert (told.first, told.version, told.versions, len(lost)) == (1, 2, {COURSE: 2}, 1)
     assert streams.tagged.count(COURSE) == 2
+
+
+@pytest.mark.parametrize("names", [("Student-1",), ("Student-1", "Student-2")])
+def test_what_is_told_under_a_key_after_a_lost_response_is_what_would_have_been_told(
+    names: tuple[str, ...],
+) -> None:
+    def told(lost: list[str]) -> tuple[object, ...]:
+        streams = replace(memory_streams(), fresh=bytes, now=lambda: 1_700_000_000_000_000_000)
+        before = streams.driver.execute
+
+        def losing(op: Op) -> Reply:
+            reply = before(op)
+            if lost and isinstance(op, Transact):
+                raise Lost(lost.pop())
+            return reply
+
+        after = streams.tagged.read(of(COURSE)).position
+        losing_some = streams.on(replace(streams.driver, execute=losing, sleep=lambda _: None))
+        appends = [StreamAppend(stream=name, events=[enrolled(name)]) for name in names]
+        made = losing_some.append_all(appends, fail_if=of(COURSE), after=after, idempotency_key="k")
+        streams.append("Student-9", [enrolled("9")], fail_if=of(COURSE), after=made.position)
+        return made.streams, made.versions, made.position
+
+    assert told(["no answer"]) == told([])
+
+
+def test_a_repeat_under_a_key_may_have_other_metadata_around_it() -> None:
+    streams, appends = (
+        memory_streams(),
+        [StreamAppend(stream=name, events=[enrolled("1")]) for name in ("Student-2", "Student-3")],
+    )
+    for call, replayed in (("first", False), ("second", True)):
+        with metadata(correlation_id=call, by=call), pytest.raises(InvalidInput, match="JSON object"):
+            streams.append("Student-1", [enrolled("1")], idempotency_key="k")
+        with metadata(correlation_id=call):
+            one = streams.append("Student-1", [enrolled("1")], idempotency_key="k")
+            several = streams.append_all(appends, idempotency_key="k").streams
+        assert [each.replayed for each in (one, *several.values())] == [replayed] * 3
+    assert {each.correlation_id for each in streams.tagged.read(of(COURSE)).events} == {"first"}
+
+
+def test_of_tags_nothing_is_asked_where_streams_are_elsewhere_and_it_is_counted_where_it_is() -> None:
+    streams = memory_streams()
+    appends = [
+        StreamAppend(stream=name, events=[enrolled(name)], expected=NO_STREAM)
+        for name in ("Student-1", "Student-2")
+    ]
+    streams.append_all(appends, idempotency_key="k")
+
+    before = streams.driver.meter.requests
+    refused = streams.try_append_all(appends)
+    again = streams.try_append_all(appends, idempotency_key="k")
+    assert refused.capacity.requests + again.capacity.requests == streams.driver.meter.requests - before
+    assert refused.capacity.requests == streams.try_append_all(appends[:1]).capacity.requests
+
+
+def test_a_repeat_whose_tags_are_not_answered_for_may_have_been_applied() -> None:
+    streams = memory_streams()
+    streams.append("Student-1", [enrolled("1")], idempotency_key="k")
+    before = streams.driver.execute
+
+    written: list[Op] = []
+
+    def unanswered(op: Op) -> Reply:
+        if written and not isinstance(op, TransactGet):
+            raise Lost("no answer")
+        written.extend([op] if isinstance(op, Transact) else [])
+        return before(op)
+
+    driver = replace(streams.driver, execute=unanswered, sleep=lambda _: None)
+    with pytest.raises(Unavailable) as raised:
+        streams.on(driver).append("Student-1", [enrolled("1")], idempotency_key="k")
+    assert raised.value.maybe_applied
+
+
+def test_what_goes_with_it_counts_among_its_items() -> None:
+    streams = memory_streams(memory_tables(own="id"))
+    also = [put("own", {"id": str(number)}) for number in range(98)]
+    streams.append("Student-1", [enrolled("1")], also=also)
+    with pytest.raises(TooLarge, match="events: 101 items, at most 100 allowed: .*`also`") as one:
+        streams.append("Student-1", [enrolled("1")], also=also, idempotency_key="k")
+    two = [StreamAppend(stream=name, events=[enrolled(name)]) for name in ("Student-1", "Student-2")]
+    with pytest.raises(TooLarge) as several:
+        streams.append_all(two, also=also)
+    assert one.value.field == several.value.field == "events"
+
+
+@pytest.mark.parametrize("key", ["", "\ud800", 5])
+def test_a_key_that_is_none_is_refused_by_its_name(key: Any) -> None:
+    streams = memory_streams(memory_tables(own="id"))
+    calls: list[Callable[[], object]] = [
+        lambda: streams.append("Student-1", [enrolled("1")], idempotency_key=key),
+        lambda: streams.append("Bill-1", [Event(type="Billed")], fail_if=of(COURSE), idempotency_key=key),
+        lambda: streams.append(
+            "Bill-1", [Event(type="Billed")], also=[put("own", {"id": "1"})], idempotency_key=key
+        ),
+        lambda: streams.append_all(
+            [StreamAppend(stream="Student-1", events=[enrolled("1")])], idempotency_key=key
+        ),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInput, match="idempotency_key: must be"):
+            call()
+
+
+def test_unfolds_under_the_key_of_a_conditional_append_are_never_answered_with_a_state_that_was_not() -> None:
+    streams, unfolds = memory_streams(), [Unfold(type="Snapshot")]
+    for first, then in (({"fail_if": of(COURSE)}, {}), ({}, {"fail_if": of(COURSE)})):
+        stream = f"Bill-{len(first)}"
+        streams.append(stream, [], unfolds=unfolds, idempotency_key="k", **first)
+        with pytest.raises(InvalidInput, match="idempotency_key: was used before for an append with"):
+            streams.append(stream, [], unfolds=unfolds, idempotency_key="k", **then)
 
 
 def test_large_bodies_are_in_the_bucket_once_for_streams_and_tags() -> None:

@@ -14,10 +14,10 @@ import hashlib
 from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, get_args
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_names
 from epochal.plan.ops import (
     ITEM_BYTES,
     TRANSACTION_BYTES,
@@ -76,7 +76,7 @@ def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
     Raises:
         InvalidInput: a value that DynamoDB does not have, as a `float`.
     """
-    return Put(table=table, item=_item(item), condition=when)
+    return Put(table=table, item=_item(item), condition=_when(when))
 
 
 def update(
@@ -101,24 +101,30 @@ def update(
     Raises:
         InvalidInput: as `put`.
     """
+    must_be_names(removes, "removes")
     changes: list[Set | Add | Extend] = [Set(name, value) for name, value in _item(sets or {}).items()]
     changes += (Add(name, value) for name, value in _item(adds or {}).items())
     changes += (Extend(name, value) for name, value in _item(extends or {}).items())
-    return Update(table=table, key=_item(key), sets=tuple(changes), removes=tuple(removes), condition=when)
+    return Update(
+        table=table, key=_item(key), sets=tuple(changes), removes=tuple(removes), condition=_when(when)
+    )
 
 
 def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
     """Delete an item, if it is there. `when` is as of `put`, as is what this raises."""
-    return Delete(table=table, key=_item(key), condition=when)
+    return Delete(table=table, key=_item(key), condition=_when(when))
 
 
 def check(table: str, key: Values, when: Condition) -> Check:
     """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `put` does."""
+    must_be(get_args(Condition), when, "when", "a condition of `epochal.also`")
     return Check(table=table, key=_item(key), condition=when)
 
 
 def compare(name: str, operator: Comparison, value: object) -> Compare:
     """The condition that an attribute is there and compares so with a value of its type. Raises as `put` does."""
+    if operator not in get_args(Comparison):
+        raise InvalidInput("operator", f"must be one of {', '.join(get_args(Comparison))}")
     return Compare(name, operator, _value(value, name))
 
 
@@ -188,6 +194,9 @@ def _size(write: TransactionWrite) -> int:
 
 def _item(values: Values) -> dict[str, AttributeValue]:
     must_be(Mapping, values, "also", "a mapping of attributes")
+    for name in values:
+        must_be(str, name, "also", "a mapping of attributes by their names")
+        _utf8(name, "also")
     # In one order, whatever the caller's: a repeat under a key is told by it.
     return {name: _value(values[name], name) for name in sorted(values)}
 
@@ -199,7 +208,7 @@ def _value(value: object, name: str) -> AttributeValue:
         case bool():
             return {"BOOL": value}
         case str():
-            return {"S": value}
+            return {"S": _utf8(value, name)}
         case bytes():
             return {"B": value}
         case int() | Decimal():
@@ -215,6 +224,19 @@ def _value(value: object, name: str) -> AttributeValue:
         case _:
             rule = f"is {type(value).__name__}, which DynamoDB has not; a number is an int or a Decimal"
             raise InvalidInput(name, rule)
+
+
+def _when(condition: Condition | None) -> Condition | None:
+    must_be((*get_args(Condition), type(None)), condition, "when", "a condition of `epochal.also`")
+    return condition
+
+
+def _utf8(text: str, name: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(name, "must be text that UTF-8 can hold, without lone surrogates") from error
+    return text
 
 
 def _set(values: AbstractSet[object], name: str) -> AttributeValue:

@@ -269,6 +269,8 @@ def _rejected(
 
 def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> Steps[Written]:
     check_contents(seen, attempts.batch.append_id)
+    if seen.etag is None:
+        raise InvalidInput("idempotency_key", "was used before for an append with a condition")
     head = yield from attempts.load()
     ours = head is not None and head.etag == seen.etag
     token = head.token() if head is not None and ours else Token(version=seen.first, etag=seen.etag)

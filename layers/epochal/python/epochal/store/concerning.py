@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.pages.mixed import MixedResult
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
-from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Result, TaggedStreams, Unmet
+from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Result, TaggedStreams, Unmet, Written
 from epochal.model.dcb import Query, check_tag, check_type, own_tags
 from epochal.model.events import Event
 from epochal.model.names import no_step
@@ -28,6 +28,7 @@ from epochal.store import several
 from epochal.store.conflicts import going_with, unmet
 from epochal.store.encoding import with_metadata
 from epochal.store.streams import Streams, outcome_of, refusals_of
+from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +50,16 @@ def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: 
     """`Streams.try_append`, of one that concerns tags."""
     _check(store, append.events)
     refused, expected = refusals_of(append.expected)
-    append = replace(append, events=with_metadata(append.events), expected=expected)
+    append = replace(append, expected=expected)
     (batch,) = store.batches([append], key, forbidden.also, tagged=True)
     since = store.driver.clock()
     results, tags, capacity = _ran(store, [append], [batch], forbidden, key)
     if isinstance(tags, Conflict):
         return replace(tags, capacity=capacity)
     outcome = outcome_of(results[append.stream], capacity, since=since, refused=refused)
-    if not isinstance(outcome, Appended):
+    if not isinstance(outcome, Appended) or tags is None:
         return outcome
-    found = tags or _replayed(store, [append], forbidden)
-    return replace(outcome, events=found.events, position=found.position, versions=found.versions)
+    return replace(outcome, events=tags.events, position=tags.position, versions=tags.versions)
 
 
 def try_append_all(
@@ -75,10 +75,7 @@ def try_append_all(
         found = several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
         return _with_tags(found, alone) if isinstance(alone, Appended) else found
     counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
-    appends = [
-        replace(each, events=with_metadata(each.events), expected=wanted)
-        for each, wanted in zip(appends, expected, strict=True)
-    ]
+    appends = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
     for place, each in enumerate(appends):
         with several.placed(place):
             _check(store, each.events)
@@ -88,7 +85,7 @@ def try_append_all(
     if isinstance(tags, Conflict):
         return _conflicts(tags, capacity)
     found = several.outcome(appends, [results.get(each.stream) for each in appends], shown, capacity)
-    return _with_tags(found, tags or _replayed(store, appends, forbidden))
+    return found if tags is None else _with_tags(found, tags)
 
 
 def append_on(
@@ -98,7 +95,7 @@ def append_on(
     _check(store, append.events)
     token = known if known is None or isinstance(known, Token) else known.token()
     expected = NO_STREAM if token is None else replace(token, refused=0)
-    append = replace(append, events=with_metadata(append.events), expected=expected)
+    append = replace(append, expected=expected)
     (batch,) = store.batches([append], tagged=True)
     results, tags, _ = _ran(store, [append], [batch], forbidden, None)
     if isinstance(tags, Conflict):
@@ -144,6 +141,8 @@ def _ran(
             there = unmet(result.items)
             return {}, Conflict(events=(), position=Position(), unmet=there), meter.capacity
         tags = result.tags
+        if tags is None and all(isinstance(each, Written) for each in result.streams.values()):
+            tags = _replayed(replace(tagged, driver=driver.telling()), appends, forbidden)
         if tags is not None and forbidden.takes is None:
             tags = replace(tags, events=replace(tagged, driver=driver).whole(tags.events))
     return result.streams, tags, meter.capacity
@@ -167,7 +166,9 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> Tagged
     first = batches[0]
     stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
     return TaggedBatch(
-        events=tuple(map(_dated, (event for each in appends for event in each.events), stored)),
+        events=tuple(
+            map(_dated, (event for each in appends for event in with_metadata(each.events)), stored)
+        ),
         bodies=tuple((event.data, event.meta) for _, _, event in stored),
         now=first.now,
         append_id=first.append_id,
@@ -182,10 +183,10 @@ def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
     return event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
 
 
-def _replayed(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
+def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
     """What is told of tags where an earlier call had made the append."""
     events: list[Event] = [event for each in appends for event in each.events if event.tags]
-    versions = store.tagged.counts(own_tags(events)) if events else {}
+    versions = tagged.counts(own_tags(events)) if events else {}
     return Appended(position=forbidden.after or Position(), versions=versions)
 
 

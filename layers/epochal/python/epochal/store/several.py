@@ -20,7 +20,7 @@ from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.store.conflicts import going_with, in_the_way, unmet
 from epochal.store.conflicts import not_made as one_not_made
 from epochal.store.driver import Driver
-from epochal.store.encoding import check_key, contents_digest
+from epochal.store.encoding import contents_digest
 
 T = TypeVar("T")
 
@@ -30,9 +30,8 @@ def check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
     must_be_list(StreamAppend, appends, "appends")
     if not appends:
         raise InvalidInput("appends", "must not be empty")
-    if key is not None:
-        check_key(key)
-    most = TRANSACTION_ITEMS - (key is not None) - also
+    # A key of one stream alone needs no record, but where tags do.
+    most = TRANSACTION_ITEMS - (key is not None and len(appends) > 1) - also
     if len(appends) > most:
         raise TooLarge("appends", len(appends), most, "streams")
     seen = set[str]()

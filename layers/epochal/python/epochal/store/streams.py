@@ -649,6 +649,8 @@ class Streams:
         """Those of one append; `tagged` where its events may have tags."""
         from epochal.store.several import derived, placed  # noqa: PLC0415  most append to one stream
 
+        if key is not None:
+            check_key(key)
         ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
         identity = self.fresh(16) if key is None else derived(appends, key, also)
         batches: list[Batch] = []

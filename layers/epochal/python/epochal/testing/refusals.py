@@ -180,7 +180,7 @@ def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
     """There are some, and none is there twice."""
     if not places:
         raise _MalformedError("of nothing")
-    known = {(table, *(repr(comparable(key[name])) for name in spec_of(table).keys)) for table, key in places}
+    known = {(table, *(comparable(key[name]) for name in spec_of(table).keys)) for table, key in places}
     if len(known) < len(places):
         raise _MalformedError("multiple operations on one item")
 

@@ -92,9 +92,13 @@ def append_on(
     return Rejected(head=head) if settled is None else settled
 
 
-def settle(table: str, batch: Packed, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-    """Whether another process has made an append from index `since` on, as an existing stream shows it."""
-    blocked = Blocked(page=head)
+def settle(
+    table: str, batch: Packed, head: Page, since: int, *, repeatable: bool, planned: Planned | None = None
+) -> Steps[Settled | None]:
+    """Whether an append has been made from index `since` on, as an existing stream shows it: by another process, unless
+    it was `planned` so.
+    """
+    blocked = Blocked(page=head, planned=planned)
     return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
 
 

@@ -11,11 +11,11 @@ from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_
 from epochal.layout.once import UnfoldsRefused
 from epochal.layout.pages.append import Earlier, append_on, find, settle
 from epochal.layout.pages.batch import Packed
-from epochal.layout.pages.commit import check_over, check_own, commit, unmet
+from epochal.layout.pages.commit import Writes, check_over, check_own, commit, unmet
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.several import StreamsPart, exactly
-from epochal.layout.pages.writes import Blocked, can_be_left, head_from, next_write
+from epochal.layout.pages.writes import Blocked, Planned, can_be_left, head_from, next_write
 from epochal.layout.streams import Also, Answer, Known, Rejected, Settled, Unmet, version_of
 from epochal.model.versions import ExpectedVersion, Token
 from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Refusal, Steps, Transact
@@ -48,8 +48,15 @@ class PageAttempts:
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
         # Whether it was made the stream is searched for: others have the key, and may have the moment, too.
-        part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
-        wanted = replace(part.commit, known={self.batch.stream: known}, also=self.also, keyed=True)
+        part, sent = StreamsPart.of(self.table, [(self.batch, exactly(known))]), list[Planned]()
+
+        def records(writes: Writes) -> tuple[()]:
+            sent.extend(writes.values())
+            return ()
+
+        wanted = replace(
+            part.commit, known={self.batch.stream: known}, records=records, also=self.also, keyed=True
+        )
         came = yield from commit(wanted)
         result = cast("Answer[Page]", came if isinstance(came, Unmet) else part.results(came)[0])
         if not isinstance(result, Rejected | Unmet):
@@ -57,7 +64,12 @@ class PageAttempts:
         head = result.head if isinstance(result, Rejected) else (yield from self.load())
         if head is None:
             return result
-        return (yield from self.settle(head, version_of(known), repeatable=repeatable)) or result
+        planned = sent[-1] if sent else None
+        since = version_of(known)
+        settled = yield from settle(
+            self.table, self.batch, head, since, repeatable=repeatable, planned=planned
+        )
+        return settled or result
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
         """See `append.settle`."""

@@ -32,9 +32,9 @@ from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Unmet, Writ
 from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
-from epochal.plan.ops import TRANSACTION_ITEMS, Steps
+from epochal.plan.ops import TRANSACTION_ITEMS, Refusal, Steps, settled
 
-_MixedEnd: TypeAlias = StreamsEnd | TagsEnd
+_MixedEnd: TypeAlias = StreamsEnd | TagsEnd | Made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +90,9 @@ class Mixed:
         """As one commit. Raises `TooLarge` where it has more items than a transaction."""
         streams, tags = self.streams.commit, self.tags.commit
         writes, fences = (*streams.writes, *tags.writes), (*streams.fences, *tags.fences)
-        items = len(writes) + len(fences) + streams.keyed
+        items = len(writes) + len(fences) + streams.keyed + len(tags.also)
         if items > TRANSACTION_ITEMS:
-            advice = "each stream, each tag of events and of the condition, and a key are one"
+            advice = "each stream, each tag of events and of the condition, a key, and each of `also` are one"
             raise TooLarge("events", items, TRANSACTION_ITEMS, "items", advice)
         return Commit(
             table=streams.table,
@@ -102,7 +102,7 @@ class Mixed:
             fences=fences,
             matters=self.matters,
             records=self.streams.records,
-            before=self.streams.before,
+            before=self.before,
             keyed=streams.keyed,
             lasting=tags.lasting,
             one_stamp=True,
@@ -127,7 +127,18 @@ class Mixed:
                 ended = (yield from self.streams.key.before(self.streams.table)) or ended
         return ended
 
-    def told(self, came: Made | _MixedEnd) -> MixedResult:
+    def before(self, writes: Writes, refusal: Refusal) -> Steps[_MixedEnd | None]:
+        """What the key's record says; where that is what these writes leave, they were made."""
+        ended = yield from self.streams.before(writes, refusal)
+        if not isinstance(ended, DecidedBefore) or any(
+            each.replayed or each.token.etag != writes[stream].token.etag
+            for stream, each in ended.streams.items()
+        ):
+            return ended
+        yield from settled((self.streams.table, each.key) for each in writes.values())
+        return Made(writes=writes)
+
+    def told(self, came: _MixedEnd) -> MixedResult:
         """What is told of how it ended."""
         match came:
             case Made(certain=False, writes=writes):
