@@ -92,7 +92,8 @@ class Mixed:
         writes, fences = (*streams.writes, *tags.writes), (*streams.fences, *tags.fences)
         items = len(writes) + len(fences) + streams.keyed + len(tags.also)
         if items > TRANSACTION_ITEMS:
-            advice = "each stream, each tag of events and of the condition, a key, and each of `also` are one"
+            more = "" if not tags.also else ", as is each of `also`"
+            advice = f"each stream, each tag of events and of the condition, and a key are one{more}"
             raise TooLarge("events", items, TRANSACTION_ITEMS, "items", advice)
         return Commit(
             table=streams.table,
