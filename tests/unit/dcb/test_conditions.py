@@ -183,7 +183,7 @@ def test_a_clock_that_is_behind_still_orders_events_within_their_tags(world: Wor
 
 def test_a_condition_by_type_alone_is_refused_with_the_reason(world: World) -> None:
     for item in (QueryItem(types=frozenset({"A"})), QueryItem()):
-        with pytest.raises(InvalidInput, match="type heads"):
+        with pytest.raises(InvalidInput, match="query: an item must name a tag"):
             world.store().append([event("A")], fail_if=Query(items=(item,)))
     assert list(world.tables.items("events")) == []
 
