@@ -24,6 +24,8 @@ from bench.corpus import UNFOLD_BYTES, Kind, Workload, body
 from bench.report import Report, progress
 from bench.rounds import Compared, by_turns
 from epochal.care.auditor import train
+from epochal.care.training import example_of
+from epochal.care.training import train as train_on
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode
 from epochal.codec.dictionaries import Dictionary
 from epochal.index.tip import read_event, write_event
@@ -31,8 +33,6 @@ from epochal.layout.pages.frames import Frame, pack_events, read_frame, stamp_of
 from epochal.layout.pages.items import STREAMS, is_dictionary
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.training import example_of
-from epochal.layout.pages.training import train as train_on
 from epochal.layout.streams import EncodedEvent
 from epochal.model.events import Event, Unfold
 from epochal.model.times import format_ticks, parse_time

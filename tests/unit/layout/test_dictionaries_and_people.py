@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 
-from epochal.care.auditor import train
+from epochal.care.auditor import Trained, train
 from epochal.codec.dictionaries import Dictionary, learn
 from epochal.layout.pages.items import STREAMS, is_dictionary
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event
-from epochal.model.spans import Trained
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from epochal.care.training import ROOM, SAID_BY, SHARED_BY, Example, content_of, example_of, train
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode, encode_claim
 from epochal.layout.pages.frames import pack_events
-from epochal.layout.pages.training import ROOM, SAID_BY, SHARED_BY, Example, content_of, example_of, train
 from epochal.layout.streams import EncodedEvent
 from epochal.model.events import Claim
 from epochal.model.times import format_ticks, parse_time

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from epochal.care.auditor import train
+from epochal.care.auditor import Trained, train
+from epochal.care.training import EACH, EXAMPLES, LEAST, TOGETHER
 from epochal.contrib.equinox.port import tips_source
 from epochal.errors import InvalidInput
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
-from epochal.layout.pages.training import EACH, EXAMPLES, LEAST, TOGETHER
 from epochal.model.events import Event
-from epochal.model.spans import Trained
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import binary
 from epochal.store.driver import Driver, Meter

@@ -47,6 +47,7 @@ class Plugin:
             snapshot becomes.
         proofs: writers by which `epochal prove` tries it (`proving.writers`).
         spans: calls that get a span (`otel`).
+        training: the module that trains dictionaries for its events (`care.training`).
     """
 
     port: str
@@ -62,6 +63,7 @@ class Plugin:
     copied: str = ""
     proofs: str = ""
     spans: str = ""
+    training: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,7 @@ LAYOUTS: tuple[Layout, ...] = (
             history="epochal.feed.histories.pages",
             streams="streams",
             tagged="tagged",
+            training="epochal.care.training",
         ),
     ),
 )

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.names import calf_key
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
+from epochal.layout.registry import layout_named
 from epochal.model.names import TAG_STREAMS, category_of
-from epochal.model.spans import Trained
 from epochal.model.times import Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
@@ -32,6 +32,30 @@ PAGES: Final = 100
 
 SUSPECTS: Final = 1_000
 """Heads that may be late; with more of them an invocation goes on the next time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A dictionary was trained on events of some streams, and measured on appends of others.
+
+    Attributes:
+        streams: that it was trained on, and
+        events: of these.
+        measured: appends that it was measured on.
+        before: bytes that their events take as writers pack them now,
+        after: and under this dictionary.
+        dictionary: its id; None where there was too little to train on, or nothing that enough streams share.
+        in_use: it pays, and writers take it from now on.
+    """
+
+    category: str
+    streams: int
+    events: int
+    measured: int
+    before: int
+    after: int
+    dictionary: str | None
+    in_use: bool
 
 
 @dataclass(slots=True, kw_only=True)
@@ -243,9 +267,17 @@ def train(driver: Driver, source: Source, category: str) -> Trained:
     Raises:
         InvalidInput: the source's events are not packed under dictionaries.
     """
-    if source.train is None:
+    training = training_of(source)
+    if training is None:
         raise InvalidInput("source", f"{source.name} has no dictionaries")
-    return driver.run(source.train(category, list(_sample(driver, source, category))))
+    images = list(_sample(driver, source, category))
+    trained: Trained = driver.run(training.retrain(source.table, category, images))
+    return trained
+
+
+def training_of(source: Source) -> Any:
+    """What trains dictionaries for a source, as `care.training` does; None where it has none."""
+    return layout_named(source.name).part("training")
 
 
 def in_category(source: Source, images: Iterable[Item]) -> Iterator[tuple[str, Item]]:
@@ -290,7 +322,7 @@ class Sample:
 
     def take(self, images: Iterable[Item]) -> None:
         """Take in a page of a scan."""
-        if self.source.train is None:
+        if training_of(self.source) is None:
             return
         for category, image in in_category(self.source, images):
             if category not in self.kept and len(self.kept) == CATEGORIES:
@@ -302,14 +334,16 @@ class Sample:
 
     def train(self, driver: Driver, now: Ticks, troubles: list[str]) -> Trained | None:
         """Train for the largest category whose turn it is; None where there is none."""
-        train, due = self.source.train, self.source.due
+        training, table = training_of(self.source), self.source.table
         for category in sorted(self.met, key=lambda each: (-self.met[each], each)):
-            if train is None or due is None or self.met[category] < ENOUGH:
+            if self.met[category] < ENOUGH:
                 return None
             try:
-                if driver.run(due(category, now)):
-                    return driver.run(train(category, self.kept[category]))
+                retraining = training.retrain_if_due(table, category, self.kept[category], now)
+                trained: Trained | None = driver.run(retraining)
             except EpochalError as error:
                 troubles.append(f"{self.source.name}: no dictionary for {category}: {error}")
                 return None
+            if trained is not None:
+                return trained
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
 from epochal.cli import output
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, pass_store
@@ -17,7 +18,6 @@ from epochal.dynamo.tables import Provisioned, complete, create_table, differs
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
-from epochal.model.spans import Trained
 from epochal.plan.ops import TableSpec
 from epochal.store.checking import SPECS
 from epochal.store.reading import StreamState
@@ -133,7 +133,7 @@ def train(store: OpenedStore, *, category: str, as_json: bool) -> None:
     With it they take fewer bytes. It holds how they are written, and words that ten holders of streams use: no names,
     no numbers. It is measured on appends of other streams, and used where it saves a tenth of their bytes or more.
     """
-    source = next((each for each in store.deployment.sources if each.train is not None), None)
+    source = next((each for each in store.deployment.sources if training_of(each) is not None), None)
     if source is None:
         raise InvalidInput("category", "has no dictionaries: this store has no streams as pages")
     with output.progress("training"):

@@ -12,7 +12,7 @@ Names that begin with `$` are the system's, and are no part of the feed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -26,8 +26,7 @@ from epochal.settings import Options, Settings
 
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
-    from epochal.model.spans import StoredItem, Trained
-    from epochal.model.times import Ticks
+    from epochal.model.spans import StoredItem
 
 PIECE: Final = 1024 * 1024
 """Bytes of types after which a piece ends; a request more than that may be held."""
@@ -162,9 +161,6 @@ class Source:
         stored: the events that an item of an exported table holds (`care.rebuild`).
         learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None
             where there is no such thing.
-        train: makes a dictionary for a category from images of heads, and puts it in use where it pays; None where
-            events are not packed under dictionaries.
-        due: whether it is a category's turn to be trained for, which is noted: then it is not for a week.
     """
 
     name: str
@@ -179,8 +175,6 @@ class Source:
     moved: Condition | None
     stored: Callable[[Item], Span | None]
     learn: Callable[[Item], None] | None = None
-    train: Callable[[str, Iterable[Item]], Steps[Trained]] | None = None
-    due: Callable[[str, Ticks], Steps[bool]] | None = None
 
     def __post_init__(self) -> None:
         """Its readers raise `CorruptData`, and nothing else, for an item of another layout."""

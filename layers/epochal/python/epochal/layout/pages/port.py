@@ -11,10 +11,10 @@ then a head tells events that an earlier one has told, which the index drops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import (
@@ -39,9 +39,6 @@ from epochal.plan.ops import Condition, Present, Steps
 from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
 
-if TYPE_CHECKING:
-    from epochal.model.spans import Trained
-
 
 def pages_source(table: str, partitions: int = 1) -> Source:
     """Streams by name."""
@@ -58,21 +55,7 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         moved=None,  # whether `w` is there at all is no question for a filter
         stored=stored,
         learn=learn,
-        train=partial(_train, table),
-        due=partial(_due, table),
     )
-
-
-def _train(table: str, category: str, images: Iterable[Item]) -> Steps[Trained]:
-    from epochal.layout.pages.training import retrain  # noqa: PLC0415  the feed does without
-
-    return retrain(table, category, images)
-
-
-def _due(table: str, category: str, now: Ticks) -> Steps[bool]:
-    from epochal.layout.pages.dictionaries import training_due  # noqa: PLC0415  likewise
-
-    return training_due(table, category, now)
 
 
 def heal_pages(table: str) -> Heal:

@@ -26,18 +26,24 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
+from epochal.care.auditor import Trained
+from epochal.care.telling import BLANK, WORD, Holders, Link, Piece, Told, blanked
 from epochal.codec import json
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded, decode
 from epochal.codec.dictionaries import Dictionary, finished
 from epochal.errors import CorruptData
-from epochal.layout.pages.dictionaries import category_with_one, find_in_use, learn_for, put_in_use
+from epochal.layout.pages.dictionaries import (
+    category_with_one,
+    find_in_use,
+    learn_for,
+    put_in_use,
+    training_due,
+)
 from epochal.layout.pages.frames import Frame, pack_events, time_of, write_events
 from epochal.layout.pages.items import Page, read_page
-from epochal.layout.pages.telling import BLANK, WORD, Holders, Link, Piece, Told, blanked
 from epochal.layout.streams import EncodedEvent
 from epochal.model.json_bodies import SEALED
-from epochal.model.spans import Trained
-from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 
@@ -337,6 +343,13 @@ def retrain(table: str, category: str, images: Iterable[Item]) -> Steps[Trained]
         dictionary=None if dictionary is None else dictionary.id.hex(),
         in_use=pays,
     )
+
+
+def retrain_if_due(table: str, category: str, images: Iterable[Item], now: Ticks) -> Steps[Trained | None]:
+    """The same, if it is the category's turn; then it is not for a week."""
+    if (yield from training_due(table, category, now)):
+        return (yield from retrain(table, category, images))
+    return None
 
 
 def _readable(images: Iterable[Item], table: str) -> Iterator[Page]:
