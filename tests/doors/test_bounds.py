@@ -20,8 +20,8 @@ import pytest
 
 from epochal.codec import json
 from epochal.contrib.sekiban.items import PROJECTION_STATES
-from epochal.http import fields
-from epochal.http.bodies import sent_size
+from epochal.http import shapes
+from epochal.http.events import sent_size
 from epochal.http.operations import OPERATIONS
 from epochal.plan.ops import Put
 from tests.support.api import Answer, Api
@@ -90,7 +90,7 @@ def api() -> Api:
 def _what_is_sent_to_many_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All operations have their documents parsed alike, and by far the most of their time goes there."""
     monkeypatch.setattr(
-        fields, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps, TooDeep=json.TooDeep)
+        shapes, "json", SimpleNamespace(loads=_parsed, dumps=json.dumps, TooDeep=json.TooDeep)
     )
 
 

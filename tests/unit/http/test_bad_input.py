@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from epochal.http.events import MAX_EVENTS, MAX_UNFOLDS
 from epochal.http.operations import OPERATIONS
-from epochal.http.stream_shapes import MAX_EVENTS, MAX_UNFOLDS
 from tests.support.api import Answer, Api, gateway_event
 
 EVENT = {"type": "A"}

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.http import gateway
+from epochal.http.events import NEW_EVENT
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import Problem
-from epochal.http.stream_shapes import NEW_EVENT
 from epochal.model.dcb import check_tag
 from epochal.model.names import stream_name
 from epochal.model.positions import write_position

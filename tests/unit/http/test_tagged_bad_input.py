@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.http.stream_shapes import MAX_NAMED
+from epochal.http.events import MAX_NAMED
 from epochal.model.positions import read_position, write_position
 from epochal.model.tagged_results import Rest
 from epochal.model.versions import Position, Reached

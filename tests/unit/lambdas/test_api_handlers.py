@@ -41,7 +41,6 @@ NOT_ON_THE_WAY = (
     "epochal.contrib.sekiban.http.shapes",
     "epochal.contrib.sekiban.http.operations",
     "epochal.http.tagged",
-    "epochal.http.tagged_shapes",
     "epochal.local",
     "epochal.otel",
     "epochal.testing",

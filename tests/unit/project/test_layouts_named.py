@@ -96,7 +96,6 @@ OFFENDERS: dict[str, tuple[str, str]] = {
         "a type checker knows every option by its name",
     ),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
-    "epochal/http/tagged_shapes.py": ("sekiban", "serves both layouts by one list"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
 }
 """Files that name a plug-in today, with the plug-ins, and why."""

@@ -12,7 +12,7 @@ import click
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.http.fields import Node
+from epochal.http.shapes import Node
 from epochal.model.events import Unfold
 from epochal.model.versions import AtVersion, Expected, ExpectedVersion, parse_token
 

@@ -16,7 +16,8 @@ from epochal.cli.target import OpenedStore, existing, pass_store, pass_streams
 from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.feed.results import FeedEvent
-from epochal.http.stream_shapes import append_of, event_of
+from epochal.http.events import event_of
+from epochal.http.streams import append_of
 from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.json_bodies import VERSION
 from epochal.model.outcomes import Conflict

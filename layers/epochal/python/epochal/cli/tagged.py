@@ -16,8 +16,8 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, must_be_named
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text, no_link
-from epochal.http import tagged_shapes
-from epochal.http.fields import Node
+from epochal.http import tagged as over_http
+from epochal.http.shapes import Node
 from epochal.model.dcb import Query, parse_event_id
 from epochal.model.events import Event, Recorded
 from epochal.model.outcomes import Appended, Conflict
@@ -117,7 +117,7 @@ def append(
     fail_if = None if condition is None else query_of(store, condition, "--fail-if")
     measured = replace(store, driver=replace(store.driver, meter=meter))
     made = _made(measured, events, fail_if, position_of(after), key)
-    view = tagged_shapes.appended(made, meter.units)
+    view = over_http.appended(made, meter.units)
     again = ", appended before" if made.replayed else ""
     count = f"{output.events(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
@@ -169,7 +169,7 @@ def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
     view = shown(found)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
-        for name, value in tagged_shapes.fields(found).items()
+        for name, value in over_http.fields(found).items()
     ]
     bodies = [("data", body_text(found.data)), *([("meta", body_text(found.meta))] if found.meta else [])]
     output.document(view, output.table([*rows, *bodies]), as_json=as_json)
@@ -177,7 +177,7 @@ def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
 
 def shown(found: Recorded) -> dict[str, Any]:
     """An event, as the HTTP API shows it."""
-    return tagged_shapes.event(found, no_link)
+    return over_http.shown(found, no_link)
 
 
 def line(found: Recorded) -> str:
@@ -233,12 +233,12 @@ def _made(
 
 def query_of(store: TaggedStore, source: str, option: str) -> Query:
     """A query in the HTTP API's form."""
-    return tagged_shapes.query_of(Node(inputs.json_of(source, option), option), store)
+    return over_http.query_of(Node(inputs.json_of(source, option), option), store)
 
 
 def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Query:
     item = {"types": list(types), "tags": list(tags)}
-    return tagged_shapes.query_of(Node({"items": [item]}, "query"), store)
+    return over_http.query_of(Node({"items": [item]}, "query"), store)
 
 
 def position_of(after: str | None) -> Position | None:

@@ -13,7 +13,7 @@ from epochal.cli.errors import ImportStopped
 from epochal.cli.tagged import pass_opened
 from epochal.cli.target import OpenedStore
 from epochal.errors import EpochalError
-from epochal.http.fields import Node, moment, required
+from epochal.http.shapes import Node, required, time_of
 from epochal.model.dcb import parse_place
 from epochal.model.events import Event
 from epochal.store.importing import Imported, ImportedEvent
@@ -72,6 +72,6 @@ def _imported(node: Node, read: Callable[[Node], Event]) -> ImportedEvent:
     event, place = read(Node(own if fields else node.value, node.at)), fields.get("place")
     return ImportedEvent(
         event=event,
-        timestamp=moment(required(node, fields, "timestamp")),
+        timestamp=time_of(required(node, fields, "timestamp")),
         place=None if place is None else parse_place(place.text(64), place.name),
     )

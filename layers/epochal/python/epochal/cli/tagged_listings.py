@@ -10,7 +10,7 @@ import click
 from epochal.cli import output
 from epochal.cli.errors import TagMissing
 from epochal.cli.tagged import line, pass_tagged, shown
-from epochal.http import tagged_shapes
+from epochal.http import tagged as over_http
 from epochal.model.dcb import parse_place
 from epochal.model.events import Recorded
 from epochal.model.tagged_results import TagCount
@@ -70,7 +70,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool, as_json: bool) 
         return
     output.stream(
         _tags(listings, group),
-        tagged_shapes.TAG_COUNT,
+        over_http.TAG_COUNT,
         lambda each: f"{each.tag}  {each.events:,}",
         as_json=as_json,
     )
@@ -87,7 +87,7 @@ def tag(store: TaggedStore, *, name: str, as_json: bool) -> None:
     if latest is None:
         raise TagMissing(name)
     (count,) = listings.counted([name])
-    view = tagged_shapes.tag(count, latest)
+    view = over_http.tag_shown(count, latest)
     rows = [
         ("tag", count.tag),
         ("events", count.events),

@@ -24,8 +24,8 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
-from epochal.http.fields import Node
-from epochal.http.tagged_shapes import event_of
+from epochal.http.shapes import Node
+from epochal.http.tagged import event_of
 from epochal.layout.registry import declared, layout_named, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore

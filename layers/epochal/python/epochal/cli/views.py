@@ -6,9 +6,8 @@ from typing import Any, NoReturn
 
 from epochal.cli import output
 from epochal.feed.results import FeedEvent, FeedItem
-from epochal.http import bodies
-from epochal.http import stream_shapes as streams
-from epochal.http.bodies import capacity
+from epochal.http import events, streams
+from epochal.http.shapes import capacity
 from epochal.model.events import Body, Claim, Recorded
 from epochal.model.outcomes import Appended
 from epochal.model.positions import write_position
@@ -18,7 +17,7 @@ from epochal.store.reading import StreamState
 
 def event(found: Recorded | FeedEvent) -> dict[str, Any]:
     """An event."""
-    return streams.event(found, no_link)
+    return events.event(found, no_link)
 
 
 def event_line(found: Recorded | FeedEvent) -> str:
@@ -31,7 +30,7 @@ def item(found: FeedItem) -> dict[str, Any]:
     """An event of the feed, with its data where that was asked for."""
     if found.event is not None:
         return event(found.event)
-    return streams.bare(found)
+    return events.bare(found)
 
 
 def item_line(found: FeedItem) -> str:
@@ -53,7 +52,7 @@ def state(found: StreamState) -> dict[str, Any]:
         "lowWater": found.low_water,
         "deleted": found.deleted,
         "headEvents": len(found.events),
-        "unfolds": [streams.unfold(each, no_link) for each in found.unfolds],
+        "unfolds": [events.unfold(each, no_link) for each in found.unfolds],
     }
 
 
@@ -88,7 +87,7 @@ def body_text(body: Body) -> str:
     """A body in one line."""
     if isinstance(body, Claim):
         return f"<{body.size:,} bytes in the bucket>"
-    text = bodies.json_text(body)
+    text = events.json_text(body)
     return f"<{len(body):,} bytes>" if text is None and body else " ".join((text or "").splitlines())
 
 

@@ -3,10 +3,8 @@
     operations          the records of all operations: what the gateway, the stacks and the OpenAPI document read
     operation           what a record is; a request and a response, as plain values
     streams, tagged, feed, health                   what performs the operations, and declares what they take and answer
-    stream_shapes, tagged_shapes                    their values as JSON: read, shown and described
-    shapes              the words of these declarations
-    fields              parsing, preconditions too: every refusal names the field and the rule
-    bodies              answers: stored bodies in one, how much fits it, and what it cost
+    events              events as JSON: read, shown and described; and how much fits an answer
+    shapes              the words of these declarations, and parsing: every refusal names the field and the rule
     problems            every error as an RFC 9457 document
     gateway             what runs them on a deployment, logs and metrics; the only module that knows AWS Lambda
     openapi             the document; nothing on the way of a request imports it

@@ -15,15 +15,17 @@ from epochal.feed.history import PageBounds
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.http import problems
-from epochal.http.bodies import LARGEST, Link, answer, driver_for, sent_size, text_of
-from epochal.http.fields import QueryString
+from epochal.http.events import LARGEST, Link, bare, event, sent_size
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of
 from epochal.http.shapes import (
     LIMIT,
     MEGABYTES,
+    QueryString,
     Shown,
+    answer,
     array,
+    driver_for,
     flag,
     operation,
     path,
@@ -31,9 +33,9 @@ from epochal.http.shapes import (
     record,
     ref,
     text,
+    text_of,
     whole,
 )
-from epochal.http.stream_shapes import bare, event
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import partitions_of
 from epochal.model.names import TAG_STREAMS

@@ -27,10 +27,10 @@ from urllib.parse import parse_qsl, unquote
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.fields import UnknownName, utf8
 from epochal.http.operation import Function, Operation, Request, Response
 from epochal.http.operations import OPERATIONS, operations_of
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
+from epochal.http.shapes import UnknownName, utf8
 from epochal.metrics import metrics_of
 from epochal.settings import REQUEST_SECONDS, service_name
 

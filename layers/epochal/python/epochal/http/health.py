@@ -10,10 +10,8 @@ from typing import Final
 
 from epochal.deployment import Deployment
 from epochal.errors import MissingTable
-from epochal.http.bodies import answer, measured
-from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import Shown, operation
+from epochal.http.shapes import QueryString, Shown, answer, measured, operation
 from epochal.layout.registry import layouts_in
 from epochal.plan.ops import Get
 from epochal.plan.values import number, text

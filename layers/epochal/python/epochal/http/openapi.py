@@ -15,13 +15,14 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.http import feed, health, problems, stream_shapes, tagged_shapes
+from epochal.http import events, feed, health, problems, streams, tagged
+from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
 from epochal.http.shapes import text as text_schema
-from epochal.http.stream_shapes import IN_THE_WAY, INDEX, POSITION, VERSION
+from epochal.http.streams import IN_THE_WAY, VERSION
 from epochal.plugins import parts
 
 ALWAYS: Final = (
@@ -109,7 +110,7 @@ def _components() -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    yield from (feed, health, stream_shapes, tagged_shapes)
+    yield from (events, feed, health, streams, tagged)
     for module in parts("operations"):
         if hasattr(module, "__path__"):
             yield import_module(f"{module.__name__}.shapes")

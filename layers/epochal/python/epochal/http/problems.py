@@ -22,7 +22,6 @@ from epochal.errors import (
     TooLarge,
     Unavailable,
 )
-from epochal.http.fields import UnsupportedMedia
 from epochal.http.operation import PROBLEM, Response
 
 
@@ -91,6 +90,10 @@ class Problem(Exception):
         self.headers = headers or {}
         self.figures = figures or {}
         self.members = members
+
+
+class UnsupportedMedia(InvalidInput):
+    """A body under a media type, charset or content coding that this API does not read."""
 
 
 _SENT_AS: Final = {"idempotency_key": "Idempotency-Key"}

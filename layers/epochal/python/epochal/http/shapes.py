@@ -5,23 +5,36 @@ OpenAPI document.
     Shown       one that is answered: called with what is found, it gives the members
     operation   says of a function what it takes, gives and fails with, and hands it the parsed query string
 
-A member's schema has its bounds: `QueryString` reads each parameter as its schema says.
+A member's schema has its bounds: `QueryString` reads each parameter as its schema says. A refusal names the place:
+`events[2].data64: must be base64`. Nothing is coerced: `"5"`, `5.0` and `true` are not 5, and null is not an absent
+field. A document is bounded in depth, its numbers exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import binascii
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
+from epochal.codec import json
+from epochal.codec.json import MARK
+from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
-from epochal.http.fields import DEFAULT_LIMIT, MAX_LIMIT, QueryString, no_document
 from epochal.http.operation import Request, Response
-from epochal.http.problems import Kind
+from epochal.http.problems import Kind, UnsupportedMedia
 from epochal.model.names import MAX_NAME_BYTES, USER_NAME
+from epochal.model.times import parse_time
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
+from epochal.plan.values import Units
 from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES
+from epochal.store.driver import Driver, Meter
+
+if TYPE_CHECKING:
+    from epochal.store.streams import Streams
 
 Schema = dict[str, Any]
 Parameter = dict[str, Any]
@@ -30,13 +43,20 @@ R = TypeVar("R")
 Perform = Callable[[Any, Request], Response]
 """What performs an operation: on what `opened` of its module made, and a request."""
 
+MAX_TYPE_BYTES: Final = 512
+MAX_ID_BYTES: Final = 512
+
+DEFAULT_LIMIT: Final = 1_000
+MAX_LIMIT: Final = 10_000
+"""Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
+
 MEGABYTES: Final = RESPONSE_BYTES // 1024**2
 
 _DAY: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?([.,]\d+)?"
 _ZONE: Final = r"([Zz]|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"
 _MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}?"
-_TAG: Final = r'(W/)?"[!#-~]*"'
+_ETAG: Final = r'(W/)?"[!#-~]*"'
 
 
 def ref(name: str) -> Schema:
@@ -206,7 +226,7 @@ def header(name: str, description: str, **more: Any) -> Parameter:
 KNOWN_STATES: Final = header(
     "If-None-Match",
     "ETags that the caller has a state of already, or `*`.",
-    pattern=rf"(\*|{_TAG}( *, *{_TAG})*)",
+    pattern=rf"(\*|{_ETAG}( *, *{_ETAG})*)",
 )
 IDEMPOTENCY_KEY: Final = header(
     "Idempotency-Key",
@@ -216,6 +236,404 @@ IDEMPOTENCY_KEY: Final = header(
     pattern=r"[\x21-\x7e]{1,255}",
 )
 NO_CACHE: Final = {"Cache-Control": text("`no-cache`: to be kept, but asked about each time.")}
+
+
+# What is sent, read: a body as a JSON document, values whose place in it is known, and query strings.
+
+_DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
+
+MAX_DEPTH: Final = 100
+"""Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
+
+_NOT_JSON: Final = "must be JSON in UTF-8, with unique names in an object and numbers of at most 4,300 digits"
+_TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
+
+
+class UnknownName(InvalidInput):
+    """A name of the caller's making where there is no such field or parameter.
+
+    Attributes:
+        place: where it stood, which can be logged: the name itself may identify someone.
+    """
+
+    def __init__(self, place: str, name: str, rule: str) -> None:
+        super().__init__(name, rule)
+        self.place = place
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A JSON value and where it stood; `at` is empty for a document's root."""
+
+    value: Any
+    at: str = ""
+
+    @property
+    def name(self) -> str:
+        """The place as an error names it."""
+        return self.at or "body"
+
+    def members(self, known: Collection[str]) -> dict[str, Node]:
+        """An object's fields; one that is not `known` is refused by name."""
+        if not isinstance(self.value, dict):
+            raise InvalidInput(self.name, "must be an object")
+        unknown = next((name for name in self.value if name not in known), None)
+        if unknown is not None:
+            rule = f"is not known here; known are {', '.join(known)}"
+            raise UnknownName(self.name, self.below(printable(unknown)), rule)
+        return {name: Node(value, self.below(name)) for name, value in self.value.items()}
+
+    def items(self, most: int) -> tuple[Node, ...]:
+        """The items of an array of at most `most`."""
+        if not isinstance(self.value, list):
+            raise InvalidInput(self.name, "must be an array")
+        if len(self.value) > most:
+            raise TooLarge(self.name, len(self.value), most, "items")
+        return tuple(Node(value, f"{self.at}[{k}]") for k, value in enumerate(self.value))
+
+    def text(self, most: int) -> str:
+        """Text of 1 to `most` bytes of UTF-8."""
+        if not isinstance(self.value, str):
+            raise InvalidInput(self.name, "must be text")
+        size = len(utf8(self.value, self.name))
+        if size > most:
+            raise TooLarge(self.name, size, most)
+        if not size:
+            raise InvalidInput(self.name, "must not be empty")
+        return self.value
+
+    def whole(self, least: int, most: int) -> int:
+        """A whole number from `least` to `most`."""
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            raise InvalidInput(self.name, "must be a whole number")
+        if not least <= self.value <= most:
+            raise InvalidInput(self.name, f"must be from {least:,} to {most:,}")
+        return self.value
+
+    def flag(self) -> bool:
+        """True or false."""
+        if not isinstance(self.value, bool):
+            raise InvalidInput(self.name, "must be true or false")
+        return self.value
+
+    def base64(self) -> bytes:
+        """Bytes written in base64 with padding, without line breaks."""
+        if not isinstance(self.value, str):
+            raise InvalidInput(self.name, "must be base64 text")
+        try:
+            return binascii.a2b_base64(self.value.encode("ascii"), strict_mode=True)
+        except ValueError as error:
+            raise InvalidInput(self.name, "must be base64 with padding and without line breaks") from error
+
+    def below(self, name: str) -> str:
+        """The place of a member of an object, whether it is there or not."""
+        return f"{self.at}.{name}" if self.at else name
+
+
+def utf8(text: str, at: str) -> bytes:
+    """Text as UTF-8, or `InvalidInput` where it holds half of a surrogate pair, which UTF-8 cannot say."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(at, "must be Unicode text without lone surrogates") from error
+
+
+def printable(text: str) -> str:
+    """A name that a caller sent, short and in a form that any answer or log can hold."""
+    return text[:64].encode("utf-8", "backslashreplace").decode() or "(empty)"
+
+
+def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
+    """A field that must be there."""
+    if name not in fields:
+        raise InvalidInput(node.below(name), "is required")
+    return fields[name]
+
+
+def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
+    """An id of the caller's, where it is given."""
+    return fields[name].text(MAX_ID_BYTES) if name in fields else None
+
+
+def sole(fields: Mapping[str, Node], *names: str) -> Node | None:
+    """The one of these fields that is given, or None; raises `InvalidInput` where several are."""
+    given = [fields[name] for name in names if name in fields]
+    if len(given) > 1:
+        raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
+    return given[0] if given else None
+
+
+def json_body(node: Node) -> bytes:
+    """A value as it is stored: compact UTF-8, its numbers exact."""
+    try:
+        return json.dumps(node.value)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(node.name, "must hold Unicode text without lone surrogates") from error
+
+
+def time_of(node: Node) -> str:
+    """A time in ISO 8601, as it was written."""
+    text = node.text(64)
+    parse_time(text, node.name)
+    return text
+
+
+# Documents.
+
+
+def document(request: Request) -> Node:
+    """The body as JSON. A missing Content-Type is taken for JSON.
+
+    Raises:
+        UnsupportedMedia: the headers say that it is something else.
+        InvalidInput: it is empty, not JSON, not UTF-8, or nested too deep.
+    """
+    _check_media(request)
+    if not request.body:
+        raise InvalidInput("body", "must not be empty")
+    if request.body.startswith(MARK):
+        raise InvalidInput("body", "must be JSON without a byte order mark before it")
+    try:
+        value = json.loads(request.body)
+    except json.TooDeep as error:
+        raise InvalidInput("body", _TOO_DEEP) from error
+    except ValueError as error:
+        raise InvalidInput("body", _NOT_JSON) from error
+    if nests_too_deep(request.body, value):
+        raise InvalidInput("body", _TOO_DEEP)
+    return Node(value)
+
+
+def no_document(request: Request) -> None:
+    """Refuse a body where none has a meaning."""
+    if request.body:
+        raise InvalidInput("body", "must be empty")
+
+
+def _check_media(request: Request) -> None:
+    media, _, parameter = (request.header("Content-Type") or "application/json").lower().partition(";")
+    kind = media.strip()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise UnsupportedMedia("Content-Type", "must be application/json")
+    if parameter.replace(" ", "").replace('"', "") not in ("", "charset=utf-8"):
+        raise UnsupportedMedia("Content-Type", "must be application/json, in UTF-8")
+    if (request.header("Content-Encoding") or "identity").lower() != "identity":
+        raise UnsupportedMedia("Content-Encoding", "must be identity: bodies are not decompressed")
+
+
+def nests_too_deep(text: bytes, value: Any) -> bool:
+    """Whether the value of a JSON text has more levels than `MAX_DEPTH`."""
+    # Fewer brackets than levels allowed is the usual case, and cheap to see.
+    if text.count(b"[") + text.count(b"{") <= MAX_DEPTH:
+        return False
+    # Level by level, since a function that called itself would end where Python's stack does.
+    level = _children([value])
+    for _ in range(MAX_DEPTH):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: dict[str, Any] | list[Any]) -> list[Any]:
+    """The arrays and objects directly inside one."""
+    inside = value.values() if isinstance(value, dict) else value
+    return [child for child in inside if isinstance(child, dict | list)]
+
+
+# Query strings.
+
+
+class QueryString:
+    """The parameters of a request's query string, each known, given once and read as its schema says; one that is an
+    array may be given any number of times.
+    """
+
+    def __init__(self, request: Request, declared: Mapping[str, Mapping[str, Any]]) -> None:
+        """Refuse what is not `declared`."""
+        self._declared = declared
+        self._values: dict[str, list[str]] = {}
+        for name, value in request.query:
+            if name not in declared:
+                raise UnknownName("query", printable(name), _unknown(declared))
+            self._values.setdefault(name, []).append(value)
+            if len(self._values[name]) > 1 and not _is_list(declared[name]):
+                raise InvalidInput(name, "may be given only once")
+
+    def text(self, name: str) -> str | None:
+        """A parameter's value; None where it is absent."""
+        values = self._values.get(name)
+        return None if values is None else values[0]
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """All values of a parameter that may be given more than once."""
+        return tuple(self._values.get(name, ()))
+
+    def whole(self, name: str) -> int | None:
+        """A whole number in plain digits, within its bounds; None where it is absent."""
+        value, schema = self.text(name), self._declared[name]
+        if value is None:
+            return None
+        least, most = schema["minimum"], schema["maximum"]
+        if not _DIGITS.fullmatch(value) or not least <= int(value) <= most:
+            raise InvalidInput(name, f"must be a whole number from {least:,} to {most:,}")
+        return int(value)
+
+    def limit(self) -> int:
+        """Items of a page."""
+        found, default = self.whole("limit"), self._declared["limit"]["default"]
+        return int(default) if found is None else found
+
+    def choice(self, name: str) -> str:
+        """One of its choices; the first where it is absent."""
+        return self._one_of(name, tuple(self._declared[name]["enum"]))
+
+    def flag(self, name: str) -> bool:
+        """`true` or `false`; false where it is absent."""
+        return self._one_of(name, ("false", "true")) == "true"
+
+    def _one_of(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value is None:
+            return choices[0]
+        if value not in choices:
+            raise InvalidInput(name, f"must be {' or '.join(choices)}")
+        return value
+
+
+def _unknown(declared: Mapping[str, Mapping[str, Any]]) -> str:
+    if not declared:
+        return "is not known here: this operation takes no query parameters"
+    # Those that may come more than once are named last.
+    return f"is not known here; known are {', '.join(sorted(declared, key=lambda name: _is_list(declared[name])))}"
+
+
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "array"
+
+
+# What a writer expects of a stream, and which state a reader already has (RFC 9110, sections 8.8.3 and 13.1).
+#
+# An ETag is a token between quotes: it names the exact state of a stream, unfolds included, so it is a strong
+# validator. A writer names its expectation in one place: `If-Match`, `If-None-Match: *`, or `expected` in the body.
+
+Named = TypeVar("Named")
+"""What an ETag names: an exact state."""
+
+EXPECTATIONS: Final = tuple(sorted(member.value for member in Expected))
+
+_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\xff]*"'
+_TAGS: Final = re.compile(rf"[\s,]*{_TAG}(?:[ \t]*,[\s,]*{_TAG})*[\s,]*", re.ASCII)
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+_EACH: Final = re.compile(r'"([^"]*)"')
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class Precondition(Generic[Named]):
+    """What is expected; in a header its failure is 412, in the body it is 409."""
+
+    expected: Expected | AtVersion | Named = ANY
+    in_header: bool = False
+
+
+def etag(token: Token) -> str:
+    """The ETag of the state that a token names."""
+    return f'"{token.text()}"'
+
+
+def precondition(
+    request: Request, in_body: Node | None, parse: Callable[[str, str], Named | AtVersion]
+) -> Precondition[Named]:
+    """The writer's expectation, wherever it is given; `ANY` where it is not.
+
+    Args:
+        parse: reads an ETag; raises `InvalidInput` naming the header, which is its second argument.
+    """
+    in_headers = _headers(request, in_body)
+    if in_headers is not None:
+        expected = in_headers if isinstance(in_headers, Expected) else parse(in_headers, "If-Match")
+        return Precondition(expected=expected, in_header=True)
+    return Precondition() if in_body is None else Precondition(expected=expectation_of(in_body))
+
+
+def _headers(request: Request, in_body: Node | None) -> Expected | str | None:
+    """What a writer's headers expect: an ETag comes without its quotes; None where the headers say nothing.
+
+    Raises:
+        InvalidInput: the expectation is in more than one place, or is malformed.
+    """
+    if_match, if_none_match = request.header("If-Match"), request.header("If-None-Match")
+    given = [
+        name
+        for name, value in (("If-Match", if_match), ("If-None-Match", if_none_match), ("expected", in_body))
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise InvalidInput(given[-1], f"may not be given together with {given[0]}")
+    if if_none_match not in (None, "*"):
+        raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
+    if if_none_match is not None:
+        return NO_STREAM
+    return None if if_match is None else _if_match(if_match)
+
+
+def unchanged(request: Request, token: Token) -> bool:
+    """Whether `If-None-Match` names the state that `token` does."""
+    named = _named(request)
+    return named == "*" or token.bare in {_bare(each) for each in named}
+
+
+def is_named(request: Request, tag: str) -> bool:
+    """Whether `If-None-Match` names the ETag `tag`, given without quotes (weak comparison, as RFC 9110 asks)."""
+    named = _named(request)
+    return named == "*" or tag in named
+
+
+def _named(request: Request) -> list[str] | Literal["*"]:
+    """The ETags of `If-None-Match`, without quotes."""
+    value = request.header("If-None-Match")
+    if value is None:
+        return []
+    if value == "*":
+        return "*"
+    if not _TAGS.fullmatch(value):
+        raise InvalidInput("If-None-Match", "must be * or a list of ETags in double quotes")
+    return _EACH.findall(value)
+
+
+def _bare(tag: str) -> str:
+    """What names the state: a seal says who made the ETag, and a low-water mark may lag."""
+    return ".".join(tag.split(".")[:7])
+
+
+def expectation_of(node: Node) -> Expected | AtVersion:
+    """An expectation in a body: a version, or a word."""
+    if isinstance(node.value, str) and node.value in EXPECTATIONS:
+        return Expected(node.value)
+    if not isinstance(node.value, int) or isinstance(node.value, bool):
+        raise InvalidInput(node.name, f"must be a version or one of {', '.join(EXPECTATIONS)}")
+    return AtVersion(version=node.whole(0, MAX_VERSION))
+
+
+def _if_match(value: str) -> Expected | str:
+    if value == "*":
+        return STREAM_EXISTS
+    match = _EACH.fullmatch(value)
+    if match is None:
+        raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
+    return match[1]
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The request's idempotency key, if it has one."""
+    key = request.header("Idempotency-Key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise InvalidInput("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+    return key
+
+
+# What an operation declares.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,3 +699,70 @@ def operation(
         return performed
 
     return describe
+
+
+# How operations run on a store: each request is measured, and bounded by its time.
+
+
+class MeteredStore(Protocol):
+    """A dataclass whose requests all go through its driver, as every store is."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def driver(self) -> Driver:
+        """What runs its requests."""
+
+
+S = TypeVar("S", bound=MeteredStore)
+
+
+def measured(store: S, request: Request) -> tuple[S, Meter]:
+    """The store for one request."""
+    driver, meter = driver_for(request, store.driver)
+    return replace(store, driver=driver), meter
+
+
+def streams_for(streams: Streams, request: Request) -> tuple[Streams, Meter]:
+    """`measured`, of streams, whose archive is asked within the same request."""
+    driver, meter = driver_for(request, streams.driver)
+    return streams.on(driver), meter
+
+
+def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
+    """The driver for one request: bounded by its time, its cost counted apart from others'."""
+    meter = Meter()
+    return replace(driver, meter=meter).within(request.seconds), meter
+
+
+def answer(
+    meter: Meter,
+    view: Any,
+    *,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    figures: Mapping[str, float] | None = None,
+) -> Response:
+    """A JSON value as an answer; what it cost joins its figures."""
+    figures = {**(figures or {}), **consumed(meter.units)}
+    return Response(status=status, body=text_of(view), headers=headers or {}, figures=figures)
+
+
+def appends(events: Sequence[object], *, replayed: bool) -> dict[str, float]:
+    """Figures of an append of these events; none where an earlier request has made it."""
+    return {} if replayed else {"Appends": 1.0, "Events": float(len(events))}
+
+
+def consumed(units: Units) -> dict[str, float]:
+    """What a request cost, as figures for its metrics."""
+    return {"ReadUnits": units.read, "WriteUnits": units.write}
+
+
+def text_of(value: Any) -> str:
+    """A value as JSON text."""
+    return json.dumps(value).decode()
+
+
+def capacity(units: Units) -> dict[str, float]:
+    """What a request cost, as an answer tells it."""
+    return {"read": units.read, "write": units.write}

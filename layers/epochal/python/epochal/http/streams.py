@@ -1,5 +1,5 @@
-"""The operations on streams, and on bodies too large for a request. Each parses its request, performs it and shows the
-outcome.
+"""The operations on streams, and on bodies too large for a request: what each takes and answers, and how it parses its
+request, performs it and shows the outcome.
 
 The same are there for streams as pages, below `/streams`, and for those as tips, below `/tips`; the append to several
 streams at once, all or nothing, only pages have. Bodies in the bucket are answered with a link, whatever they are part
@@ -14,78 +14,94 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems, stream_shapes
-from epochal.http.bodies import (
+from epochal.http import problems
+from epochal.http.events import (
+    _BYTES,
+    _SHA256,
+    CLAIM,
+    CONDITION,
+    INDEX,
     LINK_SECONDS,
+    MAX_EVENTS,
+    MAX_UNFOLDS,
+    POSITION,
+    AnswerSize,
     Link,
-    answer,
-    appends,
-    capacity,
+    _unfold_frame,
     claim_of,
-    consumed,
-    streams_for,
-    text_of,
-)
-from epochal.http.fields import (
-    DEFAULT_LIMIT,
-    Node,
-    QueryString,
-    document,
-    etag,
-    idempotency_key,
-    precondition,
-    required,
-    unchanged,
+    contents_of,
+    event,
+    event_frame,
+    unfold,
 )
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.shapes import (
+    CAPACITY,
+    DEFAULT_LIMIT,
+    EXPECTATIONS,
     IDEMPOTENCY_KEY,
     KNOWN_STATES,
     LIMIT,
     MEGABYTES,
     NO_CACHE,
+    Component,
+    Node,
+    QueryString,
+    Schema,
+    Shown,
+    answer,
+    appends,
+    array,
+    capacity,
+    consumed,
+    document,
+    etag,
+    expectation_of,
     flag,
     header,
+    idempotency_key,
+    name,
     operation,
     path,
+    precondition,
     query,
+    record,
+    ref,
+    required,
+    streams_for,
     text,
+    text_of,
+    unchanged,
     whole,
-)
-from epochal.http.stream_shapes import (
-    ALL_APPENDED,
-    APPEND,
-    APPEND_ALL,
-    APPENDED,
-    BODY,
-    CLAIM,
-    EACH_APPENDED,
-    EVENT_PAGE,
-    MAX_APPENDS,
-    PRUNE,
-    PRUNED,
-    STATE,
-    STREAM,
-    UPLOAD,
-    append_of,
-    contents_of,
-    deleted,
-    not_found,
-    refused,
 )
 from epochal.model.events import Claim
 from epochal.model.names import stream_name
 from epochal.model.outcomes import Appended, Conflict, Undetermined
 from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
-from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, Token, parse_token
+from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, ExpectedVersion, Token, parse_token
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.plan.values import Units
 from epochal.store.driver import Meter
+from epochal.store.reading import Page, StreamState
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
-    from epochal.http.tagged_shapes import Listed
+    from epochal.http.tagged import Listed
 
+MAX_APPENDS: Final = TRANSACTION_ITEMS
+"""Streams of one append; one less with a key, whose record is a write of the transaction too."""
+
+STREAM: Final = name("A stream's name, `Category-id`.", "Aircraft-N14228")
+TOKEN: Final = text(
+    "The stream's exact state: its ETag, without the quotes.",
+    pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",
+)
+VERSION: Final = whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
+_LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
+_FIRST: Final = whole("Index of the first event of this append.", 0, MAX_VERSION)
+_REPLAYED: Final = flag("An earlier request with the same Idempotency-Key had made this append.")
 _STREAM: Final = path("stream", STREAM)
 _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
 _IF_MATCH: Final = header(
@@ -97,6 +113,185 @@ _IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not ex
 
 _OF_ALL: Final = ("transaction", "item", "events")
 """What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
+
+
+# What is sent and answered.
+
+BODY: Final = Component("Body", record({"sha256": _SHA256, "bytes": _BYTES}))
+UPLOAD: Final = Shown(
+    "Upload",
+    {
+        "url": text("Where to put the content, without further credentials.", format="uri"),
+        "method": {"const": "PUT"},
+        "headers": {
+            "type": "object",
+            "description": "To be sent with it, as they are.",
+            "additionalProperties": {"type": "string"},
+        },
+        "expiresIn": whole("Seconds for which the URL works."),
+        "claim": ref("Claim"),
+    },
+)
+
+_WITH_QUERY: Final = {"after": ["failIf"]}
+_REACHED: Final = {
+    **POSITION,
+    "description": "To append after: that of `failIf`, moved past this append; without one, where it is in the tags of "
+    "its events. Absent where neither is there; of a replayed append it may be before the events.",
+}
+
+
+def _append(
+    more: dict[str, Schema], *expectations: Schema, condition: Mapping[str, Schema] | None = None
+) -> Schema:
+    """An append to a stream, which `more` names where the path does not."""
+    rest = {} if condition is None else {"dependentRequired": _WITH_QUERY}
+    return record(
+        {
+            **more,
+            "events": array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+            "unfolds": array(
+                ref("NewUnfold"),
+                "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
+                MAX_UNFOLDS,
+            ),
+            "expected": {
+                "description": "What the stream must be, else the answer is 409. Left out: anything.",
+                "anyOf": [
+                    whole("Its version.", 0, MAX_VERSION),
+                    {"enum": list(EXPECTATIONS)},
+                    *expectations,
+                ],
+            },
+            **(condition or {}),
+        },
+        required=tuple(more),
+        description="At least one event or unfold.",
+        anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
+        **rest,
+    )
+
+
+APPEND: Final = Component("Append", _append({}, condition=CONDITION))
+STREAM_APPEND: Final = Component("StreamAppend", _append({"stream": STREAM}, TOKEN))
+APPEND_ALL: Final = Component(
+    "AppendAll",
+    record(
+        {
+            "appends": {**array(ref("StreamAppend"), "Each of another stream.", MAX_APPENDS), "minItems": 1},
+            **CONDITION,
+        },
+        required=("appends",),
+        dependentRequired=_WITH_QUERY,
+    ),
+)
+
+
+def append_of(node: Node) -> StreamAppend:
+    """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(STREAM_APPEND.names)
+    stream = required(node, fields, "stream")
+    name = stream_name(stream.value, stream.name)
+    events, unfolds = contents_of(node, fields)
+    expected = _expected(fields["expected"]) if "expected" in fields else ANY
+    return StreamAppend(stream=name, events=events, unfolds=unfolds, expected=expected)
+
+
+def _expected(node: Node) -> ExpectedVersion:
+    """A version, a word, or a token, which has points."""
+    if isinstance(node.value, str) and "." in node.value:
+        return parse_token(node.value, node.name)
+    return expectation_of(node)
+
+
+APPENDED: Final = Shown(
+    "Appended",
+    {
+        "stream": STREAM,
+        "first": (_FIRST, "first"),
+        "version": (VERSION, "version"),
+        "replayed": (_REPLAYED, "replayed"),
+        "position": _REACHED,
+        "capacity": CAPACITY,
+    },
+    optional=("position",),
+)
+EACH_APPENDED: Final = Shown(
+    "", {"stream": STREAM, "first": (_FIRST, "first"), "version": (VERSION, "version"), "token": TOKEN}
+)
+ALL_APPENDED: Final = Shown(
+    "AllAppended",
+    {
+        "streams": array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
+        "replayed": _REPLAYED,
+        "position": _REACHED,
+        "capacity": CAPACITY,
+    },
+    optional=("position",),
+)
+
+IN_THE_WAY: Final = record(
+    {
+        "stream": STREAM,
+        "version": VERSION,
+        "token": TOKEN,
+        "deleted": flag("Whether it takes no more events."),
+        "index": {
+            **INDEX,
+            "description": "Of the first event, where nobody can tell whether it was appended.",
+        },
+    },
+    required=("stream",),
+)
+STATE: Final = Shown(
+    "State",
+    {
+        "stream": (STREAM, "stream"),
+        "version": (VERSION, "version"),
+        "lowWater": (_LOW_WATER, "low_water"),
+        "headEvents": whole("How many of the last events its head carries."),
+        "unfolds": array(ref("Unfold"), "State derived from the events."),
+        "events": array(ref("Event"), "Those that the head carries, where `events=true` asked for them."),
+    },
+    optional=("events",),
+)
+EVENT_PAGE: Final = Shown(
+    "EventPage",
+    {
+        "stream": STREAM,
+        "version": (VERSION, "version"),
+        "lowWater": (_LOW_WATER, "low_water"),
+        "events": array(ref("Event"), "In the order asked for."),
+        "next": {
+            "description": "`from` of the next page; null where there is none.",
+            "anyOf": [INDEX, {"type": "null"}],
+        },
+        "hole": record(
+            {
+                "first": whole("The first index that was asked for.", 0, MAX_VERSION),
+                "end": whole("The index after the last of them.", 0, MAX_VERSION),
+            },
+            description="Events that were asked for before these and have been pruned; absent where none have.",
+        ),
+    },
+    optional=("hole",),
+)
+PRUNE: Final = Component("Prune", record({"before": whole("The first index to keep.", 0, MAX_VERSION)}))
+PRUNED: Final = Shown(
+    "Pruned",
+    {
+        "stream": STREAM,
+        "lowWater": (_LOW_WATER, "low_water"),
+        "deletedItems": (whole("Items deleted by this request."), "deleted"),
+        "done": (
+            flag("False: readers see none of it any more, but items are left. Send the request again."),
+            "done",
+        ),
+    },
+)
+
+
+# The operations.
 
 Upload = Callable[[Claim, int], tuple[str, dict[str, str]]]
 """Signs an upload of a body for so many seconds: a URL, and the headers that must be sent with it."""
@@ -172,7 +367,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
         case Conflict():
             if outcome.token is not None:
                 outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
-            raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
+            raise _refused(stream, outcome, meter.units, in_header=wanted.in_header)
         case Undetermined(first=first):
             raise Problem(
                 problems.UNDETERMINED,
@@ -202,9 +397,9 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
     stream's ETag, without its quotes.
     """
-    for name in ("If-Match", "If-None-Match"):
-        if request.header(name) is not None:
-            raise InvalidInput(name, "names the state of one stream: each append has its own `expected`")
+    for given in ("If-Match", "If-None-Match"):
+        if request.header(given) is not None:
+            raise InvalidInput(given, "names the state of one stream: each append has its own `expected`")
     key = idempotency_key(request)
     root = document(request)
     fields = root.members(APPEND_ALL.names)
@@ -254,17 +449,17 @@ def _condition(fields: Mapping[str, Node], store: Streams, link: Link) -> dict[s
         raise InvalidInput("after", "needs a query to go with")
     if "failIf" not in fields:
         return {}
-    from epochal.http import tagged_shapes  # noqa: PLC0415  most appends have none
+    from epochal.http import tagged as over  # noqa: PLC0415  most appends have none
 
     try:
         tagged = store.tagged
     except InvalidInput as error:
         raise InvalidInput("failIf", error.rule) from error
-    after = tagged_shapes.position_of(fields)
+    after = over.position_of(fields)
     return {
-        "fail_if": tagged_shapes.query_of(fields["failIf"], tagged),
+        "fail_if": over.query_of(fields["failIf"], tagged),
         "after": None if after is None else tagged.believed(after),
-        "takes": tagged_shapes.Listed(DEFAULT_LIMIT, link),
+        "takes": over.Listed(DEFAULT_LIMIT, link),
     }
 
 
@@ -354,7 +549,7 @@ def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     store, meter = streams_for(on.streams, request)
     outcome = store.archive_and_prune(stream, before)
     if outcome is None:
-        raise not_found(stream)
+        raise _not_found(stream)
     return answer(meter, PRUNED(outcome, stream=stream))
 
 
@@ -375,8 +570,8 @@ def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
     outcome = store.try_delete(stream, expected=wanted.expected, leave_open=leave_open)
     if isinstance(outcome, Conflict):
         if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
-            raise not_found(stream)
-        raise refused(stream, outcome, meter.units, in_header=wanted.in_header)
+            raise _not_found(stream)
+        raise _refused(stream, outcome, meter.units, in_header=wanted.in_header)
     return answer(meter, PRUNED(outcome, stream=stream))
 
 
@@ -399,14 +594,14 @@ def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
     store, meter = streams_for(on.streams, request)
     found = store.load(stream, fetch=False)
     if found is None:
-        raise not_found(stream)
+        raise _not_found(stream)
     if found.deleted:
-        raise deleted(stream, found.version, consumed(meter.units))
+        raise _deleted(stream, found.version, consumed(meter.units))
     token = Seals.of(store, writes=False).sealed(stream, found.token)
     headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
     if unchanged(request, token):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    return answer(meter, stream_shapes.state(found, on.link, events=events), headers=headers)
+    return answer(meter, _state(found, on.link, events=events), headers=headers)
 
 
 @operation(
@@ -441,7 +636,69 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
         stream, start=start, limit=limit, direction="backward" if backward else "forward", fetch=False
     )
     if not found.exists:
-        raise not_found(stream)
+        raise _not_found(stream)
     if found.deleted:
-        raise deleted(stream, found.version, consumed(meter.units))
-    return answer(meter, stream_shapes.page(stream, found, on.link))
+        raise _deleted(stream, found.version, consumed(meter.units))
+    return answer(meter, _page(stream, found, on.link))
+
+
+# How their answers look.
+
+
+def _state(found: StreamState, link: Link, *, events: bool) -> dict[str, Any]:
+    """A stream's head, with the events that it carries if wanted."""
+    shown = found.events if events else ()
+    # A head has hundreds of events, all of which are shown; names that JSON has to escape can be most of an answer.
+    answer = AnswerSize([*map(_unfold_frame, found.unfolds), *map(event_frame, shown)])
+    unfolds = [answer.put(unfold(each, link), _unfold_frame(each)) for each in found.unfolds]
+    carried = (
+        {"events": [answer.put(event(each, link), event_frame(each)) for each in shown]} if events else {}
+    )
+    return STATE(found, headEvents=len(found.events), unfolds=unfolds, **carried)
+
+
+def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
+    """A page of events; it ends earlier than `found` where the answer is full."""
+    answer, shown, following = AnswerSize(), list[Any](), found.next
+    for each in found.events:
+        view = answer.fit(event(each, link)) if shown else answer.put(event(each, link), event_frame(each))
+        if view is None:
+            following = each.index
+            break
+        shown.append(view)
+    hole = {} if found.hole is None else {"hole": {"first": found.hole.first, "end": found.hole.end}}
+    return EVENT_PAGE(found, stream=stream, events=shown, next=following, **hole)
+
+
+# What stands in the way.
+
+
+def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
+    """A write that did not find the stream as expected: 412 for a header's expectation, 409 for the body's."""
+    figures = {"Conflicts": 1.0, **consumed(units)}
+    if conflict.deleted:
+        return _deleted(stream, conflict.version, figures)
+    return Problem(
+        problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
+        f"{stream} is at version {conflict.version}",
+        headers={} if conflict.token is None else {"ETag": etag(conflict.token)},
+        figures=figures,
+        stream=stream,
+        version=conflict.version,
+    )
+
+
+def _deleted(stream: str, version: int, figures: Mapping[str, float]) -> Problem:
+    """The stream carries a tombstone, at the version that it was deleted at."""
+    return Problem(
+        problems.STREAM_DELETED,
+        f"{stream} was deleted at version {version} and takes no more events",
+        figures=figures,
+        stream=stream,
+        version=version,
+    )
+
+
+def _not_found(stream: str) -> Problem:
+    """There is no such stream."""
+    return Problem(problems.STREAM_NOT_FOUND, f"{stream} has no events", stream=stream)

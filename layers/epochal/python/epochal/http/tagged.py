@@ -1,63 +1,434 @@
-"""Appending tagged events, querying them, reading one, listing them and their tags.
+"""Tagged events over HTTP: appending them, querying them, reading one, listing them and their tags; what each operation
+takes and answers, and how it is performed.
+
+    {"type": "Subscribed", "data": {"grade": 1.50}, "tags": ["course:1", "student:7"]}
+    {"items": [{"types": ["Subscribed"], "tags": ["course:1"]}]}
+
+Events are those of streams, with tags (`events`). A query's items are alternatives; an item asks for any of its types
+and all of its tags.
 
 The same operations are there for those in pages, below `/events` and `/tags`, and for those in Sekiban's tables, below
-`/dcb`. Bodies in the bucket are answered with a link: they may be larger than a function's memory. Pages of what a
-store lists are bounded; each says where the next one goes on.
+`/dcb`. Bodies in the bucket are answered with a link: they may be larger than a function's memory. A page ends where
+the next event has no room, and says where the next one goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from epochal.deployment import Deployment
-from epochal.errors import InvalidInput
-from epochal.http import problems, tagged_shapes
-from epochal.http.bodies import Link, answer, appends, measured
-from epochal.http.fields import (
-    DEFAULT_LIMIT,
-    MAX_LIMIT,
-    Node,
-    QueryString,
-    document,
-    idempotency_key,
-    required,
+from epochal.errors import InvalidInput, TooLarge
+from epochal.http import problems
+from epochal.http.events import (
+    CONDITION,
+    ID,
+    IDS_SHOWN,
+    INDEX,
+    MAX_NAMED,
+    MAX_POSITION_BYTES,
+    POSITION,
+    TAG,
+    AnswerSize,
+    Link,
+    members,
+    shown_bodies,
+    tag_of,
 )
+from epochal.http.events import event_of as plain_event
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.shapes import IDEMPOTENCY_KEY, MEGABYTES, operation, path, query, text, whole
-from epochal.http.stream_shapes import ID, MAX_POSITION_BYTES, TAG
-from epochal.http.tagged_shapes import (
-    APPEND,
-    APPENDED,
-    COUNT,
-    ENTRIES,
-    ENTRY,
-    EVENT,
-    EVENT_PAGE,
-    LISTED,
-    PLACE,
-    QUERY,
-    TAG_COUNT,
-    TAG_PAGE,
-    TAG_SHOWN,
-    Listed,
-    event_of,
-    position_of,
-    query_of,
+from epochal.http.shapes import (
+    CAPACITY,
+    DEFAULT_LIMIT,
+    IDEMPOTENCY_KEY,
+    MAX_LIMIT,
+    MEGABYTES,
+    Component,
+    Members,
+    Node,
+    QueryString,
+    Shown,
+    answer,
+    appends,
+    array,
+    capacity,
+    consumed,
+    document,
+    flag,
+    idempotency_key,
+    measured,
+    operation,
+    or_null,
+    path,
+    query,
+    record,
+    ref,
+    required,
+    text,
+    whole,
+    words,
 )
-from epochal.model.dcb import check_tag, parse_event_id, parse_place
-from epochal.model.events import Event
+from epochal.model.dcb import (
+    MAX_TYPE_BYTES,
+    Query,
+    QueryItem,
+    check_tag,
+    check_type,
+    group_of,
+    parse_event_id,
+    parse_place,
+)
+from epochal.model.events import Event, Recorded
 from epochal.model.names import MAX_TAG_BYTES
-from epochal.model.outcomes import Conflict
-from epochal.model.tagged_results import BackwardPage, Down, TaggedPage, parse_down, parse_rest
+from epochal.model.outcomes import Appended, Conflict
+from epochal.model.positions import read_position, write_position
+from epochal.model.several import Conflicts
+from epochal.model.tagged_results import (
+    BackwardPage,
+    Down,
+    TagCount,
+    TagEntry,
+    TaggedPage,
+    parse_down,
+    parse_rest,
+)
+from epochal.model.versions import Position
+from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings
 from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
-from epochal.store.tag_pages import TagPage, TagPages
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tag_pages import DatedPage, TagPage, TagPages
+from epochal.store.tagged_store import MAX_EVENTS, TaggedStore
+
+PLACE: Final = text(
+    "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
+)
+_TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
+_NEXT: Final = text(
+    "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
+)
+_STAMP: Final = words("When it was appended.")
+_GOES_ON: Final = "`from` of the page that goes on; null where there is none."
+
+
+# What is sent.
+
+EVENT_QUERY: Final = Component(
+    "EventQuery",
+    record(
+        {
+            "items": {
+                **array(ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED),
+                "minItems": 1,
+            }
+        }
+    ),
+)
+EVENT_QUERY_ITEM: Final = Component(
+    "EventQueryItem",
+    record(
+        {
+            "types": array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
+            "tags": array(
+                TAG,
+                "All of these. At least one, unless the deployment lets the types be asked for alone.",
+                MAX_NAMED,
+            ),
+        },
+        required=(),
+    ),
+)
+APPEND: Final = Component(
+    "AppendTagged",
+    record(
+        {
+            "events": {
+                **array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                "minItems": 1,
+            },
+            **CONDITION,
+        },
+        required=("events",),
+        dependentRequired={"after": ["failIf"]},
+    ),
+)
+QUERY: Final = Component(
+    "QueryTagged",
+    record(
+        {
+            "query": ref("EventQuery"),
+            "after": {**POSITION, "description": "Only what is new since this position."},
+            "from": _NEXT,
+            "limit": whole("Events at most.", 1, MAX_LIMIT, default=DEFAULT_LIMIT),
+            "direction": {
+                "enum": ["forward", "backward"],
+                "default": "forward",
+                "description": "Backward: newest first. The first page then has the last events.",
+            },
+            "positions": {**flag("Whether each event tells its position."), "default": False},
+        },
+        required=("query",),
+    ),
+)
+
+
+def event_of(node: Node) -> Event:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    event = plain_event(node)
+    check_type(event.type, node.below("type"))
+    return event if event.id is None else replace(event, id=parse_event_id(event.id, node.below("id")))
+
+
+def query_of(node: Node, store: TaggedStore) -> Query:
+    """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
+    items = required(node, node.members(EVENT_QUERY.names), "items")
+    found = tuple(map(_item, items.items(MAX_NAMED)))
+    if not found:
+        raise InvalidInput(items.name, "must have at least one item")
+    asked = Query(items=found)
+    try:
+        heads = store.heads_watched(asked)
+    except InvalidInput as error:
+        raise InvalidInput(items.name, error.rule) from error
+    if heads > MAX_NAMED:
+        raise TooLarge(items.name, heads, MAX_NAMED, "different tags and types to watch")
+    return asked
+
+
+def position_of(fields: Mapping[str, Node]) -> Position | None:
+    """The position to append or to read after; None where there is none."""
+    return read_position(fields["after"].text(MAX_POSITION_BYTES)) if "after" in fields else None
+
+
+def _item(node: Node) -> QueryItem:
+    fields = node.members(EVENT_QUERY_ITEM.names)
+    types = map(_type_of, fields["types"].items(MAX_NAMED)) if "types" in fields else ()
+    return QueryItem(
+        types=frozenset(types),
+        tags=frozenset(map(tag_of, fields["tags"].items(MAX_NAMED)) if "tags" in fields else ()),
+    )
+
+
+def _type_of(node: Node) -> str:
+    return check_type(node.text(MAX_TYPE_BYTES), node.name)
+
+
+# Events that are answered.
+
+EVENT: Final = Component(
+    "TaggedEvent",
+    record(
+        {
+            "id": words("Its id."),
+            "place": PLACE,
+            "type": words("What kind of event it is."),
+            "tags": array(words(), "What it concerns, in order."),
+            "stream": words("The stream that it was appended to, if it was to one, and"),
+            "index": {**INDEX, "description": "its index there."},
+            "timestamp": _STAMP,
+            **IDS_SHOWN,
+            "executedUser": words("As it was sent, below `/dcb`."),
+            **shown_bodies(),
+            "position": {
+                **POSITION,
+                "description": "What had been seen with it, to append after; where `positions` were asked for; "
+                "of one event by its id its place in its first tag.",
+            },
+        },
+        required=("id", "place", "type", "tags", "timestamp"),
+    ),
+)
+
+
+class Listed:
+    """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
+
+    def __init__(self, limit: int, link: Link, *, positions: bool = False) -> None:
+        self._limit = limit
+        self._link = link
+        self._positions = positions
+        self._answer = AnswerSize()
+        self.views: list[Any] = []
+
+    def __call__(self, found: Recorded) -> bool:
+        """Take an event, if there is room for it."""
+        if len(self.views) >= self._limit:
+            return False
+        frame = fields(found)
+        if self._positions and found.position is not None:
+            frame["position"] = write_position(found.position)
+        shown = {**frame, **_bodies(found, self._link)}
+        view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
+        if view is not None:
+            self.views.append(view)
+        return view is not None
+
+    def refused(self, rejected: Conflict | Conflicts, units: Units) -> Problem:
+        """These events in the way of an append, with which a writer decides anew without another read."""
+        return Problem(
+            problems.CONDITION_FAILED,
+            "events that match failIf have been appended: decide again with them, and append after this position",
+            figures={"Conflicts": 1.0, **consumed(units)},
+            events=self.views,
+            position=write_position(rejected.position),
+            more=rejected.more,
+        )
+
+
+def shown(found: Recorded, link: Link) -> dict[str, Any]:
+    """An event; what is left in the bucket is a link."""
+    return {**fields(found), **_bodies(found, link)}
+
+
+def _single(found: Recorded, link: Link) -> Any:
+    """An event as an answer of its own, with its place in the tag that it was found in."""
+    frame = fields(found)
+    if found.position is not None:
+        frame["position"] = write_position(found.position)
+    return AnswerSize().put({**frame, **_bodies(found, link)}, frame)
+
+
+def fields(found: Recorded) -> dict[str, Any]:
+    """An event without its bodies."""
+    ids = {"causationId": found.causation_id, "correlationId": found.correlation_id, **found.besides}
+    return {
+        "id": found.id,
+        "place": found.place,
+        "type": found.type,
+        "tags": list(found.tags),
+        "timestamp": found.timestamp,
+        **({"stream": found.stream, "index": found.index} if found.stream else {}),
+        **{name: value for name, value in ids.items() if value is not None},
+    }
+
+
+def _bodies(found: Recorded, link: Link) -> dict[str, Any]:
+    return {**members("data", found.data, link), **members("meta", found.meta, link)}
+
+
+# Answers.
+
+_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")})
+APPENDED: Final = Shown(
+    "AppendedTagged",
+    {
+        "events": array(_MADE.schema, "In the order sent."),
+        "position": or_null(
+            POSITION,
+            "To append after, under the same query; without `failIf` where the append is in the tags of its events."
+            " Of a replayed append it may be before the events, or null.",
+        ),
+        "versions": {
+            "type": "object",
+            "description": "How many events each tag of these events has with them; that of events without a tag "
+            'is "". Of a replayed append there may be later ones among them.',
+            "additionalProperties": {"type": "integer", "minimum": 1},
+        },
+        "replayed": (flag("Whether an earlier call had appended them."), "replayed"),
+        "capacity": CAPACITY,
+    },
+)
+EVENT_PAGE: Final = Shown(
+    "TaggedEventPage",
+    {
+        "events": array(ref("TaggedEvent"), "In order of their places; backward, newest first."),
+        "position": or_null(POSITION, "To append after; null until the last page, where it is not backward."),
+        "next": or_null(_NEXT, _GOES_ON),
+    },
+)
+LISTED: Final = Shown(
+    "ListedEvents",
+    {
+        "events": array(ref("TaggedEvent"), "In order of their places."),
+        "next": or_null(PLACE, _GOES_ON),
+    },
+)
+COUNT: Final = Shown("EventCount", {"events": whole("How many there are.")})
+
+
+def appended(made: Appended, units: Units) -> dict[str, Any]:
+    """The answer to an append. One that was repeated without a condition has looked at no tag: it has no position."""
+    return APPENDED(
+        made,
+        events=[_MADE(each) for each in made.events],
+        position=write_position(made.position) if made.position.seen else None,
+        versions=dict(made.versions),
+        capacity=capacity(units),
+    )
+
+
+def _page(found: TaggedPage | BackwardPage, listed: Listed) -> dict[str, Any]:
+    """A page of a read; only the last page, or each that is read backward, has the position to append after."""
+    return EVENT_PAGE(
+        events=listed.views,
+        position=None if found.position is None else write_position(found.position),
+        next=None if found.rest is None else found.rest.text(),
+    )
+
+
+def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
+    """A page of a listing of events; it ends earlier than `found` where the answer is full."""
+    answer, views, last = AnswerSize(), list[Any](), ""
+    for each in found.items:
+        # A page never ends between events of one id: it could not be gone on from.
+        ends = bool(views) and each.place > last
+        view = answer.fit(shown(each, link)) if ends else answer.put(shown(each, link), fields(each))
+        if view is None:
+            return LISTED(events=views, next=last)
+        views.append(view)
+        last = each.place
+    return LISTED(events=views, next=found.next)
+
+
+# Tags.
+
+_COUNTED: Final[Members] = {
+    "tag": (TAG, "tag"),
+    "events": (whole("How many events have it, in Sekiban's tables also those that have expired."), "events"),
+}
+_ENTRY: Final[Members] = {
+    "id": (words("Its id."), "event_id"),
+    "place": (PLACE, "place"),
+    "type": (words("What kind of event it is."), "event_type"),
+    "timestamp": (_STAMP, "created_at"),
+}
+_INDEX: Final = {
+    "type": ["integer", "null"],
+    "description": "Its place among the tag's events, from 0; null where another library wrote it.",
+}
+
+TAG_COUNT: Final = Shown("", _COUNTED)
+_LATEST: Final = Shown("", _ENTRY, description="Its latest event.")
+ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
+
+TAG_PAGE: Final = Shown(
+    "TagPage",
+    {
+        "tags": array(TAG_COUNT.schema, "Below `/dcb` those of a group are in order; all others in none."),
+        "next": (or_null(text(""), _GOES_ON), "next"),
+    },
+)
+TAG_SHOWN: Final = Shown(
+    "Tag", {**_COUNTED, "group": words("What precedes its first `:`."), "latest": _LATEST.schema}
+)
+ENTRIES: Final = Shown(
+    "TagEntries",
+    {
+        "entries": array(ENTRY.schema, "In order of their places."),
+        "next": (or_null(PLACE, _GOES_ON), "next"),
+    },
+)
+
+
+def tag_shown(found: TagCount, latest: TagEntry) -> dict[str, Any]:
+    """A tag and its latest event."""
+    return TAG_SHOWN(found, group=group_of(found.tag), latest=_LATEST(latest))
+
+
+# The operations.
 
 _FROM: Final = query("from", {**PLACE, "description": "`next` of the page before."})
 _TAG: Final = path("tag", TAG)
@@ -117,7 +488,7 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
         raise listed.refused(outcome, meter.units)
-    view = tagged_shapes.appended(outcome, meter.units)
+    view = appended(outcome, meter.units)
     return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
 
 
@@ -148,7 +519,7 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
         found = store.page(wanted, after=after, rest=rest, takes=listed, limit=limit)
     if found.position is not None:
         found = replace(found, position=store.sealed(found.position, writes=False))
-    return answer(meter, tagged_shapes.page(found, listed))
+    return answer(meter, _page(found, listed))
 
 
 def _is_backward(node: Node) -> bool:
@@ -171,7 +542,7 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     found = store.event(event_id)
     if found is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}")
-    return answer(meter, tagged_shapes.single(found, tagged.link))
+    return answer(meter, _single(found, tagged.link))
 
 
 @operation(
@@ -198,7 +569,7 @@ def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respons
     pages = TagPages(listings=store.listings)
     listed = pages.all_events if tag is None else partial(pages.tagged, tag)
     found = listed(since=since, limit=limit)
-    return answer(meter, tagged_shapes.listed(found, tagged.link))
+    return answer(meter, _listed(found, tagged.link))
 
 
 def _since(asked: QueryString) -> str | None:
@@ -273,7 +644,7 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     if latest is None:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
     (count,) = listings.counted([tag])
-    return answer(meter, tagged_shapes.tag(count, latest))
+    return answer(meter, tag_shown(count, latest))
 
 
 @operation(

@@ -22,29 +22,30 @@ from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.bodies import answer, appends, consumed, measured
-from epochal.http.fields import (
-    MAX_LIMIT,
-    QueryString,
-    document,
-    idempotency_key,
-    is_named,
-    json_body,
-    precondition,
-    required,
-)
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem
 from epochal.http.shapes import (
     IDEMPOTENCY_KEY,
     KNOWN_STATES,
     LIMIT,
+    MAX_LIMIT,
     MEGABYTES,
     NO_CACHE,
+    QueryString,
+    answer,
+    appends,
+    consumed,
+    document,
     header,
+    idempotency_key,
+    is_named,
+    json_body,
+    measured,
     operation,
     path,
+    precondition,
     query,
+    required,
     text,
 )
 from epochal.plan.values import Units

@@ -26,24 +26,30 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregatePage
 from epochal.errors import InvalidInput
-from epochal.http.bodies import AnswerSize, capacity
-from epochal.http.fields import EXPECTATIONS, MAX_TYPE_BYTES, Node, json_body, moment, required
+from epochal.http.events import AnswerSize
 from epochal.http.operation import Request
 from epochal.http.shapes import (
     CAPACITY,
+    EXPECTATIONS,
+    MAX_TYPE_BYTES,
     Component,
+    Node,
     Schema,
     Shown,
     array,
+    capacity,
     flag,
+    json_body,
+    moment,
     name,
     record,
     ref,
+    required,
     text,
+    time_of,
     whole,
     words,
 )
-from epochal.http.shapes import moment as moment_schema
 from epochal.model.versions import MAX_VERSION, AtVersion
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.plan.values import Units
@@ -81,7 +87,7 @@ NEW_EVENT: Final = Component(
         {
             "type": text("What kind of event it is.", most=MAX_TYPE_BYTES),
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "occurredAt": moment_schema("When it happened: ISO 8601; left out, now."),
+            "occurredAt": moment("When it happened: ISO 8601; left out, now."),
         },
         required=("type", "data"),
     ),
@@ -167,7 +173,7 @@ def event_of(node: Node) -> AggregateEvent:
     return AggregateEvent(
         type=required(node, fields, "type").text(MAX_TYPE_BYTES),
         data=json_body(required(node, fields, "data")),
-        occurred_at=moment(fields["occurredAt"]) if "occurredAt" in fields else None,
+        occurred_at=time_of(fields["occurredAt"]) if "occurredAt" in fields else None,
     )
 
 

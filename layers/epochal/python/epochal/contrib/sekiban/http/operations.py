@@ -28,11 +28,27 @@ from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
-from epochal.http.bodies import answer, capacity, consumed, measured
-from epochal.http.fields import Node, QueryString, document, is_named, json_body, required
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem, problem_of
-from epochal.http.shapes import KNOWN_STATES, NO_CACHE, operation, path, query, text, whole
+from epochal.http.shapes import (
+    KNOWN_STATES,
+    NO_CACHE,
+    Node,
+    QueryString,
+    answer,
+    capacity,
+    consumed,
+    document,
+    is_named,
+    json_body,
+    measured,
+    operation,
+    path,
+    query,
+    required,
+    text,
+    whole,
+)
 from epochal.model.dcb import parse_place
 
 NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)

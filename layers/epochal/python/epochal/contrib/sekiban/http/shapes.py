@@ -26,26 +26,26 @@ from epochal.contrib.sekiban.projections import MAX_NAME_BYTES, check_names
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import bodies
-from epochal.http.bodies import LINK_SECONDS, AnswerSize
-from epochal.http.fields import MAX_ID_BYTES, Node, optional_id
+from epochal.http.events import LINK_SECONDS, NEW_EVENT, AnswerSize, json_text
 from epochal.http.operation import Request
 from epochal.http.shapes import (
     CAPACITY,
+    MAX_ID_BYTES,
     Component,
     Members,
+    Node,
     Shown,
     array,
     base64,
     only_one,
+    optional_id,
     record,
     ref,
     text,
     whole,
     words,
 )
-from epochal.http.stream_shapes import NEW_EVENT
-from epochal.http.tagged_shapes import APPEND, event_of
+from epochal.http.tagged import APPEND, event_of
 from epochal.model.events import Claim, Event
 from epochal.model.times import MAX_EXPIRES
 
@@ -175,7 +175,7 @@ def shown(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
 
 def in_full(found: StoredState, state: bytes) -> dict[str, Any]:
     """A state, however large it is."""
-    text = bodies.json_text(state)
+    text = json_text(state)
     plain = {"state64": b64encode(state).decode()} if text is None else {"state": RawJSON(text)}
     return STATE(found, **_more(found), **plain)
 
@@ -214,7 +214,7 @@ def _within(content: Iterator[bytes]) -> bytes | None:
 
 
 def _plain(state: bytes) -> dict[str, Any]:
-    text = bodies.json_text(state)
+    text = json_text(state)
     view = None if text is None else AnswerSize().fit(RawJSON(text))
     return {"state64": b64encode(state).decode()} if view is None else {"state": view}
 

@@ -6,10 +6,10 @@ from epochal.contrib.sekiban import store
 from epochal.contrib.sekiban.http.shapes import APPEND_HERE, sent_event
 from epochal.deployment import Deployment
 from epochal.http import problems
-from epochal.http.fields import QueryString
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import IDEMPOTENCY_KEY, operation
+from epochal.http.shapes import IDEMPOTENCY_KEY, QueryString, operation
 from epochal.http.tagged import (
+    APPENDED,
     Tagged,
     count_tagged,
     list_entries,
@@ -20,7 +20,6 @@ from epochal.http.tagged import (
     read_tagged,
 )
 from epochal.http.tagged import append_tagged as appends
-from epochal.http.tagged_shapes import APPENDED
 
 __all__ = [
     "append_tagged",

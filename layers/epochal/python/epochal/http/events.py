@@ -1,0 +1,467 @@
+"""Events and unfolds as JSON: what is sent, read to values; what is answered, shown; both as the document has them.
+
+    {"type": "Moved", "data": {"to": "EWR"}, "meta": {"by": "ops"}, "timestamp": "2013-01-01T10:00:00Z",
+     "correlationId": "c-1", "causationId": "e-7"}
+
+A body is sent as `data` (any JSON, null included; stored as compact UTF-8 with its numbers exact), or `data64` (any
+bytes, in base64), or `claim` (already uploaded, see `POST /bodies`), or none. It is shown in the plainest form that
+loses nothing:
+
+"data": …          it is JSON: shown as it is stored, to the byte
+"data64": "…"      it is not: base64
+"dataUrl": {…}     it is in the bucket: where to fetch it, for how long, and what it must hash to
+                   none of these: it is empty
+
+`meta` likewise, without a claim.
+
+An answer must fit what a Lambda function may return, 6 MB with every quote and backslash of its text escaped once more;
+`RESPONSE_BYTES` of that are filled. A page ends where the next event would pass them. One event alone may go up to
+`LARGEST`; beyond that it is given without its bodies and marked `omitted`, so that what follows it can still be read.
+"""
+
+from __future__ import annotations
+
+import json as plain_json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from simplejson import RawJSON
+
+from epochal.codec import json
+from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX
+from epochal.codec.json import MARK
+from epochal.errors import InvalidInput
+from epochal.http.problems import fault_of
+from epochal.http.shapes import (
+    MAX_ID_BYTES,
+    MAX_TYPE_BYTES,
+    Component,
+    Node,
+    Schema,
+    Shown,
+    array,
+    base64,
+    json_body,
+    moment,
+    nests_too_deep,
+    only_one,
+    optional_id,
+    record,
+    ref,
+    required,
+    sole,
+    text,
+    text_of,
+    time_of,
+    whole,
+    words,
+)
+from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.names import MAX_TAG_BYTES
+from epochal.model.versions import MAX_VERSION
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.settings import RESPONSE_BYTES
+
+if TYPE_CHECKING:
+    from epochal.feed.results import FeedEvent, FeedItem
+
+Link = Callable[[Claim, int], str]
+"""Signs a URL that a body can be fetched from for so many seconds."""
+
+LINK_SECONDS: Final = 15 * 60
+"""Long enough for a slow connection, short enough not to be kept."""
+
+MAX_CLAIM_BYTES: Final = 5 * 1024**3
+"""The largest object that S3 takes in one request."""
+
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+CODINGS: Final = {DIRECT: "identity", DEFLATE: "deflate-raw", BROTLI: "br"}
+
+MAX_EVENTS: Final = 1_000
+MAX_UNFOLDS: Final = 100
+"""More of either than an item of 400 KB holds at a usual size; what does not fit is refused by its bytes."""
+
+MAX_NAMED: Final = TRANSACTION_ITEMS
+"""Items of a query, types and tags of an item, heads that fence a query: what one transaction can be held to."""
+
+MAX_POSITION_BYTES: Final = 1024 * 1024
+
+TAG: Final = text(
+    "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
+    most=MAX_TAG_BYTES,
+    pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
+    examples=["course:1"],
+)
+POSITION: Final = text("What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES)
+CONDITION: Final = {
+    "failIf": ref("EventQuery"),
+    "after": {
+        **POSITION,
+        "description": "Only events beyond this position are in the way; left out, any that match.",
+    },
+}
+INDEX: Final = whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
+_SHA256: Final = text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
+_BYTES: Final = whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
+OMITTED: Final = {
+    "const": True,
+    "description": "The answer had no room for the bodies: read the event alone.",
+}
+
+
+# Bodies.
+
+CLAIM: Final = Shown(
+    "Claim",
+    {
+        "key": (text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
+        "sha256": (_SHA256, "sha256"),
+        "bytes": (_BYTES, "size"),
+    },
+    description="Content that has been uploaded (see `POST /bodies`).",
+)
+LINK: Final = Component(
+    "Link",
+    record(
+        {
+            "url": text("Where to get the content, without further credentials.", format="uri"),
+            "expiresIn": whole("Seconds for which the URL works."),
+            "sha256": _SHA256,
+            "bytes": _BYTES,
+            "encoding": {"enum": list(CODINGS.values()), "description": "How the content encodes the body."},
+        },
+        description="A body too large for an answer.",
+    ),
+)
+
+
+def members(name: str, body: Body, link: Link) -> dict[str, Any]:
+    """The member that shows a body called `name`; none for an empty one."""
+    if isinstance(body, Claim):
+        return {f"{name}Url": claimed(body, link)}
+    if not body:
+        return {}
+    text = json_text(body)
+    return {f"{name}64": b64encode(body).decode()} if text is None else {name: RawJSON(text)}
+
+
+def claimed(claim: Claim, link: Link) -> dict[str, Any]:
+    """Where a body in the bucket is, and what it must be."""
+    return {
+        "url": link(claim, LINK_SECONDS),
+        "expiresIn": LINK_SECONDS,
+        "sha256": claim.sha256,
+        "bytes": claim.size,
+        "encoding": CODINGS[claim.encoding],
+    }
+
+
+def json_text(body: bytes) -> str | None:
+    """The body as JSON text, if that is what it is, and every reader can be expected to read it.
+
+    What a request could not have brought as JSON either is left to those who ask for bytes: a byte order mark, names
+    that appear twice, halves of surrogate pairs, deep nesting, numbers beyond what Python takes. An answer holds the
+    bodies of many authors, and a strict reader could read none of it if one of them were malformed.
+    """
+    try:
+        value = json.loads(body)
+        if b"\\u" in body:
+            json.dumps(value)
+    except ValueError:
+        return None
+    return None if body.startswith(MARK) or nests_too_deep(body, value) else body.decode()
+
+
+# Events and unfolds that are sent.
+
+
+def _sent(more: dict[str, Schema]) -> Schema:
+    return record(
+        {
+            "type": text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
+            "data": {"description": "The body: any JSON. Numbers are kept exactly as they are written."},
+            "data64": base64("The body, where it is not JSON."),
+            "claim": ref("Claim"),
+            "meta": {"description": "Metadata: any JSON."},
+            "meta64": base64("Metadata, where it is not JSON."),
+            "timestamp": moment("When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset."),
+            **more,
+        },
+        required=("type",),
+        allOf=[only_one("data", "data64", "claim"), only_one("meta", "meta64")],
+    )
+
+
+_IDS: Final = {
+    "correlationId": text("The conversation that it belongs to.", most=MAX_ID_BYTES),
+    "causationId": text("What caused it.", most=MAX_ID_BYTES),
+}
+ID: Final = text(
+    "The event's id, a UUID.",
+    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
+)
+NEW_UNFOLD: Final = Component("NewUnfold", _sent({}))
+_TAGGED: Final = {
+    "tags": array(TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED),
+    "id": {
+        **ID,
+        "description": "With tags, below `/events`: a UUID of the caller's makes repeats of the append harmless, and "
+        "finds the event.",
+    },
+}
+NEW_EVENT: Final = Component("NewEvent", _sent({**_IDS, **_TAGGED}))
+
+
+def event_of(node: Node) -> Event:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(NEW_EVENT.names)
+    return Event(
+        **_contents(node, fields),
+        correlation_id=optional_id(fields, "correlationId"),
+        causation_id=optional_id(fields, "causationId"),
+        tags=tuple(map(tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
+        id=fields["id"].text(64) if "id" in fields else None,
+    )
+
+
+def tag_of(node: Node) -> str:
+    """A tag; raises `InvalidInput` naming the field that breaks a rule."""
+    from epochal.model.dcb import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
+
+    return check_tag(node.text(MAX_TAG_BYTES), node.name)
+
+
+def unfold_of(node: Node) -> Unfold:
+    """An unfold to store; raises `InvalidInput` naming the field that breaks a rule."""
+    return Unfold(**_contents(node, node.members(NEW_UNFOLD.names)))
+
+
+def _contents(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:
+    return {
+        "type": required(node, fields, "type").text(MAX_TYPE_BYTES),
+        "data": _body_of(fields, "data", "data64", "claim"),
+        "meta": _body_of(fields, "meta", "meta64"),
+        "timestamp": time_of(fields["timestamp"]) if "timestamp" in fields else None,
+    }
+
+
+def _body_of(fields: Mapping[str, Node], *names: str) -> Body:
+    given = sole(fields, *names)
+    if given is None:
+        return b""
+    if names[0] in fields:
+        return json_body(given)
+    return given.base64() if names[1] in fields else uploaded(given)
+
+
+def contents_of(node: Node, fields: dict[str, Node]) -> tuple[tuple[Event, ...], tuple[Unfold, ...] | None]:
+    """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
+    events = tuple(map(event_of, fields["events"].items(MAX_EVENTS))) if "events" in fields else ()
+    unfolds = tuple(map(unfold_of, fields["unfolds"].items(MAX_UNFOLDS))) if "unfolds" in fields else None
+    if not events and not unfolds:
+        raise InvalidInput(node.below("events"), "at least one event, or one unfold, is required")
+    return events, unfolds
+
+
+def uploaded(node: Node) -> Claim:
+    """The body that a claim of a request names; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(("key", "sha256", "bytes"))
+    key, sha256, size = (required(node, fields, name) for name in ("key", "sha256", "bytes"))
+    claim = claim_of(sha256, size)
+    # The key follows from the hash: no claim can reach another object of the bucket.
+    if key.value != claim.key:
+        raise InvalidInput(key.name, f"must be {PREFIX} followed by sha256")
+    return claim
+
+
+def claim_of(sha256: Node, size: Node) -> Claim:
+    """The claim check of a body with this hash and size, wherever it is kept."""
+    digest = sha256.text(64)
+    if not _DIGEST.fullmatch(digest):
+        raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
+    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=size.whole(1, MAX_CLAIM_BYTES))
+
+
+# Events and unfolds that are answered.
+
+
+def shown_bodies() -> dict[str, Schema]:
+    """How bodies are shown; none of these where they are empty."""
+    return {
+        "data": {"description": "The body, as it is stored, where it is JSON."},
+        "data64": base64("The body, where it is not JSON."),
+        "dataUrl": ref("Link"),
+        "meta": {"description": "Metadata, where it is JSON."},
+        "meta64": base64("Metadata, where it is not JSON."),
+        "metaUrl": ref("Link"),
+        "omitted": OMITTED,
+    }
+
+
+# Other libraries write to the same tables, and bind themselves to less.
+IDS_SHOWN: Final = {name: words() for name in _IDS}
+
+SHOWN_EVENT: Final = {
+    "stream": words("The stream's name."),
+    "index": INDEX,
+    "type": words("What kind of event it is."),
+}
+TAGS_SHOWN: Final = {
+    "id": text("Of an event with tags: the same in the streams of all of them."),
+    "tags": array(text("A tag."), "What it concerns, in order."),
+}
+EVENT: Final = Component(
+    "Event",
+    record(
+        {**SHOWN_EVENT, "timestamp": words(), **IDS_SHOWN, **TAGS_SHOWN, **shown_bodies()},
+        required=("stream", "index", "type", "timestamp"),
+    ),
+)
+UNFOLD: Final = Component(
+    "Unfold",
+    record(
+        {
+            "version": whole("The stream's version that it was made from.", 0, MAX_VERSION),
+            "type": words("What kind of state it is."),
+            "timestamp": words(),
+            **shown_bodies(),
+        },
+        required=("version", "type", "timestamp"),
+    ),
+)
+
+
+def event(found: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
+    """An event, its bodies in the bucket as links. Written out, since a page has thousands."""
+    return {
+        **event_frame(found),
+        **members("data", found.data, link),
+        **members("meta", found.meta, link),
+    }
+
+
+def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
+    """An event without its bodies."""
+    frame: dict[str, Any] = {
+        "stream": found.stream,
+        "index": found.index,
+        "type": found.type,
+        "timestamp": found.timestamp,
+    }
+    if found.id:
+        frame |= {"id": found.id, "tags": list(found.tags)}
+        if not isinstance(found, Recorded) and found.home:
+            frame["home"] = found.home
+    if found.correlation_id is not None:
+        frame["correlationId"] = found.correlation_id
+    if found.causation_id is not None:
+        frame["causationId"] = found.causation_id
+    return frame
+
+
+def unfold(found: RecordedUnfold, link: Link) -> dict[str, Any]:
+    """An unfold, its bodies in the bucket as links."""
+    return {
+        **_unfold_frame(found),
+        **members("data", found.data, link),
+        **members("meta", found.meta, link),
+    }
+
+
+def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:
+    return {"version": found.version, "type": found.type, "timestamp": found.timestamp}
+
+
+# Items of the feed.
+
+FEED_ITEM: Final = Component(
+    "FeedItem",
+    record(
+        {
+            **SHOWN_EVENT,
+            "timestamp": words(),
+            **IDS_SHOWN,
+            **shown_bodies(),
+            "id": text("A tagged event's id, the same in the streams of all its tags."),
+            "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
+            "home": words(
+                "The stream that an event with tags was appended to: through it that comes exactly once."
+            ),
+            "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
+            "expired": {"const": True, "description": "The event's time was over; its place stays."},
+            "fault": record(
+                {
+                    "type": text(
+                        "The problem that reading the event alone would be: `corrupt-data` or `missing-body`."
+                    ),
+                    "detail": text("What is wrong with what is stored."),
+                },
+                description="The event is there and cannot be read. Those around it can.",
+            ),
+        },
+        required=tuple(SHOWN_EVENT),
+    ),
+)
+
+
+def bare(item: FeedItem) -> dict[str, Any]:
+    """An item without an event, and why it has none if one was asked for."""
+    frame = {"stream": item.stream, "index": item.index, "type": item.type}
+    if item.omitted:
+        return {**frame, "omitted": True}
+    if item.fault is not None:
+        return {**frame, "fault": fault_of(item.fault)}
+    return frame if item.gone is None else {**frame, item.gone: True}
+
+
+# How much fits.
+
+LARGEST: Final = 5_500_000
+"""Bytes of one event in an answer, out of the 6,291,556 of a Lambda function's."""
+
+
+class AnswerSize:
+    """How much of an answer is left.
+
+    Args:
+        frames: of what is to be `put` and can be given as its frame at worst: room for these is kept.
+    """
+
+    def __init__(self, frames: Iterable[dict[str, Any]] = ()) -> None:
+        self._used = 0
+        self._kept = sum(map(_size_of, frames))
+
+    def fit(self, view: Any) -> Any | None:
+        """The view, if it has room."""
+        text = text_of(view)
+        size = sent_size(text)
+        if self._used + size > RESPONSE_BYTES:
+            return None
+        self._used += size
+        return RawJSON(text)
+
+    def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
+        """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
+        self._kept = max(0, self._kept - _size_of(frame))
+        text = text_of(view)
+        size = sent_size(text)
+        left = min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
+        if size > left:
+            omitted = {**frame, "omitted": True}
+            self._used += _size_of(omitted)
+            return omitted
+        self._used += size
+        return RawJSON(text)
+
+
+def sent_size(text: str) -> int:
+    """Bytes of the text inside a function's answer, where it stands as a JSON string."""
+    return len(plain_json.dumps(text, ensure_ascii=False).encode())
+
+
+def _size_of(view: Any) -> int:
+    return sent_size(text_of(view))
