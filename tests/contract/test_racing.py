@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event

@@ -29,7 +29,7 @@ INNER_ROOMS = ("care", "deployment", "index", "indexer", "layout", "plan", "sett
 PLUGINS = (equinox, event_store_adapter, sekiban)
 """Packages of plug-ins, which have names of their own."""
 
-PLUGIN_INNER = ("append", "items", "port", "reading")
+PLUGIN_INNER = ("items", "port", "reading")
 """Their files that are as those rooms."""
 
 INNER = {

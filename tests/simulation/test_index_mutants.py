@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox.append import append
-from epochal.contrib.equinox.calving import ByCost
+from epochal.contrib.equinox.append import ByCost, append
 from epochal.index import epochs, ingestion, marks, series
 from epochal.index.epochs import LoadedEpochs, decide
 from epochal.index.ingestion import Indexing, Partition

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox import append, calving, pruning, reading
+from epochal.contrib.equinox import append, pruning, reading
 from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
 from epochal.contrib.equinox.streams import Tips
 from epochal.index import tip_append
@@ -243,7 +243,7 @@ def events_leave_the_tip_before_their_calf_is_put(patch: Patch) -> None:
 @mutant()
 def a_calf_is_put_over_another(patch: Patch) -> None:
     put_calf = tip_append.put_calf
-    for each in (tip_append, calving):
+    for each in (tip_append, append):
         patch.setattr(each, "put_calf", lambda *given: replace(put_calf(*given), condition=None))
 
 
@@ -267,14 +267,14 @@ def what_another_has_calved_is_calved_again(patch: Patch) -> None:
             else StoredSpan(base=rest.next)
         )
 
-    for each in (tip_append, calving):
+    for each in (tip_append, append):
         patch.setattr(each, "uncalved", again)
 
 
 @mutant()
 def calves_forget_the_first_event(patch: Patch) -> None:
     put_calf = tip_append.put_calf
-    for each in (tip_append, calving):
+    for each in (tip_append, append):
         patch.setattr(
             each, "put_calf", lambda table, stream, span: put_calf(table, stream, span.since(span.base + 1))
         )

@@ -6,9 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from epochal.contrib.equinox.commands import tips
+from epochal.cli.main import epochal
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted, WrongExpectedVersion
 from tests.support.terminal import Terminal
 
@@ -23,6 +24,8 @@ def test_a_group_of_its_own_has_the_commands_on_streams_that_are_stored_as_tips(
     assert terminal.lines("tips", "append", "Cart-1", "Opened") == ["Cart-1: 1 event, now at version 1"]
     assert terminal.streams.load("Cart-1") is None
     assert terminal.deployment.tips.load("Cart-1") is not None
+    tips = epochal.commands["tips"]
+    assert isinstance(tips, click.Group)
     assert set(tips.commands) == {"append", "read", "tail", "state", "prune", "delete", "stats"}
 
 

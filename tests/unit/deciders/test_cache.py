@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Unfold

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import (
     ConflictError,

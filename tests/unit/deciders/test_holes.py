@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import EventsPruned
 from epochal.index.names import calf_key

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.outcomes import Capacity

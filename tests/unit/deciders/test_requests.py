@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.pages.streams import Pages
 from epochal.model.outcomes import Capacity

@@ -83,7 +83,7 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
     )
     modules = ("", ".operation", ".operations")
     own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
-    own += ["contrib.equinox", "contrib.equinox.routes"]
+    own += ["contrib.equinox"]
     plugins = ("contrib", *own)
     listing = ("plugins", "declaration", "errors")
     assert {*found.stdout.split()} == {

@@ -205,8 +205,7 @@ for path in ("/{store}/A-1", "/{store}/A-1/events"):
     assert replay(sent, Context())["statusCode"] == 200
 print(json.dumps([each for each in sys.modules if each.startswith("epochal.contrib.equinox.")]))
 """
-    records = {"epochal.contrib.equinox.routes"}
-    assert (set(in_a_fresh_process("append", code)) - records != set()) is loaded
+    assert (in_a_fresh_process("append", code) != []) is loaded
 
 
 @pytest.mark.parametrize("function", ["append", "replay"])

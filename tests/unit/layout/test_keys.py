@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.events import Claim, Event, Unfold

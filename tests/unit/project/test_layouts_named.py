@@ -217,7 +217,7 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
         ("equinox", "import epochal.contrib.equinox.port"),
         ("event_store_adapter", "from epochal.contrib import event_store_adapter"),
         ("sekiban", "from epochal.contrib.sekiban.items import TAGS"),
-        ("equinox", "def f():\n    from epochal.contrib.equinox.history import open_history"),
+        ("equinox", "def f():\n    from epochal.contrib.equinox.streams import tips_of"),
         ("equinox", "import_module('epochal.contrib.equinox.options')"),
         ("event_store_adapter", "settings.table('snapshot')"),
         ("equinox", "Settings.of(tips_table='t')"),

@@ -25,7 +25,7 @@ from epochal.also import (
     update,
 )
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.sekiban.testing import memory_dcb_events
+from epochal.contrib.sekiban.opening import memory_dcb_events
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
 from epochal.model.several import Conflicts
 from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact

@@ -7,7 +7,7 @@ asked for, so a function loads only the layouts that its settings name; nobody b
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
@@ -33,16 +33,17 @@ class Plugin:
     Attributes:
         port: what the feed, the indexer, care and a deployment need of it: a `layout.port.Port`.
         history: the module that reads its events for the feed, with `open_history` for a deployment's, and
-            `history_of` for a store's where that is a class of its own (`feed.history`).
+            `history_of` for a store's where that is a class of its own (`feed.history`). Of named streams the function
+            that opens their store, of settings, a driver and a codec.
         options: a dataclass of its settings, each declared as those of `settings.Options` are.
         coherent: looks at the settings of a stage, and raises `InvalidInput` of one that does not go with the others.
         stores: what opens its stores, of a `Deployment`: by the name by which the deployment then has them.
-        streams: the name of its store of named streams, which is also where the API has them.
+        streams: the name of its store of named streams, by which the API and the command line have them.
         tagged: the name of its store of tagged events, likewise but for pages.
         states: the name of its store of states of projections, which the console shows.
-        operations: the module of its HTTP API: `OPERATIONS`, its records. In a package's `shapes` is what they take and
-            answer.
-        commands: a tuple of commands of the command line.
+        operations: the module of its HTTP API beside `streams`: `OPERATIONS`, its records. In a package's `shapes` is
+            what they take and answer.
+        commands: a tuple of commands of the command line beside `streams`.
         copied: opens what streams are copied from (`copying.sources`), of a deployment and the type of unfold that a
             snapshot becomes.
         proofs: writers by which `epochal prove` tries it (`proving.writers`).
@@ -195,6 +196,17 @@ def own_settings(layout: Layout) -> Mapping[str, Setting]:
 @cache
 def _declared(kind: type) -> Mapping[str, Setting]:
     return MappingProxyType({each.name: declared(each) for each in fields(kind)})
+
+
+def named_later(package: str, files: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are resolved when they are first used, by the file of each."""
+
+    def resolve(name: str) -> Any:
+        if name not in files:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return at(f"{package}.{files[name]}:{name}")
+
+    return resolve
 
 
 def at(where: str) -> Any:

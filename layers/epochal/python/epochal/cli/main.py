@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from secrets import token_urlsafe
@@ -29,7 +30,7 @@ from epochal.cli.streams import append, append_all, delete, prune, read, state, 
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, store_options
 from epochal.errors import EpochalError, InvalidInput
-from epochal.plugins import parts
+from epochal.plugins import NATIVE, layouts, parts
 from epochal.settings import Settings
 
 SHELLS = ("bash", "zsh", "fish")
@@ -116,6 +117,25 @@ def epochal(context: click.Context, /, *, stack: str, endpoint: str, region: str
     context.obj = context.obj or partial(open_store, choice)
 
 
+def _streams_in(name: str) -> click.Group:
+    """The commands on streams, on those of another store of the deployment."""
+
+    @click.group(name, help=f"The same on streams that are stored as {name}.")
+    @click.pass_context
+    def group(context: click.Context) -> None:
+        opener: Callable[[], OpenedStore] = context.obj
+
+        def opened() -> OpenedStore:
+            store = opener()
+            return replace(store, streams=getattr(store.deployment, name))
+
+        context.obj = opened
+
+    for command in (append, read, tail, state, prune, delete, stats):
+        group.add_command(command)
+    return group
+
+
 for command in (
     append,
     append_all,
@@ -143,6 +163,7 @@ for command in (
     local,
     new,
     tables,
+    *(_streams_in(each.plugin.streams) for each in layouts() if each.plugin.streams and each.name != NATIVE),
     *chain.from_iterable(parts("commands")),
 ):
     epochal.add_command(command)

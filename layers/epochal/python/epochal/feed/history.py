@@ -18,7 +18,7 @@ from epochal.layout.registry import layouts_in
 from epochal.layout.streams import Head
 from epochal.model.events import Recorded
 from epochal.model.spans import Span
-from epochal.plugins import at, parts
+from epochal.plugins import Layout, at, parts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
@@ -48,7 +48,15 @@ class History(Protocol):
 
 def histories_of(settings: Settings, driver: Driver, codec: BodyCodec) -> tuple[History, ...]:
     """The histories of a deployment; `codec` decodes the bodies of streams."""
-    return tuple(each.part("history").open_history(settings, driver, codec) for each in layouts_in(settings))
+    return tuple(_deployed(each, settings, driver, codec) for each in layouts_in(settings))
+
+
+def _deployed(layout: Layout, settings: Settings, driver: Driver, codec: BodyCodec) -> History:
+    where = layout.plugin.history
+    if ":" in where:
+        return DeployedHistory(layout.name, where, settings, driver, codec)
+    found: History = at(where).open_history(settings, driver, codec)
+    return found
 
 
 def history_of(store: object) -> History:

@@ -149,11 +149,11 @@ class Response:
     figures: Mapping[str, float] = field(default_factory=dict)
 
 
-def stream_operations(streams: str, *, rare: bool = False) -> tuple[Operation, ...]:
+def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[Operation, ...]:
     """The operations on the streams of one store, whose path begins with its name."""
     served = partial(Operation, module="epochal.http.streams")
-    write = partial(served, function="append", table=streams, store=streams, rare=rare)
-    read = partial(served, function="replay", scope="read", table=streams, store=streams, rare=rare)
+    write = partial(served, function="append", table=table, store=streams, rare=rare)
+    read = partial(served, function="replay", scope="read", table=table, store=streams, rare=rare)
     one = f"/{streams}/{{stream}}"
     return (
         write("POST", f"{one}/events", "append_events", scope="append"),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
 from epochal.http.operation import Function, Operation, stream_operations, tagged_operations
-from epochal.plugins import parts
+from epochal.plugins import NATIVE, Layout, layouts
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
 _feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
 
 
 STREAMS: Final = (
-    *stream_operations("streams"),
+    *stream_operations("streams", "streams"),
     _streams(
         "POST",
         "/streams",
@@ -55,10 +56,19 @@ FEED: Final = (
     _feed("GET", "/feed/{partition}", "read_feed", requests_per_second=50),
 )
 
+
+def _brought_by(layout: Layout) -> Iterator[Operation]:
+    if layout.name != NATIVE and layout.plugin.streams:
+        kind = layout.table.removesuffix("_table").replace("_", "-")
+        yield from stream_operations(layout.plugin.streams, kind, rare=True)
+    if (package := layout.part("operations")) is not None:
+        yield from package.OPERATIONS
+
+
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *STREAMS,
     *TAGGED,
-    *(each for package in parts("operations") for each in package.OPERATIONS),
+    *(each for layout in layouts() for each in _brought_by(layout)),
     HEALTH,
     *FEED,
 )

@@ -11,54 +11,45 @@ FORMATS §1 has the bytes; DESIGN §5.1 to 5.6 the reasons. The rules in short:
 The index is stored so, too: `index.tip` and `index.tip_append` have the items, and the write of a Tip. Here is what
 streams of users need beside that.
 
-    calving, append         when events leave the Tip, and how; what comes back from a write
-    reading, pruning        in either direction, past what is gone; pruning, deleting, archiving
-    streams, opening        the store of streams, and opening it
-    port, history, options  what the feed and a deployment need
-    routes, commands        the service and the tools
+    append              when events leave the Tip, and how; what comes back from a write
+    reading, pruning    in either direction, past what is gone; pruning, deleting, archiving
+    streams, opening    the store of streams, and opening it
+    port, options       what the feed and a deployment need
 
 Names are resolved when they are first used: a function that reads the feed needs no appends.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from epochal.plugins import Plugin
+from epochal.plugins import Plugin, named_later
 
 if TYPE_CHECKING:
-    from epochal.contrib.equinox.calving import ByCost as ByCost
-    from epochal.contrib.equinox.calving import Calving as Calving
-    from epochal.contrib.equinox.calving import Fixed as Fixed
+    from epochal.contrib.equinox.append import ByCost as ByCost
+    from epochal.contrib.equinox.append import Calving as Calving
+    from epochal.contrib.equinox.append import Fixed as Fixed
+    from epochal.contrib.equinox.opening import memory_tips as memory_tips
     from epochal.contrib.equinox.opening import open_tips as open_tips
     from epochal.contrib.equinox.streams import Tips as Tips
-    from epochal.contrib.equinox.testing import memory_tips as memory_tips
 
 PLUGIN: Final = Plugin(
     port=f"{__name__}.port:PORT",
-    history=f"{__name__}.history",
+    history=f"{__name__}.streams:tips_of",
     options=f"{__name__}.options:EquinoxOptions",
     coherent=f"{__name__}.options:coherent",
     stores={"tips": f"{__name__}.streams:opened"},
     streams="tips",
-    operations=f"{__name__}.routes",
-    commands=f"{__name__}.commands:COMMANDS",
 )
 
 _NAMES: Final = {
-    "calving": ("ByCost", "Calving", "Fixed"),
-    "opening": ("open_tips",),
+    "append": ("ByCost", "Calving", "Fixed"),
+    "opening": ("memory_tips", "open_tips"),
     "streams": ("Tips",),
-    "testing": ("memory_tips",),
 }
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 
 __all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+__getattr__ = named_later(__name__, _FILES)

@@ -1,13 +1,15 @@
-"""Opening streams as tips on a table of an account: what an application does once, at its start."""
+"""Opening streams as tips, on a table of an account or in memory: what an application does once, at its start."""
 
 from __future__ import annotations
 
-from epochal.contrib.equinox.calving import Calving
+from epochal.contrib.equinox.append import Calving
 from epochal.contrib.equinox.streams import opened
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import InvalidInput
 from epochal.settings import Settings
 from epochal.store.streams import Streams
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_deployment
 
 
 def open_tips(
@@ -32,3 +34,8 @@ def open_tips(
     if equinox and calving is not None and calving.mode != "transactional":
         raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
     return opened(place.opened(Settings.of(tips_table=table, bucket=bucket, equinox=equinox)), calving)
+
+
+def memory_tips(tables: MemoryTables | None = None) -> Streams:
+    """A store of streams in memory that are stored as tips, with a bucket."""
+    return opened(memory_deployment(tables))

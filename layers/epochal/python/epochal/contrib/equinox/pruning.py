@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from epochal.contrib.equinox.append import append
-from epochal.contrib.equinox.calving import Fixed
+from epochal.contrib.equinox.append import Fixed, append
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import InvalidInput
 from epochal.index.names import calf_key, tip_key

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from epochal.contrib.equinox import append, pruning, reading
-from epochal.contrib.equinox.append import Result
-from epochal.contrib.equinox.calving import ByCost, Calving, calving_of
+from epochal.contrib.equinox.append import ByCost, Calving, Result, calving_of
 from epochal.contrib.equinox.options import EquinoxOptions
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment

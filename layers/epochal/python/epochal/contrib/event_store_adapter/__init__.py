@@ -19,10 +19,9 @@ Names are resolved when they are first used: a function that reads the feed need
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from epochal.plugins import Plugin
+from epochal.plugins import Plugin, named_later
 
 if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders as AsyncAggregateDeciders
@@ -40,12 +39,12 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.model import AggregateTypes as AggregateTypes
     from epochal.contrib.event_store_adapter.model import Lock as Lock
     from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
+    from epochal.contrib.event_store_adapter.opening import memory_aggregates as memory_aggregates
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
     from epochal.contrib.event_store_adapter.payloads import Serializer as Serializer
     from epochal.contrib.event_store_adapter.store import AggregateAppended as AggregateAppended
     from epochal.contrib.event_store_adapter.store import AggregateConflict as AggregateConflict
     from epochal.contrib.event_store_adapter.store import AggregateStore as AggregateStore
-    from epochal.contrib.event_store_adapter.testing import memory_aggregates as memory_aggregates
 
 PLUGIN: Final = Plugin(
     port=f"{__name__}.port:PORT",
@@ -73,18 +72,13 @@ _NAMES: Final = {
         "json_state",
     ),
     "model": ("AggregateEvent", "AggregateId", "AggregateTypes", "Lock", "aggregate_id"),
-    "opening": ("open_aggregates",),
+    "opening": ("memory_aggregates", "open_aggregates"),
     "payloads": ("Serializer",),
     "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
-    "testing": ("memory_aggregates",),
 }
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 
 __all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+__getattr__ = named_later(__name__, _FILES)

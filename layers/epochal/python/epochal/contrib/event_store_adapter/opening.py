@@ -1,4 +1,4 @@
-"""Opening aggregates on the tables of an account: what an application does once, at its start."""
+"""Opening aggregates, on the tables of an account or in memory: what an application does once, at its start."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.dynamo.stores import HERE, Place
 from epochal.settings import Settings
 from epochal.store.checking import distinct
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_deployment
 
 
 def open_aggregates(
@@ -42,3 +44,8 @@ def open_aggregates(
     found = opened(place.opened(settings))
     site = replace(found.site, keys=replace(found.site.keys, hash=hash_of(keys)))
     return replace(found, site=replace(site, serializer=serializer_of(serializer)))
+
+
+def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:
+    """A store of aggregates in memory; `types` are declared, as those that hold `-` must be."""
+    return opened(memory_deployment(tables, aggregate_types=tuple(types)))

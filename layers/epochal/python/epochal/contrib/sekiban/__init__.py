@@ -15,10 +15,9 @@ Names are resolved when they are first used: a function that reads the feed need
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from epochal.plugins import Plugin
+from epochal.plugins import Plugin, named_later
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.aio import AsyncProjectionStates as AsyncProjectionStates
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
     from epochal.contrib.sekiban.events import TaggedEvent as TaggedEvent
     from epochal.contrib.sekiban.importer import DcbImporter as DcbImporter
     from epochal.contrib.sekiban.listings import TagListings as TagListings
+    from epochal.contrib.sekiban.opening import memory_dcb_events as memory_dcb_events
+    from epochal.contrib.sekiban.opening import memory_projection_states as memory_projection_states
     from epochal.contrib.sekiban.opening import open_dcb_events as open_dcb_events
     from epochal.contrib.sekiban.opening import open_projection_states as open_projection_states
     from epochal.contrib.sekiban.projections import ProjectionStates as ProjectionStates
     from epochal.contrib.sekiban.states import StoredState as StoredState
     from epochal.contrib.sekiban.store import DcbEvents as DcbEvents
-    from epochal.contrib.sekiban.testing import memory_dcb_events as memory_dcb_events
-    from epochal.contrib.sekiban.testing import memory_projection_states as memory_projection_states
 
 PLUGIN: Final = Plugin(
     port=f"{__name__}.port:PORT",
@@ -51,19 +50,19 @@ _NAMES: Final = {
     "events": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
     "importer": ("DcbImporter",),
     "listings": ("TagListings",),
-    "opening": ("open_dcb_events", "open_projection_states"),
+    "opening": (
+        "memory_dcb_events",
+        "memory_projection_states",
+        "open_dcb_events",
+        "open_projection_states",
+    ),
     "projections": ("ProjectionStates",),
     "states": ("StoredState",),
     "store": ("DcbEvents",),
-    "testing": ("memory_dcb_events", "memory_projection_states"),
 }
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 
 __all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _FILES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_FILES[name]}"), name)
+__getattr__ = named_later(__name__, _FILES)

@@ -1,4 +1,4 @@
-"""Opening Sekiban's tables of an account: what an application does once, at its start."""
+"""Opening Sekiban's tables, of an account or in memory: what an application does once, at its start."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from epochal.dynamo.stores import HERE, Place
 from epochal.settings import Settings
 from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Patience
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_deployment
 
 
 def open_dcb_events(
@@ -77,3 +79,13 @@ def open_projection_states(
     )
     states = states_of(place.opened(settings, patience))
     return replace(states, objects=CachedObjects(states.objects, cache_bytes)) if cache_bytes else states
+
+
+def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
+    """A store of tagged events in memory, in Sekiban's tables."""
+    return opened(memory_deployment(tables, type_heads=type_heads))
+
+
+def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
+    """States of projections in memory, with a bucket."""
+    return states_of(memory_deployment(tables))
