@@ -33,8 +33,7 @@ from epochal.dynamo.interpreter import interpreter, performed
 from epochal.dynamo.light import SessionCarrier
 from epochal.dynamo.protocol.requests import DynamoRequest
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended
-from epochal.model.versions import NO_STREAM
+from epochal.model.versions import NO_STREAM, Appended
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 

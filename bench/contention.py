@@ -31,8 +31,7 @@ from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deployment import Deployment
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion
 from epochal.plan.ops import Op, Reply
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Deciders

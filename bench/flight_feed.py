@@ -16,8 +16,8 @@ from epochal.contrib.equinox.port import TIPS, heal_tips, tips_source
 from epochal.index.ingestion import Indexing, Partition
 from epochal.indexer.indexer import Indexer
 from epochal.layout.registry import INDEX
-from epochal.model.outcomes import Appended
 from epochal.model.spans import Span
+from epochal.model.versions import Appended
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

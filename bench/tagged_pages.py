@@ -10,8 +10,8 @@ import json
 import random
 from typing import Final
 
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.testing.stores import memory_tagged_events
 
 APPENDS: Final = 120

@@ -16,7 +16,7 @@ from bench.report import Report
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended
+from epochal.model.versions import Appended
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.joined import Line, Waiting, Writes

@@ -15,9 +15,8 @@ from epochal.feed.reader import FeedReader, reader_of
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Unfold
-from epochal.model.outcomes import Appended, Undetermined
-from epochal.model.outcomes import Conflict as StreamConflict
-from epochal.model.versions import NO_STREAM, parse_token
+from epochal.model.versions import NO_STREAM, Appended, Undetermined, parse_token
+from epochal.model.versions import Conflict as StreamConflict
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of

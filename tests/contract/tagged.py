@@ -13,9 +13,8 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.items import STREAMS, read_page
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, recorded_all, reserved_tags
-from epochal.model.dcb import UNTAGGED, Query, QueryItem
-from epochal.model.events import Event, Recorded
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS, Event, Recorded
+from epochal.model.tags import UNTAGGED, Query, QueryItem
 from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents

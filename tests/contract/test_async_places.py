@@ -38,7 +38,7 @@ from epochal.dynamo import kms
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.registry import READ_MODELS
 from epochal.layout.subjects import SUBJECT_KEYS
-from epochal.model.outcomes import Appended
+from epochal.model.versions import Appended
 from epochal.reactions.group import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents

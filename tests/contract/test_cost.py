@@ -14,8 +14,7 @@ import pytest
 
 from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

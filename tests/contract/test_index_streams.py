@@ -20,7 +20,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer
 from epochal.layout.registry import INDEX, partition_of
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended
+from epochal.model.versions import Appended
 from epochal.plan.ops import Put
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams

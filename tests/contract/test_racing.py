@@ -13,8 +13,7 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict, Outcome
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders, Transacted

@@ -10,7 +10,7 @@ import pytest
 from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Rejected, Written
-from epochal.model.several import AllAppended, Conflicts
+from epochal.model.versions import AllAppended, Conflicts
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter

@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
-from epochal.model.tagged_results import TagCount
+from epochal.model.tags import TagCount
 from epochal.store.tag_pages import TagPages
 from tests.support.tables import Tables
 

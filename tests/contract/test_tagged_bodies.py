@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query
 from epochal.model.events import Event
+from epochal.model.tags import Query
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import asks, every_event, of_tag
 

@@ -8,10 +8,9 @@ import random
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
+from epochal.model.tags import Query, read_position, write_position
+from epochal.model.versions import Appended, Conflict
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 

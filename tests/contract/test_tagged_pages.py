@@ -11,11 +11,9 @@ from epochal.contrib.sekiban import paging
 from epochal.errors import InvalidInput
 from epochal.layout import reads
 from epochal.layout.pages.tags import reading as pages_paging
-from epochal.model.dcb import Query
 from epochal.model.events import Recorded
-from epochal.model.outcomes import Conflict
-from epochal.model.tagged_results import Rest, Takes, parse_rest
-from epochal.model.versions import Position, Reached
+from epochal.model.tags import Query, Rest, Takes, parse_rest
+from epochal.model.versions import Conflict, Position, Reached
 from epochal.store.tagged_store import TaggedStore
 from tests.contract.tagged import asks, event, opens
 from tests.support.tables import Tables

@@ -8,9 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from epochal.model.dcb import Query
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tags import Query
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.decisions import Decided, Decisions, projection
 from epochal.store.tagged_store import TaggedStore

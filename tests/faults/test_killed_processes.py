@@ -27,7 +27,7 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, read_head
 from epochal.contrib.sekiban.items import is_head as is_tag_head
 from epochal.layout.pages.items import STREAMS as PAGES
 from epochal.layout.registry import INDEX, partitions_of
-from epochal.model.dcb import Query, QueryItem
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item
 from tests.faults.proxy import FATES, Proxy

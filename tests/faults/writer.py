@@ -21,10 +21,9 @@ from dataclasses import replace
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.errors import Unavailable
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, ExpectedVersion
 from tests.faults.site import AGGREGATES, STREAMS, TAGS, Site
 
 HOURS = {"ann": 6, "cid": -6}

@@ -15,10 +15,10 @@ from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.layout import fences
 from epochal.layout.fences import Condition, fence
-from epochal.model.dcb import Query, place_of
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tags import Query, place_of
 from epochal.model.times import Ticks, format_ticks
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Op, Several, Steps, Transact
 from epochal.plan.ops import Query as Pages
 from tests.simulation.dcb_history import check_tables

@@ -13,10 +13,9 @@ from itertools import takewhile
 from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.writes import tags_of
 from epochal.layout.fences import fence_after
-from epochal.model.dcb import Query
 from epochal.model.events import Event, Recorded
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import Position
+from epochal.model.tags import Query
+from epochal.model.versions import Appended, Conflict, Position
 from tests.simulation.dcb_world import World, tag_of
 
 Ids = frozenset[str]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagHead, TagSite, is_head, read_event, read_head
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Recorded
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import BatchGet, Done, Execute, Items, Op, Put, Reply, TableSpec, Transact
 from epochal.plan.ops import Query as Pages
 from epochal.plan.values import Item

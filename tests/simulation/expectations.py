@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
+from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
 from tests.simulation.stream_items import HeadSeen, same
 
 AsGood = Callable[[Token, Token], bool]

@@ -27,8 +27,7 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended
-from epochal.model.versions import Token
+from epochal.model.versions import Appended, Token
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -18,12 +18,10 @@ from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
 from epochal.layout.streams import Unknown, Written
-from epochal.model.dcb import Query, QueryItem
-from epochal.model.events import Event
-from epochal.model.names import TAG_STREAMS
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.events import TAG_STREAMS, Event
+from epochal.model.tags import Query, QueryItem
 from epochal.model.times import Ticks
-from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion, Position
+from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State

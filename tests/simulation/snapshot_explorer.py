@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Recorded
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
 from epochal.store.decisions import Decisions, ModelSnapshots, Projection
 from epochal.store.driver import Driver, Meter

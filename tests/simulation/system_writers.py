@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.index.names import tip_key
-from epochal.model.dcb import is_reserved
 from epochal.model.events import Event
+from epochal.model.tags import is_reserved
 from epochal.plan.ops import Execute, Get
 from tests.simulation.aggregate_simulation import ALICE, Aggregates
 from tests.simulation.dcb_simulation import TAGS, Tagged

@@ -23,13 +23,10 @@ from epochal.layout.pages.tags import append as appends
 from epochal.layout.pages.tags.append import TaggedBatch, append
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.pages.tags.reading import read
-from epochal.model.dcb import Query
-from epochal.model.events import Event
-from epochal.model.names import TAG_STREAMS
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
+from epochal.model.events import TAG_STREAMS, Event
+from epochal.model.tags import Query, read_position, write_position
 from epochal.model.times import Ticks
-from epochal.model.versions import Position
+from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables
 from tests.simulation.exploring import Diary, State, apart, one_by_one

@@ -9,8 +9,7 @@ import pytest
 
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Unavailable
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import Position
+from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.ops import Execute, Lost, Op, Refusal, Reply, Transact
 from epochal.store.driver import Patience
 from tests.simulation.dcb_world import World, event, query

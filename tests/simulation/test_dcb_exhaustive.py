@@ -9,7 +9,7 @@ import pytest
 
 from epochal.layout import fences
 from epochal.layout.fences import Fence
-from epochal.model.dcb import Query
+from epochal.model.tags import Query
 from epochal.model.versions import Position
 from tests.simulation.dcb_explorer import Explorer, Writer
 from tests.simulation.dcb_world import event, query

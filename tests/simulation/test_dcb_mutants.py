@@ -19,10 +19,9 @@ from epochal.contrib.sekiban.items import TagSite
 from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan
 from epochal.layout import matching
 from epochal.layout.fences import Condition, Fence, fence
-from epochal.model.dcb import Trail
 from epochal.model.events import Event, Recorded
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import Position, Reached
+from epochal.model.tags import Trail
+from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import Absent, Check, Put, Steps, Transact
 from epochal.store import tagged_store
 from tests.simulation.dcb_simulation import replay

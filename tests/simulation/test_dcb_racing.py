@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Execute
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_history import check_tables

@@ -17,8 +17,18 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
+from epochal.model.versions import (
+    ANY,
+    NO_STREAM,
+    STREAM_EXISTS,
+    Appended,
+    AtVersion,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Token,
+    Undetermined,
+)
 from epochal.plan.ops import Execute, Op, Refusal, Reply, RequestFailure
 from epochal.store.driver import Patience
 from epochal.store.streams import Streams

@@ -15,8 +15,7 @@ from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.names import tip_key
 from epochal.model.events import Recorded
-from epochal.model.outcomes import Appended, Conflict, Outcome
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome
 from epochal.plan.ops import Execute, Get, Op, Reply
 from epochal.store.reading import Direction
 from tests.simulation.scheduler import Body, Process, every_order, mortal, run

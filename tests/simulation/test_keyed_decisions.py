@@ -27,8 +27,8 @@ from epochal.layout import once
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout, Unknown
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider

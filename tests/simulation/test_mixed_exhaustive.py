@@ -15,8 +15,8 @@ from epochal.layout import key_records
 from epochal.layout.pages import commit, several
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.tags import append as tagged
-from epochal.model.outcomes import Conflict
 from epochal.model.times import Ticks
+from epochal.model.versions import Conflict
 from epochal.plan.ops import Absent, Check, Steps
 from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mixed_explorer import Delete, Mixed, MixedExplorer, act

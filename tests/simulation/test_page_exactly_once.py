@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.layout.pages import writes
-from epochal.model.outcomes import Conflict
-from epochal.model.versions import Token
+from epochal.model.versions import Conflict, Token
 from epochal.testing.stores import memory_streams
 from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.test_exactly_once import ALL, Append, endured, once_and_twice

@@ -11,8 +11,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
 from epochal.testing.faults import Faults, Late

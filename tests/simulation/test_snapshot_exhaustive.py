@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
-from epochal.model.dcb import Query
-from epochal.model.tagged_results import Seen
+from epochal.model.tags import Query, Seen
 from epochal.store.decisions import Decisions, Model, ModelSnapshots, Projection
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch

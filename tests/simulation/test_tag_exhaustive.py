@@ -20,9 +20,8 @@ from epochal.layout.pages.tags import append, entries, reading
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import Known
 from epochal.model.events import Event
-from epochal.model.outcomes import Conflict
 from epochal.model.times import Ticks
-from epochal.model.versions import Position
+from epochal.model.versions import Conflict, Position
 from epochal.plan.ops import Absent, Check, Refusal, Steps
 from tests.simulation import tag_explorer
 from tests.simulation.dcb_world import query

@@ -14,9 +14,8 @@ import pytest
 from epochal.layout.pages import commit
 from epochal.layout.pages.tags import append, listing, reading
 from epochal.layout.pages.tags.entries import EventOfTag
-from epochal.model.dcb import Trail
-from epochal.model.outcomes import Conflict
-from epochal.model.versions import Position
+from epochal.model.tags import Trail
+from epochal.model.versions import Conflict, Position
 from epochal.plan.ops import Absent, AnyOf, Check, Steps
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.tag_simulation import replay

@@ -15,8 +15,7 @@ from itertools import chain, count
 from epochal.index.names import is_tip
 from epochal.index.tip import read_span
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict, Outcome, Undetermined
-from epochal.model.versions import Token
+from epochal.model.versions import Appended, Conflict, Outcome, Token, Undetermined
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter, Patience

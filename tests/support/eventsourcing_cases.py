@@ -21,8 +21,7 @@ from epochal.contrib.eventsourcing import (
     EpochalProcessRecorder,
     EpochalTrackingRecorder,
 )
-from epochal.model.outcomes import Appended
-from epochal.model.several import AllAppended
+from epochal.model.versions import AllAppended, Appended
 
 
 def factory(name: str = "Kennel") -> EpochalFactory:

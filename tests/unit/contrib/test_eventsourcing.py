@@ -30,7 +30,7 @@ from epochal.contrib.eventsourcing import (
     applications,
 )
 from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
-from epochal.model.several import AllUndetermined, StreamAppend
+from epochal.model.versions import AllUndetermined, StreamAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

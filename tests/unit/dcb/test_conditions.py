@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from epochal.contrib.sekiban.items import Keys
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Claim
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.versions import Position, Reached
+from epochal.model.tags import Query, QueryItem, read_position, write_position
+from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import Delete, Lost, Op, Transact
 from tests.support.examples import examples
 from tests.unit.dcb.world import NOW, World, event, query

@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.events import Claim
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
 from epochal.store.importing import Imported, ImportedEvent, imported

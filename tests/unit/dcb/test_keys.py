@@ -12,7 +12,7 @@ import pytest
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Lost, Op, Put, Reply, Transact, TransactGet
 from epochal.plan.values import text
 from epochal.store.decisions import Decided, Decisions, Projection, projection

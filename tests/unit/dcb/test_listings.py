@@ -13,7 +13,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.store import dcb_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import TagCount
+from epochal.model.tags import TagCount
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.settings import Settings

@@ -14,7 +14,7 @@ from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban.items import Keys
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
 from epochal.store import tag_pages

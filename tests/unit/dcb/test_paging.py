@@ -13,12 +13,9 @@ import pytest
 from epochal.contrib.sekiban import memory_dcb_events, paging
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import reads
-from epochal.model.dcb import Query
 from epochal.model.events import Recorded
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import Rest, TaggedPage, Takes, parse_rest
-from epochal.model.versions import Position, Reached
+from epochal.model.tags import Query, Rest, TaggedPage, Takes, parse_rest, read_position, write_position
+from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.stores import memory_tagged_events

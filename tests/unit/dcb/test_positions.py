@@ -12,10 +12,9 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query
 from epochal.model.events import Recorded
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
+from epochal.model.tags import Query, read_position, write_position
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.importing import ImportedEvent
 from epochal.store.tagged_store import TaggedStore

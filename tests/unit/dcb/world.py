@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, TagSite
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Op, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

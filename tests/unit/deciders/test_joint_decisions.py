@@ -14,9 +14,7 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Rejected, Written
 from epochal.model.events import Event
-from epochal.model.outcomes import Capacity
-from epochal.model.several import StreamAppend
-from epochal.model.versions import Token
+from epochal.model.versions import Capacity, StreamAppend, Token
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
 from epochal.store.deciders import Transacted
 from epochal.store.joint_decisions import transact_all

@@ -15,7 +15,7 @@ from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooL
 from epochal.errors import Refused as Denied
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
-from epochal.model.several import StreamAppend
+from epochal.model.versions import StreamAppend
 from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.deciders import Transacted

@@ -10,7 +10,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.streams import AnyStreamLayout
-from epochal.model.outcomes import Capacity
+from epochal.model.versions import Capacity
 from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, Cache
 from epochal.testing.stores import memory_tables
 from tests.support.lagging import Choice, Lagging, oldest

@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.layout.pages.streams import Pages
-from epochal.model.outcomes import Capacity
+from epochal.model.versions import Capacity
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.plan.values import item_size
 from epochal.store.deciders import Decider, Deciders

@@ -14,8 +14,7 @@ from epochal.codec.upcasts import upcast
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.feed.results import FeedEvent
-from epochal.model.events import Claim, Recorded
-from epochal.model.json_bodies import VERSION
+from epochal.model.events import VERSION, Claim, Recorded
 from epochal.store.codecs import Stored, json_codec
 
 

@@ -15,8 +15,7 @@ from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
 from epochal.feed.results import FeedItem
 from epochal.index.names import calf_key, tip_key
 from epochal.layout.registry import store_tables
-from epochal.model.events import Claim, Event
-from epochal.model.names import StreamName
+from epochal.model.events import Claim, Event, StreamName
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, binary, number, text
 from epochal.store.driver import Driver, Meter

@@ -13,8 +13,8 @@ from epochal.errors import TooLarge
 from epochal.feed.results import FeedItem
 from epochal.layout.pages.port import pages_source
 from epochal.layout.registry import source_of
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete
 from epochal.store.checking import kind_of
 from epochal.store.encoding import BodyCodec

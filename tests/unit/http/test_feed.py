@@ -10,8 +10,7 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.index.names import tip_key
-from epochal.model.events import Event
-from epochal.model.names import StreamName
+from epochal.model.events import Event, StreamName
 from epochal.plan.ops import Delete, Put
 from epochal.settings import WAIT_SECONDS
 from tests.support.api import Answer, Api

@@ -20,9 +20,8 @@ from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import Problem
-from epochal.model.dcb import check_tag
-from epochal.model.names import stream_name
-from epochal.model.positions import write_position
+from epochal.model.events import stream_name
+from epochal.model.tags import check_tag, write_position
 from epochal.model.versions import Position
 from tests.support.api import Api, gateway_event
 from tests.support.examples import examples

@@ -12,8 +12,7 @@ import brotli
 import pytest
 
 from epochal.index.names import tip_key
-from epochal.model.events import Event, Unfold
-from epochal.model.names import StreamName
+from epochal.model.events import Event, StreamName, Unfold
 from epochal.plan.ops import Put
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Api

@@ -15,7 +15,7 @@ from epochal.layout.pages import seals, writes
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.port import PORT
 from epochal.layout.pages.pruning import delete
-from epochal.model.names import SEALS
+from epochal.model.events import SEALS
 from epochal.model.versions import Token, parse_token
 from epochal.plan.ops import Execute, Op, Put, Query, Reply, Transact, Update
 from epochal.plan.values import Item

@@ -13,7 +13,7 @@ import pytest
 from epochal.contrib.sekiban import paging as sekiban_paging
 from epochal.layout import reads
 from epochal.layout.pages.tags import reading as tag_reading
-from epochal.model.positions import read_position
+from epochal.model.tags import read_position
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact
 from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Answer, Api

@@ -10,8 +10,7 @@ import pytest
 
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.http.events import MAX_NAMED
-from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import Rest
+from epochal.model.tags import Rest, read_position, write_position
 from epochal.model.versions import Position, Reached
 from epochal.store.tagged_store import MAX_EVENTS
 from tests.support.api import Answer, Api

@@ -8,11 +8,9 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import MOST_READ
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.versions import Position
+from epochal.model.tags import Query, QueryItem, read_position, write_position
+from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import memory_tagged_events
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from bench.corpus import body
 from epochal.codec.bodies import BROTLI, DIRECT, LATE_MOST, Encoded, decode, denser, encode, may_gain
 from epochal.layout.streams import JoinedWriters
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Unfold
+from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Lost, Op, Put, Reply
 from epochal.store.driver import Driver, Meter

@@ -11,8 +11,7 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.names import TIP, calf_key, tip_key
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import ANY, AtVersion, ExpectedVersion
+from epochal.model.versions import ANY, Appended, AtVersion, Conflict, ExpectedVersion
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, binary, mapping, number, sequence, text
 from epochal.store.streams import Streams

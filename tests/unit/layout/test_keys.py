@@ -12,8 +12,17 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
 from epochal.model.events import Claim, Event, Unfold
-from epochal.model.outcomes import Appended, Conflict, Outcome
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, ExpectedVersion, Token
+from epochal.model.versions import (
+    ANY,
+    NO_STREAM,
+    STREAM_EXISTS,
+    Appended,
+    AtVersion,
+    Conflict,
+    ExpectedVersion,
+    Outcome,
+    Token,
+)
 from epochal.store.driver import Patience
 from epochal.store.encoding import contents_digest
 from epochal.store.streams import Streams

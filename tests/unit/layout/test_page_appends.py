@@ -14,8 +14,7 @@ from epochal.layout.pages.items import STREAMS, page_key, state_of
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import PruneProgress
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import ANY, NO_STREAM, Token, parse_token
+from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, Token, parse_token
 from epochal.plan import values
 from epochal.plan.ops import Delete, Put
 from epochal.store.driver import Driver, Meter

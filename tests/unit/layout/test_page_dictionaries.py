@@ -20,8 +20,7 @@ from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.registry import INDEX
 from epochal.model.events import Event, Recorded
-from epochal.model.several import StreamAppend
-from epochal.model.versions import NO_STREAM
+from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Steps
 from epochal.plan.values import Item, binary
 from epochal.store.checking import kind_of

@@ -12,7 +12,7 @@ from epochal.layout.pages.items import STREAMS, state_of
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended, Conflict, Undetermined
+from epochal.model.versions import Appended, Conflict, Undetermined
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.plan.values import text
 from epochal.store.driver import Driver, Meter

@@ -16,8 +16,7 @@ from epochal.layout.pages.reading import Cursor, advance, load_head, stand
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import NO_STREAM, parse_token
+from epochal.model.versions import NO_STREAM, Appended, Conflict, parse_token
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Hole

@@ -26,9 +26,7 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.commit import unmoved
 from epochal.layout.pages.items import read_page, state_of
 from epochal.layout.pages.streams import Pages
-from epochal.model.outcomes import Capacity
-from epochal.model.several import AllAppended, AllUndetermined, Conflicts
-from epochal.model.versions import Token, parse_token
+from epochal.model.versions import AllAppended, AllUndetermined, Capacity, Conflicts, Token, parse_token
 from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams

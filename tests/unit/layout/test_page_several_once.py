@@ -11,8 +11,7 @@ import pytest
 
 from epochal import ANY, NO_STREAM, Appended, AtVersion, Event, StreamAppend, Unfold
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge
-from epochal.model.several import AllAppended, Conflicts
-from epochal.model.versions import ExpectedVersion
+from epochal.model.versions import AllAppended, Conflicts, ExpectedVersion
 from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.encoding import BodyCodec

@@ -12,8 +12,7 @@ from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.names import tip_key
 from epochal.model.events import Event, Recorded
-from epochal.model.outcomes import Appended
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams

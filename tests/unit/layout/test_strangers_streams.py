@@ -34,9 +34,8 @@ from epochal.layout.streams import (
     Written,
 )
 from epochal.model.events import Event, Unfold
-from epochal.model.several import StreamAppend
 from epochal.model.spans import End, Span
-from epochal.model.versions import NO_STREAM, ExpectedVersion, Token, meets
+from epochal.model.versions import NO_STREAM, ExpectedVersion, StreamAppend, Token, meets
 from epochal.plan.ops import ITEM_BYTES, Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec, equals
 from epochal.plan.values import Item, binary, number, read_number, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin

@@ -11,8 +11,8 @@ import pytest
 
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.tags.entries import TagStreams
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.store.driver import Driver, Meter
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

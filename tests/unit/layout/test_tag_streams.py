@@ -17,12 +17,9 @@ from epochal.layout.pages.items import STREAMS, is_page, read_page
 from epochal.layout.pages.tags import reading
 from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
 from epochal.layout.pages.tags.listing import count_since
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.outcomes import Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import parse_down
-from epochal.model.versions import Position, Reached
+from epochal.model.tags import Query, QueryItem, parse_down, read_position, write_position
+from epochal.model.versions import Conflict, Position, Reached
 from epochal.plan.ops import BatchGet, Check, Items, Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.plan.ops import Query as PlanQuery
 from epochal.store.driver import Driver, Meter

@@ -11,8 +11,7 @@ from epochal.contrib.equinox.append import Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.names import TIP, calf_key, tip_key
 from epochal.model.events import Event, Unfold
-from epochal.model.outcomes import Appended
-from epochal.model.versions import NO_STREAM, AtVersion
+from epochal.model.versions import NO_STREAM, Appended, AtVersion
 from epochal.plan.ops import (
     Absent,
     All,

@@ -87,7 +87,7 @@ PAGES = Plugin(
 )
 """The layout that is Epochal's own."""
 
-NATIVE = re.compile(r"(?:epochal\.)?model\.dcb(?:\.|$)|contrib\.eventsourcing|PRAGMA journal_mode")
+NATIVE = re.compile(r"contrib\.eventsourcing|PRAGMA journal_mode")
 """What spells a plug-in's word and is not its: events with tags are Epochal's own, too."""
 
 OFFENDERS: dict[str, tuple[str, str]] = {
@@ -244,7 +244,7 @@ def test_a_file_that_names_one_is_noticed(plugin: str, code: str) -> None:
     "code",
     [
         "from epochal.layout.port import Port\nfrom epochal.feed.history import StreamHistory",
-        "from epochal.model.dcb import Query",
+        "from epochal.model.tags import Query",
         "from epochal.store.decisions import projection",
         '"""Reads aggregates as event-store-adapter does."""',
         'def f():\n    "The Tip of Equinox\'s stream."',

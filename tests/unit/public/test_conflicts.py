@@ -18,10 +18,9 @@ from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, EpochalError, OutcomeUndetermined, StreamDeleted
 from epochal.errors import WrongExpectedVersion as Wrong
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion, Token
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, Appended, AtVersion, Conflict, Token
 from epochal.plan.ops import Lost, Op, Put, Reply, Update
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams

@@ -13,8 +13,8 @@ from epochal import errors
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import EpochalError
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM
 
 

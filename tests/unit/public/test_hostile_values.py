@@ -23,9 +23,8 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.registry import READ_MODELS
-from epochal.model.dcb import Query, QueryItem, parse_place
 from epochal.model.events import Event
-from epochal.model.positions import read_position
+from epochal.model.tags import Query, QueryItem, parse_place, read_position
 from epochal.model.times import parse_time
 from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery

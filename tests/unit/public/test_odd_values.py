@@ -29,8 +29,8 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Unfold
+from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion, Token
 from epochal.store.importing import ImportedEvent
 from epochal.store.tag_pages import TagPages

@@ -13,9 +13,9 @@ import pytest
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
 from epochal.contrib.event_store_adapter.model import aggregate_id
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain
+from epochal.model.tags import Query, QueryItem
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders

@@ -24,8 +24,8 @@ from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
 from epochal.index.names import SERIES, TIP, epoch_stream, marks_name, poison_stream
 from epochal.layout.port import Source
-from epochal.model.dcb import EVERYTHING, place_of, type_tag
 from epochal.model.events import Recorded
+from epochal.model.tags import EVERYTHING, place_of, type_tag
 from epochal.model.versions import Reached
 from epochal.plan.effects import holds
 from epochal.plan.ops import All, Present, Put, Update

@@ -39,10 +39,9 @@ from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import Gap
 from epochal.layout.registry import READ_MODELS, base_of, layout_names, store_tables
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event, Unfold
-from epochal.model.several import StreamAppend
-from epochal.model.versions import NO_STREAM
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.plan import ops
 from epochal.plan.ops import Lost, TableSpec
 from epochal.reactions.group import Member

@@ -27,7 +27,7 @@ from epochal.also import (
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban.opening import memory_dcb_events
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
-from epochal.model.several import Conflicts
+from epochal.model.versions import Conflicts
 from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider, Deciders

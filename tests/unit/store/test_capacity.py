@@ -18,10 +18,9 @@ from epochal.contrib.event_store_adapter.store import AggregateConflict, Aggrega
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import ConflictError, InvalidInput, Unavailable
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.outcomes import Capacity, Conflict
-from epochal.model.versions import NO_STREAM, AtVersion
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import NO_STREAM, AtVersion, Capacity, Conflict
 from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams

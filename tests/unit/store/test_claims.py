@@ -14,7 +14,7 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, InvalidInput, MissingBody, TooLarge
 from epochal.model.events import Claim, Event, Unfold
-from epochal.model.outcomes import Appended
+from epochal.model.versions import Appended
 from epochal.plan.ops import ITEM_BYTES
 from epochal.plan.values import item_size
 from epochal.store.encoding import BodyCodec

@@ -21,8 +21,8 @@ from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.port import appended
 from epochal.layout.streams import Batch
-from epochal.model.outcomes import Conflict, Outcome
 from epochal.model.spans import Span
+from epochal.model.versions import Conflict, Outcome
 from epochal.plan.ops import Lost, Op, Put, Query, Reply, Update
 from epochal.store import joined
 from epochal.store.driver import Patience, Turn, turn

@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Put
 from epochal.plan.values import binary, number, text
 from epochal.store.tagged import TaggedEvents

@@ -12,8 +12,8 @@ from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Recorded
+from epochal.model.tags import Query, QueryItem
 from epochal.store.codecs import EventCodec
 from epochal.store.joint_decisions import transact_all
 from epochal.store.streams import Streams

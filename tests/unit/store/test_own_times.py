@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.several import StreamAppend
+from epochal.model.tags import Query, QueryItem
 from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.model.versions import StreamAppend
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 NOON = 1_790_000_000_000_000_000

@@ -9,8 +9,8 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Claim, Event
+from epochal.model.tags import Query, QueryItem
 from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import MemoryBodies, memory_tagged_events

@@ -11,7 +11,7 @@ from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.entries import stream_of
 from epochal.layout.pages.tags.listing import stand_after
 from epochal.model.events import Event, Recorded
-from epochal.model.tagged_results import TagCount
+from epochal.model.tags import TagCount
 from epochal.store import tag_pages
 from epochal.store.listings import GroupCount, TaggedListings
 from epochal.store.tag_pages import TagPages

@@ -9,8 +9,8 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.errors import InvalidInput
-from epochal.model.dcb import QueryItem
 from epochal.model.events import Event
+from epochal.model.tags import QueryItem
 from epochal.testing.stores import memory_tables
 from tests.unit.dcb.world import World
 

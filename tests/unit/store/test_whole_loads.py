@@ -14,9 +14,15 @@ from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDele
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Claim, Event
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.several import Conflicts, StreamAppend
-from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
+from epochal.model.versions import (
+    NO_STREAM,
+    Appended,
+    Conflict,
+    Conflicts,
+    ExpectedVersion,
+    StreamAppend,
+    Token,
+)
 from epochal.store.deciding import PAUSES
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import StreamState

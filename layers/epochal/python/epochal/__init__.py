@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from epochal.errors import StreamDeleted as StreamDeleted
     from epochal.feed.results import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
-    from epochal.model.dcb import Query as Query
-    from epochal.model.dcb import QueryItem as QueryItem
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
-    from epochal.model.outcomes import Appended as Appended
-    from epochal.model.outcomes import Conflict as Conflict
-    from epochal.model.outcomes import Undetermined as Undetermined
-    from epochal.model.several import StreamAppend as StreamAppend
+    from epochal.model.tags import Query as Query
+    from epochal.model.tags import QueryItem as QueryItem
     from epochal.model.versions import ANY as ANY
     from epochal.model.versions import NO_STREAM as NO_STREAM
     from epochal.model.versions import STREAM_EXISTS as STREAM_EXISTS
+    from epochal.model.versions import Appended as Appended
     from epochal.model.versions import AtVersion as AtVersion
+    from epochal.model.versions import Conflict as Conflict
+    from epochal.model.versions import StreamAppend as StreamAppend
+    from epochal.model.versions import Undetermined as Undetermined
     from epochal.reactions.reaction import Delivery as Delivery
     from epochal.reactions.reaction import reaction as reaction
     from epochal.store.codecs import json_codec as json_codec
@@ -54,11 +54,18 @@ _NAMES = {
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.results": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
-    "model.dcb": ("Query", "QueryItem"),
     "model.events": ("Event", "Recorded", "Unfold"),
-    "model.outcomes": ("Appended", "Conflict", "Undetermined"),
-    "model.several": ("StreamAppend",),
-    "model.versions": ("ANY", "AtVersion", "NO_STREAM", "STREAM_EXISTS"),
+    "model.tags": ("Query", "QueryItem"),
+    "model.versions": (
+        "ANY",
+        "Appended",
+        "AtVersion",
+        "Conflict",
+        "NO_STREAM",
+        "STREAM_EXISTS",
+        "StreamAppend",
+        "Undetermined",
+    ),
     "reactions.reaction": ("Delivery", "reaction"),
     "store.codecs": ("json_codec",),
     "store.context": ("metadata",),

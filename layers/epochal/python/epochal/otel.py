@@ -26,9 +26,8 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.feed.results import FeedEvent
-from epochal.model.events import Event
-from epochal.model.names import category_of
-from epochal.model.outcomes import NOTHING
+from epochal.model.events import Event, category_of
+from epochal.model.versions import NOTHING
 from epochal.plugins import parts
 from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery

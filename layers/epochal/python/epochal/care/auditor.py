@@ -20,7 +20,7 @@ from epochal.index.names import calf_key
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source
 from epochal.layout.registry import layout_named
-from epochal.model.names import TAG_STREAMS, category_of
+from epochal.model.events import TAG_STREAMS, category_of
 from epochal.model.times import Ticks, from_unix_nanoseconds
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text

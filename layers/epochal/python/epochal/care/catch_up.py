@@ -14,7 +14,7 @@ from epochal.index.marks import read_marks
 from epochal.indexer.indexer import IndexWriter
 from epochal.layout.port import Change, Source, Touched, end_since
 from epochal.layout.registry import head_key
-from epochal.model.names import is_fed
+from epochal.model.events import is_fed
 from epochal.model.spans import End
 from epochal.plan.ops import Get, Items, Scan, Steps
 from epochal.plan.values import Item, Key

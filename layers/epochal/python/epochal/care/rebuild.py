@@ -29,7 +29,7 @@ from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partit
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.registry import head_key
-from epochal.model.names import is_fed
+from epochal.model.events import is_fed
 from epochal.model.spans import Span
 from epochal.plan.effects import holds
 from epochal.plan.ops import Steps

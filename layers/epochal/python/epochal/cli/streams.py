@@ -18,11 +18,9 @@ from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.feed.results import FeedEvent
 from epochal.http.events import event_of
 from epochal.http.streams import append_of
-from epochal.model.events import Claim, Event, Recorded, Unfold
-from epochal.model.json_bodies import VERSION
-from epochal.model.outcomes import Conflict
+from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold
 from epochal.model.times import parse_time
-from epochal.model.versions import AtVersion, ExpectedVersion
+from epochal.model.versions import AtVersion, Conflict, ExpectedVersion
 from epochal.store.driver import Meter
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams

@@ -18,12 +18,17 @@ from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text, no_link
 from epochal.http import tagged as over_http
 from epochal.http.shapes import Node
-from epochal.model.dcb import Query, parse_event_id
 from epochal.model.events import Event, Recorded
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import BackwardPage, TaggedPage, Takes
-from epochal.model.versions import Position
+from epochal.model.tags import (
+    BackwardPage,
+    Query,
+    TaggedPage,
+    Takes,
+    parse_event_id,
+    read_position,
+    write_position,
+)
+from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
 from epochal.store.tagged_store import TaggedStore
 

@@ -14,8 +14,8 @@ from epochal.cli.tagged import pass_opened
 from epochal.cli.target import OpenedStore
 from epochal.errors import EpochalError
 from epochal.http.shapes import Node, required, time_of
-from epochal.model.dcb import parse_place
 from epochal.model.events import Event
+from epochal.model.tags import parse_place
 from epochal.store.importing import Imported, ImportedEvent
 
 

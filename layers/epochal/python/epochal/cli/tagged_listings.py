@@ -11,9 +11,8 @@ from epochal.cli import output
 from epochal.cli.errors import TagMissing
 from epochal.cli.tagged import line, pass_tagged, shown
 from epochal.http import tagged as over_http
-from epochal.model.dcb import parse_place
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import TagCount
+from epochal.model.tags import TagCount, parse_place
 from epochal.store.listings import Listings, until_whole
 from epochal.store.tagged_store import TaggedStore
 

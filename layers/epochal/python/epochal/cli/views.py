@@ -9,8 +9,8 @@ from epochal.feed.results import FeedEvent, FeedItem
 from epochal.http import events, streams
 from epochal.http.shapes import capacity
 from epochal.model.events import Body, Claim, Recorded
-from epochal.model.outcomes import Appended
-from epochal.model.positions import write_position
+from epochal.model.tags import write_position
+from epochal.model.versions import Appended
 from epochal.plan.values import Units
 from epochal.store.reading import StreamState
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.extras import brought_by
-from epochal.model.json_bodies import SEALED
+from epochal.model.events import SEALED
 
 with brought_by("subjects", "sealed bodies", "cryptography"):
     from cryptography.exceptions import InvalidTag

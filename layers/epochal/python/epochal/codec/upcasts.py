@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from epochal.model.json_bodies import VERSION
+from epochal.model.events import VERSION
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 """Takes an event's object of one version, and answers it as of a later one."""

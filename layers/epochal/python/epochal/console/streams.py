@@ -15,9 +15,9 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
-from epochal.model.dcb import Query, QueryItem
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS
 from epochal.model.spans import StoredItem
+from epochal.model.tags import Query, QueryItem
 from epochal.plan.values import Key
 from epochal.plugins import NATIVE, layouts
 from epochal.store.reading import StreamState

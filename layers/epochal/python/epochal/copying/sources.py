@@ -10,8 +10,7 @@ from typing import Final, Protocol
 from epochal.codec.bodies import DIRECT, encode_claim
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import Head
-from epochal.model.events import Body, Claim, RecordedUnfold, content_of
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS, Body, Claim, RecordedUnfold, content_of
 from epochal.model.spans import Span
 from epochal.model.times import Ticks, from_unix_nanoseconds, parse_time
 from epochal.store.encoding import BodyCodec, recorded_unfolds

@@ -30,8 +30,7 @@ from epochal.copying.sources import (
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import Batch, EncodedUnfold
 from epochal.model import events as model
-from epochal.model.events import Body, Claim, RecordedUnfold
-from epochal.model.names import no_step, stream_name
+from epochal.model.events import Body, Claim, RecordedUnfold, no_step, stream_name
 from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.encoding import store_unfolds

@@ -7,8 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint
-from epochal.model.events import Body, content_of, json_of
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS, Body, content_of, json_of
 from epochal.model.spans import Span
 
 Gone = Literal["pruned", "expired"]

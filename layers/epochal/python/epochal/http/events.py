@@ -58,8 +58,7 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
-from epochal.model.names import MAX_TAG_BYTES
+from epochal.model.events import MAX_TAG_BYTES, Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.settings import RESPONSE_BYTES
@@ -230,7 +229,7 @@ def event_of(node: Node) -> Event:
 
 def tag_of(node: Node) -> str:
     """A tag; raises `InvalidInput` naming the field that breaks a rule."""
-    from epochal.model.dcb import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
+    from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
 
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
 

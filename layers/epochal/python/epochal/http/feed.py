@@ -38,7 +38,7 @@ from epochal.http.shapes import (
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import partitions_of
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS
 from epochal.model.spans import ITEM_BYTES, name_bytes
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
 from epochal.store.driver import Meter

@@ -26,7 +26,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, UnsupportedMedia
-from epochal.model.names import MAX_NAME_BYTES, USER_NAME
+from epochal.model.events import MAX_NAME_BYTES, USER_NAME
 from epochal.model.times import parse_time
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 from epochal.plan.values import Units
@@ -75,7 +75,7 @@ def text(description: str, *, most: int | None = None, pattern: str | None = Non
 
 
 def name(description: str, example: str) -> Schema:
-    """A stream's name, or a part of one, that a new stream may have (`model.names.stream_name`, `no_step`)."""
+    """A stream's name, or a part of one, that a new stream may have (`model.events.stream_name`, `no_step`)."""
     pattern = rf"(?!\.{{1,2}}$){USER_NAME}"
     return text(description, most=MAX_NAME_BYTES, pattern=pattern, examples=[example])
 

@@ -75,11 +75,23 @@ from epochal.http.shapes import (
     unchanged,
     whole,
 )
-from epochal.model.events import Claim
-from epochal.model.names import stream_name
-from epochal.model.outcomes import Appended, Conflict, Undetermined
-from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
-from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, ExpectedVersion, Token, parse_token
+from epochal.model.events import Claim, stream_name
+from epochal.model.versions import (
+    ANY,
+    MAX_VERSION,
+    NO_STREAM,
+    AllAppended,
+    AllOutcome,
+    AllUndetermined,
+    Appended,
+    Conflict,
+    Conflicts,
+    ExpectedVersion,
+    StreamAppend,
+    Token,
+    Undetermined,
+    parse_token,
+)
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
@@ -467,7 +479,7 @@ def _reached(made: Appended | AllAppended, store: Streams) -> dict[str, Any]:
     """The position after an append, where that concerned tags."""
     if not made.position.seen:
         return {}
-    from epochal.model.positions import write_position  # noqa: PLC0415  most appends concern none
+    from epochal.model.tags import write_position  # noqa: PLC0415  most appends concern none
 
     return {"position": write_position(store.tagged.sealed(made.position, writes=True))}
 

@@ -71,31 +71,27 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.model.dcb import (
+from epochal.model.events import MAX_TAG_BYTES, Event, Recorded
+from epochal.model.tags import (
     MAX_TYPE_BYTES,
-    Query,
-    QueryItem,
-    check_tag,
-    check_type,
-    group_of,
-    parse_event_id,
-    parse_place,
-)
-from epochal.model.events import Event, Recorded
-from epochal.model.names import MAX_TAG_BYTES
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.several import Conflicts
-from epochal.model.tagged_results import (
     BackwardPage,
     Down,
+    Query,
+    QueryItem,
     TagCount,
     TagEntry,
     TaggedPage,
+    check_tag,
+    check_type,
+    group_of,
     parse_down,
+    parse_event_id,
+    parse_place,
     parse_rest,
+    read_position,
+    write_position,
 )
-from epochal.model.versions import Position
+from epochal.model.versions import Appended, Conflict, Conflicts, Position
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings

@@ -29,7 +29,7 @@ from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import append_on, batch_of
 from epochal.layout.registry import source_of
 from epochal.layout.streams import EncodedUnfold, Written
-from epochal.model.names import StreamName
+from epochal.model.events import StreamName
 from epochal.model.versions import Token
 from epochal.plan.ops import Delete, Put, Query, Steps, get_all
 from epochal.plan.values import Key, number, read_number, read_text, text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from epochal.model.names import StreamName
+from epochal.model.events import StreamName
 from epochal.plan.ops import Condition, equals
 from epochal.plan.values import Item, Key, number, text
 

@@ -28,7 +28,7 @@ from epochal.layout.key_records import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Touched
 from epochal.layout.registry import base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent, version_of
-from epochal.model.names import is_fed
+from epochal.model.events import is_fed
 from epochal.model.times import parse_time, unix_seconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, item_size

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.model.dcb import EVERYTHING, Query, QueryItem, type_tag
-from epochal.model.tagged_results import Takes
+from epochal.model.tags import EVERYTHING, Query, QueryItem, Takes, type_tag
 from epochal.model.versions import Position
 
 MARK: Final = 12

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from epochal.layout.fences import Fence
-from epochal.model.dcb import EVERYTHING, Trail, type_tag
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import Reach
+from epochal.model.tags import EVERYTHING, Reach, Trail, type_tag
 from epochal.model.versions import Position, Reached
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal.errors import CorruptData
 from epochal.layout.registry import base_of, partition_of
-from epochal.model.names import category_of
+from epochal.model.events import category_of
 from epochal.model.spans import End, Span
 from epochal.plan.ops import Condition, Steps, TableSpec
 from epochal.plan.values import Item, decodes

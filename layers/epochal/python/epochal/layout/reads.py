@@ -13,9 +13,8 @@ from epochal.errors import InvalidInput
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import at_the_end, begun
 from epochal.model.events import Recorded
-from epochal.model.outcomes import Conflict
-from epochal.model.tagged_results import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
-from epochal.model.versions import Position
+from epochal.model.tags import REST, BackwardPage, Down, Reach, Rest, Seen, TaggedPage, Takes
+from epochal.model.versions import Conflict, Position
 from epochal.plan.ops import Steps
 
 ENTRIES: Final = 1000

@@ -6,16 +6,17 @@ the bucket is a `Claim`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NewType
 
-from epochal.errors import InvalidInput
-from epochal.model.json_bodies import read_json, write_json
+from epochal.errors import CorruptData, InvalidInput
 from epochal.model.kinds import must_be, must_be_list
 
 if TYPE_CHECKING:
-    from epochal.model.dcb import Trail
+    from epochal.model.tags import Trail
     from epochal.model.versions import Position
 
 
@@ -279,3 +280,151 @@ def _check_fields(kind: str, data: Body, meta: Body, timestamp: str | None) -> N
 
 def _check_text(text: str | None, field: str) -> None:
     must_be((str, type(None)), text, field, "text")
+
+
+# Bodies that are plain JSON, written and read without a codec.
+#
+# Whatever else the library puts into a JSON object has a member of its own there: the version of what upcasts know, and
+# what is sealed. Plain JSON has neither: these members are not written here, and nothing is read past them.
+
+VERSION: Final = "$v"
+"""Member of an object that a codec with upcasts has stored."""
+
+SEALED: Final = "$sealed"
+"""Member of a sealed body."""
+
+# Made once. What holds itself ends like what is nested too deep: nothing looks for it on the way.
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
+)
+
+
+def write_json(value: Any) -> bytes:
+    """A body of what `json.dumps` takes; raises `InvalidInput` with the path to what is not JSON."""
+    for mark in (VERSION, SEALED) if isinstance(value, dict) else ():
+        if mark in value:
+            raise InvalidInput(f"value.{mark}", "is a name that codecs and subjects write, not plain JSON")
+    try:
+        try:
+            return _ENCODER.encode(value).encode()
+        except (TypeError, ValueError):
+            path, culprit = _culprit("value", value)
+    except RecursionError:
+        raise InvalidInput("value", "must not be nested so deep, nor hold itself") from None
+    raise InvalidInput(path, f"must be JSON, and {_told(culprit)} is not")
+
+
+def read_json(body: bytes | str, where: str) -> Any:
+    """The value of a body as `json.loads` reads it.
+
+    Args:
+        where: which event it is, for errors.
+
+    Raises:
+        InvalidInput: it is sealed, or of a version above 1, which only its codec can read as today's.
+        CorruptData: it is not JSON.
+    """
+    try:
+        text = body if isinstance(body, str) else body.decode("utf-8-sig")
+        value = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorruptData(f"{where}: its body is not JSON: {error}") from error
+    if isinstance(value, dict):
+        if value.get(VERSION, 1) != 1:
+            raise InvalidInput("codec", f"must read {where}: it is of version {value[VERSION]!r}")
+        if SEALED in value:
+            raise InvalidInput("unseal", f"must come before JSON: {where} is sealed")
+    return value
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _culprit(path: str, value: Any) -> tuple[str, object]:
+    """The innermost value that is not JSON, and the path to it."""
+    for name, each in _inside(value):
+        try:
+            _ENCODER.encode(each).encode()
+        except (TypeError, ValueError):
+            return _culprit(f"{path}.{name}", each)
+    return path, value
+
+
+def _inside(value: Any) -> Iterable[tuple[object, Any]]:
+    if isinstance(value, dict):
+        return value.items()
+    return enumerate(value) if isinstance(value, list | tuple) else ()
+
+
+def _told(value: object) -> str:
+    if isinstance(value, float):
+        return str(value)
+    if isinstance(value, str):
+        return "half of a surrogate pair"
+    if isinstance(value, dict):
+        return "an object with such names"
+    return f"a {type(value).__name__}"
+
+
+# Stream names: `Category-id`. Names that begin with `$` are the system's.
+#
+# A name is a partition key and a path segment, so it is kept to characters that need no escaping in either.
+
+StreamName = NewType("StreamName", str)
+
+TAG_STREAMS: Final = "$tag-"
+"""The stream of a tag has this prefix and the tag as its name."""
+
+MAX_TAG_BYTES: Final = 512
+
+EVENT_IDS: Final = "$event-"
+"""The record that says where the event of an id is has this prefix and the id as its key."""
+
+SEALS: Final = "$seal"
+"""The key of the item that holds the key of tokens' seals."""
+
+MAX_NAME_BYTES: Final = 512
+USER_NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,512}"
+"""The pattern of a user's stream name."""
+
+_USER: Final = re.compile(USER_NAME, re.ASCII)
+
+
+def stream_name(text: str, field: str = "stream") -> StreamName:
+    """Parse a user's stream name.
+
+    Raises:
+        InvalidInput: `field` is empty, over 512 bytes, reserved (`$...`), or has other characters than
+            ASCII letters, digits and ``- _ . : ~ @ + =``.
+    """
+    must_be(str, text, field, "text")
+    if _USER.fullmatch(text):
+        return StreamName(text)
+    if not text:
+        raise InvalidInput(field, "must not be empty")
+    if text.startswith("$"):
+        raise InvalidInput(field, "names that begin with $ are reserved for the system")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
+        raise InvalidInput(field, f"must be at most {MAX_NAME_BYTES} bytes")
+    raise InvalidInput(field, "may hold only ASCII letters, digits and - _ . : ~ @ + =")
+
+
+def no_step(text: str, field: str) -> None:
+    """Refuse a new name that HTTP clients take for a step in a path: they send `/streams/../events` as `/events`. What
+    has such a name already can be read.
+    """
+    if text in (".", ".."):
+        raise InvalidInput(field, "must not be . or .., which HTTP clients take for steps in a path")
+
+
+def is_fed(name: str) -> bool:
+    """Whether a stream is in the feed. Of the system's, tags are; an event under a reserved tag is under
+    one of its own as well.
+    """
+    return not name.startswith("$") or (name.startswith(TAG_STREAMS) and name[len(TAG_STREAMS) :][:1] != "$")
+
+
+def category_of(name: str) -> str:
+    """What precedes the first `-`; the whole name where there is none."""
+    return name.partition("-")[0]

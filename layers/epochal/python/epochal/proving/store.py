@@ -17,8 +17,7 @@ from epochal.care.status import standings
 from epochal.hosting.function import SPARED
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.registry import source_of
-from epochal.model.events import Event
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS, Event
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven

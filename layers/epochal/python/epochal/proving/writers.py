@@ -12,10 +12,9 @@ from http import HTTPStatus
 from typing import Any, Final, Literal, Protocol
 
 from epochal.layout.registry import layouts_in
-from epochal.model.dcb import Query, QueryItem
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Undetermined
-from epochal.model.versions import ANY, NO_STREAM
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
 from epochal.plugins import NATIVE
 from epochal.proving.proof import CATEGORY, Broken, ProofRun
 from epochal.store.streams import Streams

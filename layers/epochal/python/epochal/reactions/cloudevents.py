@@ -34,8 +34,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent, name_of
-from epochal.model.events import content_of
-from epochal.model.json_bodies import SEALED, VERSION
+from epochal.model.events import SEALED, VERSION, content_of
 from epochal.store.codecs import EventCodec
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)

@@ -17,8 +17,7 @@ from epochal.codec import json
 from epochal.codec.shapes import MISSING, Mismatch, ValueForm, form_of
 from epochal.codec.upcasts import Upcast, Versions, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
-from epochal.model.events import Claim, Event, content_of
-from epochal.model.json_bodies import VERSION, read_json
+from epochal.model.events import VERSION, Claim, Event, content_of, read_json
 from epochal.model.kinds import must_be_done, must_be_plain
 
 if TYPE_CHECKING:

@@ -17,13 +17,22 @@ from epochal.layout.pages.mixed import MixedResult
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
 from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Result, TaggedStreams, Unmet, Written
-from epochal.model.dcb import Query, check_tag, check_type, own_tags
-from epochal.model.events import Event
-from epochal.model.names import no_step
-from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome
-from epochal.model.several import AllAppended, AllOutcome, Conflicts, StreamAppend
-from epochal.model.tagged_results import Takes
-from epochal.model.versions import NO_STREAM, Position, Token
+from epochal.model.events import Event, no_step
+from epochal.model.tags import Query, Takes, check_tag, check_type, own_tags
+from epochal.model.versions import (
+    NO_STREAM,
+    NOTHING,
+    AllAppended,
+    AllOutcome,
+    Appended,
+    Capacity,
+    Conflict,
+    Conflicts,
+    Outcome,
+    Position,
+    StreamAppend,
+    Token,
+)
 from epochal.store import several
 from epochal.store.conflicts import going_with, unmet
 from epochal.store.encoding import with_metadata

@@ -21,13 +21,11 @@ from epochal.errors import (
     WrongExpectedVersion,
 )
 from epochal.layout.streams import Also
-from epochal.model.outcomes import Conflict, Undetermined
-from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
+from epochal.model.versions import AtVersion, Conflict, Expected, ExpectedVersion, Token, Undetermined
 from epochal.plan.values import Item
 
 if TYPE_CHECKING:
-    from epochal.model.outcomes import Conflict
-    from epochal.model.several import Conflicts
+    from epochal.model.versions import Conflict, Conflicts
 
 NAMED: Final = 3
 """Events that the error of a refused append names; it carries all."""

@@ -25,8 +25,7 @@ from epochal.layout.once import DecisionKey
 from epochal.layout.streams import Head, Rejected, Unknown, Written
 from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_whole
-from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.versions import Token
+from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.codecs import EventCodec
 from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
 from epochal.store.driver import Driver

@@ -19,13 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 from epochal.codec import json
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.fences import IdTaken
-from epochal.model.dcb import Query, QueryItem, own_tags
 from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.outcomes import NOTHING, Capacity, Conflict
-from epochal.model.positions import read_position, write_position
-from epochal.model.tagged_results import Seen
-from epochal.model.versions import Position
+from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
+from epochal.model.versions import NOTHING, Capacity, Conflict, Position
 from epochal.store.deciders import without_result
 from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
 from epochal.store.driver import Driver

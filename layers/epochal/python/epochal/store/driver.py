@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, TooLarge, Unavailable
-from epochal.model.outcomes import Capacity
+from epochal.model.versions import Capacity
 from epochal.plan.ops import (
     BatchGet,
     Delete,

@@ -24,8 +24,7 @@ from typing import Final
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.layout.streams import Batch, Head, JoinedWriters, Result, Written
 from epochal.model.events import Event
-from epochal.model.outcomes import Appended, Capacity, Outcome
-from epochal.model.versions import ANY, Token
+from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
 from epochal.store.conflicts import not_made
 from epochal.store.driver import Turn, turn
 from epochal.store.streams import Streams, outcome_of

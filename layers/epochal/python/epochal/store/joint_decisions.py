@@ -29,8 +29,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast, overload
 from epochal.errors import InvalidInput, OutcomeUndetermined, TooLarge
 from epochal.layout.streams import DecidedBefore, Head, Rejected, Unknown, Written
 from epochal.model.kinds import must_be, must_be_done, must_be_list
-from epochal.model.outcomes import NOTHING, Capacity, Conflict
-from epochal.model.several import StreamAppend
+from epochal.model.versions import NOTHING, Capacity, Conflict, StreamAppend
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.concerning import Forbidden, append_on
 from epochal.store.deciders import (

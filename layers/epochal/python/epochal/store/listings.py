@@ -22,10 +22,17 @@ from epochal.layout.pages.tags.listing import (
     stand_after,
     tags_page,
 )
-from epochal.model.dcb import EVERYTHING, MAX_ASKED_BYTES, check_tag, group_of, parse_place
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_texts, must_be_whole
-from epochal.model.tagged_results import TagCount, TagEntry
+from epochal.model.tags import (
+    EVERYTHING,
+    MAX_ASKED_BYTES,
+    TagCount,
+    TagEntry,
+    check_tag,
+    group_of,
+    parse_place,
+)
 from epochal.plan.ops import BATCH_KEYS, Scan
 from epochal.plan.values import Item
 from epochal.store.tagged import TaggedEvents

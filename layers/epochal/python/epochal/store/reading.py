@@ -22,8 +22,7 @@ from typing import Literal
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
 from epochal.model.events import Claim, Recorded, RecordedUnfold
-from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.versions import Token
+from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events
 

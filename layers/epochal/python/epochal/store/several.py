@@ -10,12 +10,23 @@ from typing import Any, TypeVar
 
 from epochal.errors import ConditionUnmet, ConflictError, EpochalError, InvalidInput, TooLarge
 from epochal.layout.streams import Also, AnyStreamLayout, Batch, Result, SeveralStreams, Unmet
-from epochal.model.events import Event
+from epochal.model.events import Event, no_step, stream_name
 from epochal.model.kinds import must_be_list
-from epochal.model.names import no_step, stream_name
-from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
-from epochal.model.several import AllAppended, AllOutcome, AllUndetermined, Conflicts, StreamAppend
-from epochal.model.versions import ExpectedVersion, check_expected
+from epochal.model.versions import (
+    NOTHING,
+    AllAppended,
+    AllOutcome,
+    AllUndetermined,
+    Appended,
+    Capacity,
+    Conflict,
+    Conflicts,
+    ExpectedVersion,
+    Outcome,
+    StreamAppend,
+    Undetermined,
+    check_expected,
+)
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.store.conflicts import going_with, in_the_way, unmet
 from epochal.store.conflicts import not_made as one_not_made

@@ -35,12 +35,26 @@ from epochal.layout.streams import (
     Written,
     decision_id,
 )
-from epochal.model.events import Event, Recorded, Unfold
+from epochal.model.events import Event, Recorded, Unfold, no_step, stream_name
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
-from epochal.model.names import no_step, stream_name
-from epochal.model.outcomes import NOTHING, Appended, Capacity, Conflict, Outcome, Undetermined
 from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
-from epochal.model.versions import ANY, ExpectedVersion, Position, Token, check_expected
+from epochal.model.versions import (
+    ANY,
+    NOTHING,
+    AllAppended,
+    AllOutcome,
+    Appended,
+    Capacity,
+    Conflict,
+    Conflicts,
+    ExpectedVersion,
+    Outcome,
+    Position,
+    StreamAppend,
+    Token,
+    Undetermined,
+    check_expected,
+)
 from epochal.plan.ops import PlacedName, Steps
 from epochal.settings import RESPONSE_BYTES, Settings
 from epochal.store.driver import Driver, Meter
@@ -57,9 +71,7 @@ from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, StreamS
 
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
-    from epochal.model.dcb import Query
-    from epochal.model.several import AllAppended, AllOutcome, StreamAppend
-    from epochal.model.tagged_results import Takes
+    from epochal.model.tags import Query, Takes
     from epochal.store.tagged import TaggedEvents
 
 
@@ -193,7 +205,6 @@ class Streams:
         check_expected(expected)
         must_be_list(Event, events, "events")
         if fail_if is not None or after is not None or any(event.tags for event in events):
-            from epochal.model.several import StreamAppend  # noqa: PLC0415  most appends concern no tags
             from epochal.store import concerning  # noqa: PLC0415  likewise
 
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
@@ -202,7 +213,6 @@ class Streams:
             )
             return concerning.try_append(self, one, forbidden, idempotency_key)
         if also:
-            from epochal.model.several import StreamAppend  # noqa: PLC0415  few have anything to go with them
             from epochal.store import several  # noqa: PLC0415  likewise
 
             alone = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
@@ -250,8 +260,6 @@ class Streams:
         outcome = self.try_append_all(
             appends, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
         )
-        from epochal.model.several import AllAppended  # noqa: PLC0415  most append to one stream
-
         if isinstance(outcome, AllAppended):
             return outcome
         from epochal.store import several  # noqa: PLC0415  likewise
@@ -280,8 +288,6 @@ class Streams:
             forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
             return concerning.try_append_all(self, appends, forbidden, idempotency_key)
         if len(appends) == 1:
-            from epochal.model.several import Conflicts  # noqa: PLC0415  likewise
-
             (only,) = appends
             with several.placed(0):
                 alone = self.try_append(
@@ -519,8 +525,6 @@ class Streams:
             ConditionUnmet: a condition of what goes with it does not hold.
         """
         if any(event.tags for event in events):
-            from epochal.model.outcomes import Conflict  # noqa: PLC0415  likewise
-            from epochal.model.several import StreamAppend  # noqa: PLC0415  most appends concern no tags
             from epochal.store import concerning  # noqa: PLC0415  likewise
 
             if decided is not None:

@@ -14,12 +14,11 @@ from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
 from epochal.layout.streams import Also, TaggedStreams
-from epochal.model.dcb import EVERYTHING, check_type, type_tag
 from epochal.model.events import Body, Claim, Event, Recorded
 from epochal.model.kinds import must_be_texts
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.tags import EVERYTHING, check_type, type_tag
 from epochal.model.times import format_ticks, from_unix_nanoseconds
-from epochal.model.versions import Position, Reached, Token
+from epochal.model.versions import Appended, Conflict, Position, Reached, Token
 from epochal.plan.ops import PlacedName, Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver

@@ -19,14 +19,24 @@ from epochal.errors import ConditionUnmet, InvalidInput
 from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
 from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
 from epochal.layout.streams import Also
-from epochal.model.dcb import Query, Trail, check_tag, check_type, own_tags, parse_event_id
-from epochal.model.events import Event, Recorded
+from epochal.model.events import Event, Recorded, no_step
 from epochal.model.kinds import must_be, must_be_list, must_be_text
-from epochal.model.names import no_step
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.tagged_results import BackwardPage, Down, Rest, Seen, TaggedPage, Takes
+from epochal.model.tags import (
+    BackwardPage,
+    Down,
+    Query,
+    Rest,
+    Seen,
+    TaggedPage,
+    Takes,
+    Trail,
+    check_tag,
+    check_type,
+    own_tags,
+    parse_event_id,
+)
 from epochal.model.times import format_ticks, parse_time
-from epochal.model.versions import Position, Reached
+from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.store.conflicts import going_with, in_the_way, unmet
 from epochal.store.driver import Driver, Meter

@@ -37,8 +37,7 @@ from epochal.contrib.event_store_adapter.store import (
 from epochal.errors import CorruptData, EpochalError, InvalidInput, UnknownType
 from epochal.model.events import Claim
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.outcomes import NOTHING, Capacity
-from epochal.model.versions import NO_STREAM
+from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.plan.ops import BATCH_KEYS
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.deciders import Decider, without_result

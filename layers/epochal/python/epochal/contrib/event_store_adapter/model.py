@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.json_bodies import read_json, write_json
+from epochal.model.events import MAX_NAME_BYTES, category_of, read_json, write_json
 from epochal.model.kinds import must_be
-from epochal.model.names import MAX_NAME_BYTES, category_of
 from epochal.model.versions import AtVersion, Expected
 
 _PART: Final = re.compile(r"[A-Za-z0-9\-_.:~@+=]+", re.ASCII)

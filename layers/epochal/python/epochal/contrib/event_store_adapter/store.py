@@ -50,11 +50,10 @@ from epochal.contrib.event_store_adapter.payloads import Form
 from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
+from epochal.model.events import MAX_NAME_BYTES, no_step
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
-from epochal.model.names import MAX_NAME_BYTES, no_step
-from epochal.model.outcomes import NOTHING, Capacity
 from epochal.model.times import format_ticks, from_unix_nanoseconds, time_or_now
-from epochal.model.versions import ANY, NO_STREAM, AtVersion, Expected
+from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.conflicts import said

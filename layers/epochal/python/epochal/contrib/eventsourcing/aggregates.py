@@ -21,9 +21,16 @@ from eventsourcing.persistence import AggregateRecorder, IntegrityError, Operati
 
 from epochal.contrib.eventsourcing.records import event_at, stored_event, version_of
 from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
-from epochal.model.outcomes import Conflict
-from epochal.model.several import AllAppended, AllUndetermined, Conflicts, StreamAppend
-from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
+from epochal.model.versions import (
+    NO_STREAM,
+    AllAppended,
+    AllUndetermined,
+    AtVersion,
+    Conflict,
+    Conflicts,
+    ExpectedVersion,
+    StreamAppend,
+)
 from epochal.store.streams import Streams
 
 ATTEMPTS: Final = 10

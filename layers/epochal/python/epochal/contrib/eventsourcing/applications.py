@@ -20,7 +20,7 @@ from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
 from epochal.contrib.eventsourcing.records import logged, notification
 from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
 from epochal.model.events import Recorded
-from epochal.model.several import StreamAppend
+from epochal.model.versions import StreamAppend
 from epochal.store.streams import Streams
 
 POLL_SECONDS: Final = 1.0

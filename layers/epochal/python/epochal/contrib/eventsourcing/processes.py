@@ -22,9 +22,7 @@ from epochal.contrib.eventsourcing.aggregates import ATTEMPTS
 from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
 from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
 from epochal.model.events import Unfold
-from epochal.model.outcomes import Appended
-from epochal.model.several import StreamAppend
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, StreamAppend
 from epochal.store.streams import Streams
 
 POSITION: Final = "Position"

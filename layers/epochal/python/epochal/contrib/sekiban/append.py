@@ -20,10 +20,9 @@ from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan, recorded,
 from epochal.errors import CorruptData
 from epochal.layout.fences import Condition, IdTaken, check_covered
 from epochal.layout.reads import first_in_the_way
-from epochal.model.dcb import own_tags, repeats
 from epochal.model.events import Recorded, content_of
-from epochal.model.outcomes import Appended, Conflict
-from epochal.model.versions import Position, Reached
+from epochal.model.tags import own_tags, repeats
+from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import Done, Refusal, Steps, settled
 from epochal.plan.values import Key
 

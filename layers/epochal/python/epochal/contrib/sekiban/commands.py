@@ -28,7 +28,7 @@ from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import opened
 from epochal.errors import EpochalError, InvalidInput
-from epochal.model.dcb import parse_place
+from epochal.model.tags import parse_place
 
 Tell = Callable[[str], None]
 

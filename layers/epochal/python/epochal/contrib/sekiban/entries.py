@@ -17,7 +17,7 @@ from epochal.contrib.sekiban.listing import read_entry
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.fences import Fence
 from epochal.layout.matching import types_fenced_by
-from epochal.model.tagged_results import TagEntry
+from epochal.model.tags import TagEntry
 from epochal.model.versions import Reached
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, Key, read_number

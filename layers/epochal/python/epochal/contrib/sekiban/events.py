@@ -8,9 +8,9 @@ from typing import Any, NewType
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.model.dcb import RANDOM_DIGITS, place_of
 from epochal.model.events import Claim, Event, Recorded
 from epochal.model.kinds import must_be, must_be_whole
+from epochal.model.tags import RANDOM_DIGITS, place_of
 from epochal.model.times import MAX_EXPIRES, Ticks
 
 SortableId = NewType("SortableId", str)

@@ -19,7 +19,7 @@ from epochal.errors import CorruptData
 from epochal.feed.histories.tagged import of_tag
 from epochal.feed.history import Hydrate, faulty
 from epochal.feed.results import FeedEvent
-from epochal.model.tagged_results import TagEntry
+from epochal.model.tags import TagEntry
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings
 from epochal.store.driver import Driver

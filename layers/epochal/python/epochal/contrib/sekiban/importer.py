@@ -16,7 +16,7 @@ from epochal.contrib.sekiban.importing import cut
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch, recorded
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import DatedEvent
+from epochal.model.tags import DatedEvent
 from epochal.store.importing import Importer
 
 

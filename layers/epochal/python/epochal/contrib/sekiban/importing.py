@@ -12,7 +12,7 @@ from typing import Final
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.items import TagSite, write_entry, write_event
 from epochal.contrib.sekiban.writes import recorded, tags_of
-from epochal.model.tagged_results import DatedEvent
+from epochal.model.tags import DatedEvent
 from epochal.plan.ops import TRANSACTION_BYTES, TRANSACTION_ITEMS
 from epochal.plan.values import item_size
 

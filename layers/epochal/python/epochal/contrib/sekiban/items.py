@@ -13,8 +13,8 @@ from epochal.codec import json
 from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import InvalidInput
-from epochal.model.dcb import group_of, is_reserved
 from epochal.model.events import Recorded, content_of
+from epochal.model.tags import group_of, is_reserved
 from epochal.model.versions import Reached
 from epochal.plan.ops import IndexSpec, KeyAttribute, Query, TableSpec
 from epochal.plan.values import (

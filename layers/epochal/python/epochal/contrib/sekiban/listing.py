@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from epochal.contrib.sekiban.items import TagSite, is_head, read_head
-from epochal.model.dcb import is_reserved
-from epochal.model.tagged_results import TagCount, TagEntry
+from epochal.model.tags import TagCount, TagEntry, is_reserved
 from epochal.plan.ops import Absent, BatchGet, Query, Scan
 from epochal.plan.values import Item, Key, decodes, read_number, text
 

@@ -32,10 +32,9 @@ from epochal.contrib.sekiban.listing import (
 )
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.model.dcb import MAX_ASKED_BYTES, Trail, check_tag
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_texts, must_be_whole
-from epochal.model.tagged_results import TagCount, TagEntry
+from epochal.model.tags import MAX_ASKED_BYTES, TagCount, TagEntry, Trail, check_tag
 from epochal.plan.ops import (
     BATCH_KEYS,
     Items,

@@ -30,9 +30,8 @@ from epochal.contrib.sekiban.reading import certain_events, read, stand
 from epochal.layout.fences import Fence, check_covered
 from epochal.layout.matching import begun, is_new
 from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
-from epochal.model.dcb import Trail
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import REST, Down, Reach, Seen, Takes
+from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import BATCH_KEYS, Steps
 from epochal.plan.values import Item, Key, read_number

@@ -38,8 +38,8 @@ from epochal.layout.port import (
     Source,
     soundly,
 )
-from epochal.model.dcb import UNTAGGED, group_of, is_reserved
 from epochal.model.spans import End, Span
+from epochal.model.tags import UNTAGGED, group_of, is_reserved
 from epochal.plan.ops import All, BeginsWith, Condition, Steps, TableSpec, equals
 from epochal.plan.values import Item, read_list, read_number, text
 from epochal.settings import Options, Settings, variable

@@ -19,9 +19,8 @@ from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.items import TagSite, read_event, read_head
 from epochal.layout.fences import Fence
 from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
-from epochal.model.dcb import Trail
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import Reach, Seen
+from epochal.model.tags import Reach, Seen, Trail
 from epochal.model.versions import Position, Reached
 from epochal.plan.ops import Steps, get_all, settled
 from epochal.plan.values import Item, Key

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from epochal.contrib.sekiban.events import RecordedTaggedEvent, TaggedEvent, later_than
 from epochal.contrib.sekiban.items import TagSite, write_entry, write_event, write_head
-from epochal.model.dcb import EVERYTHING, UNTAGGED, type_tag
 from epochal.model.events import Event, Recorded
+from epochal.model.tags import EVERYTHING, UNTAGGED, type_tag
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, All, Check, Condition, Put, Transact, TransactionWrite, equals
 from epochal.plan.values import number, text

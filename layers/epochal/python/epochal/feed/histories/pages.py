@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epochal.errors import CorruptData
 from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, faulty
 from epochal.feed.results import FeedEvent
-from epochal.model.names import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec

@@ -29,9 +29,8 @@ from epochal.layout.pages.several import SeveralKey, StreamsEnd, StreamsPart
 from epochal.layout.pages.tags.append import TaggedBatch, TagsEnd, TagsPart
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.streams import DecidedBefore, Rejected, Unknown, Unmet, Written
-from epochal.model.outcomes import Appended, Conflict
 from epochal.model.times import unix_seconds
-from epochal.model.versions import ExpectedVersion
+from epochal.model.versions import Appended, Conflict, ExpectedVersion
 from epochal.plan.ops import TRANSACTION_ITEMS, Refusal, Steps, settled
 
 _MixedEnd: TypeAlias = StreamsEnd | TagsEnd | Made

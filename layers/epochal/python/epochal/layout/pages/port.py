@@ -31,9 +31,9 @@ from epochal.layout.pages.items import (
 )
 from epochal.layout.pages.reading import advance, begin, query
 from epochal.layout.port import Archive, CategoriesBy, Heal, Permission, Port, Source, Touched, heal_streams
-from epochal.model.dcb import group_of
-from epochal.model.names import EVENT_IDS, SEALS, TAG_STREAMS, category_of
+from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, category_of
 from epochal.model.spans import End, Span, StoredAppend, StoredItem
+from epochal.model.tags import group_of
 from epochal.model.times import Ticks, format_ticks
 from epochal.plan.ops import Condition, Present, Steps
 from epochal.plan.values import Item, write_units

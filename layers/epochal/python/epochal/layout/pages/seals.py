@@ -22,7 +22,7 @@ from typing import Final
 
 from epochal.layout.pages.items import origin
 from epochal.layout.pages.writes import is_own, place_of
-from epochal.model.names import SEALS
+from epochal.model.events import SEALS
 from epochal.model.times import PER_SECOND, Ticks
 from epochal.model.versions import Token
 from epochal.plan.ops import Absent, Done, PlacedName, Put, Query, Steps

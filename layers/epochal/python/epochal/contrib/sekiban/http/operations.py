@@ -49,7 +49,7 @@ from epochal.http.shapes import (
     text,
     whole,
 )
-from epochal.model.dcb import parse_place
+from epochal.model.tags import parse_place
 
 NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)
 BEHIND: Final = Kind("projection-behind", "The stored state has processed more events", 409)

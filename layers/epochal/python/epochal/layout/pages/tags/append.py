@@ -55,12 +55,10 @@ from epochal.layout.pages.tags.reading import PageReads, altered, matches
 from epochal.layout.pages.writes import Planned, index_of, place_of
 from epochal.layout.reads import first_in_the_way
 from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Unmet
-from epochal.model.dcb import own_tags, repeats
-from epochal.model.events import Event, Recorded
-from epochal.model.names import TAG_STREAMS
-from epochal.model.outcomes import Appended, Conflict
+from epochal.model.events import TAG_STREAMS, Event, Recorded
+from epochal.model.tags import own_tags, repeats
 from epochal.model.times import Ticks, format_ticks
-from epochal.model.versions import Position, Reached
+from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import Put, Refusal, Steps, settled
 from epochal.plan.values import Item
 

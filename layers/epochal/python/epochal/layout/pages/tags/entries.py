@@ -43,7 +43,8 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.frames import ByteReader, Writer, time_of
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import EncodedEvent
-from epochal.model.dcb import (
+from epochal.model.events import EVENT_IDS, TAG_STREAMS, Body, Claim, Recorded
+from epochal.model.tags import (
     EVERYTHING,
     RANDOM_DIGITS,
     UNTAGGED,
@@ -51,8 +52,6 @@ from epochal.model.dcb import (
     is_reserved,
     type_tag,
 )
-from epochal.model.events import Body, Claim, Recorded
-from epochal.model.names import EVENT_IDS, TAG_STREAMS
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, Put, Steps, get_all, settled
 from epochal.plan.values import Item, Key, binary, number, text

@@ -10,9 +10,8 @@ from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import Cursor, advance, begin, query
 from epochal.layout.pages.tags.entries import EventOfTag, TagStreams, entries_of, last_entry, stream_of
 from epochal.layout.pages.tags.reading import heads_of
-from epochal.model.dcb import is_reserved
-from epochal.model.names import TAG_STREAMS
-from epochal.model.tagged_results import TagCount, TagEntry
+from epochal.model.events import TAG_STREAMS
+from epochal.model.tags import TagCount, TagEntry, is_reserved
 from epochal.plan.ops import All, AnyOf, BeginsWith, Condition, Scan, Steps, equals
 from epochal.plan.values import Item, number, text
 

@@ -36,9 +36,8 @@ from epochal.layout.pages.tags.entries import (
     stream_of,
 )
 from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
-from epochal.model.dcb import Trail
 from epochal.model.events import Recorded
-from epochal.model.tagged_results import REST, Down, Reach, Seen, Takes
+from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
 from epochal.model.versions import MAX_VERSION, Position, Reached
 from epochal.plan.ops import BATCH_KEYS, Items, Query, Steps, side_by_side
 
