@@ -29,9 +29,8 @@ from bench.corpus import body
 from bench.pages import store
 from bench.report import Report, progress
 from bench.rounds import Compared
-from epochal.dynamo.interpreter import interpreter, performed
-from epochal.dynamo.light import SessionCarrier
-from epochal.dynamo.protocol.requests import DynamoRequest
+from epochal.dynamo.interpreter import SessionCarrier, interpreter, performed
+from epochal.dynamo.protocol import DynamoRequest
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended
 from epochal.plan.ops import Execute

@@ -27,11 +27,11 @@ from bench.corpus import body
 from epochal import metrics
 from epochal.deployment import Deployment
 from epochal.dynamo import clients, deployed
-from epochal.dynamo.notices import notices
-from epochal.dynamo.wakeups import Queue
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.wakeups import Queue
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
+from epochal.indexer.records import notices
 from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units
@@ -248,7 +248,7 @@ class Functions:
             stack.callback(os.environ.pop, SERVICE_NAME)
             stack.enter_context(_replaced(importer, "metrics_of", self._metrics_of))
             stack.enter_context(_replaced(deployed, "deployed", self._deployment))
-            stack.enter_context(_replaced(clients, "sns_client", lambda: self))
+            stack.enter_context(_replaced(clients, "service_client", lambda *_, **__: self))
             yield
         # Whatever a start takes, it is not once for each request.
         self.used[function] = Used()

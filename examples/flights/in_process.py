@@ -18,8 +18,7 @@ from typing import Final
 
 from botocore.config import Config
 
-from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.light import CONNECTIONS
+from epochal.dynamo.interpreter import CONNECTIONS, interpreter
 from epochal.dynamo.tables import create_table
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS

@@ -8,8 +8,7 @@ from typing import Final
 from botocore.config import Config
 
 from epochal.codec import json
-from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.light import CONNECTIONS
+from epochal.dynamo.interpreter import CONNECTIONS, interpreter
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader, reader_of
 from epochal.index.checkpoints import parse_checkpoint

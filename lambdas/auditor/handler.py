@@ -9,7 +9,7 @@ from aws_lambda_powertools import Logger
 
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed
-from epochal.dynamo.services import disabled
+from epochal.hosting.services import disabled
 from epochal.metrics import Metrics
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE

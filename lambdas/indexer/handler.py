@@ -7,10 +7,10 @@ from typing import Any
 
 from aws_lambda_powertools import Logger
 
+from epochal.dynamo.aws_errors import told_of
 from epochal.dynamo.deployed import deployed
-from epochal.dynamo.loggable import told_of
-from epochal.dynamo.records import read_records
 from epochal.indexer.indexer import Report
+from epochal.indexer.records import read_records
 from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE

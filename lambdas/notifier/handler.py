@@ -1,18 +1,17 @@
-"""The notifier's entry point: wiring, and one call. What it does is `epochal.dynamo.notices`."""
+"""The notifier's entry point: wiring, and one call. What it does is `epochal.indexer.records`."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from epochal.dynamo.clients import sns_client
-from epochal.dynamo.notices import Topic, notices
-from epochal.dynamo.records import read_records
+from epochal.dynamo.clients import service_client
+from epochal.indexer.records import Topic, notices, read_records
 from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 
 metrics = metrics_of(service_name(os.environ, "notifier"))
-topic = Topic(sns_client(), Settings.from_environment(os.environ).topic)
+topic = Topic(service_client("sns", retried=True), Settings.from_environment(os.environ).topic)
 
 
 def handler(event: dict[str, Any], _context: Any) -> None:

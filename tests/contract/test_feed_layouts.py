@@ -21,12 +21,12 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended, Aggrega
 from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.records import read_records
 from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.reader import reader_of
 from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report, sources_of
+from epochal.indexer.records import read_records
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.registry import INDEX, partitions_of

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from epochal.dynamo.wakeups import CAREFUL_FROM
+from epochal.hosting.wakeups import CAREFUL_FROM
 from epochal.reactions.reactor import DIED
 from tests.simulation.reaction_pipeline import Pipeline
 from tests.support.tables import Tables

@@ -19,8 +19,8 @@ from epochal.console.page import Services
 from epochal.console.server import Guard, application
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.services import invoker
 from epochal.dynamo.stores import Place, open_read_models
+from epochal.hosting.services import invoker
 from epochal.layout.registry import READ_MODELS, base_of, partition_of
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment

@@ -20,8 +20,7 @@ from itertools import count
 from math import inf
 from typing import Any, cast
 
-from epochal.dynamo.notices import Topic, notices
-from epochal.dynamo.records import read_records
+from epochal.indexer.records import Topic, notices, read_records
 from tests.simulation.scheduler import Killed
 from tests.simulation.world import Calm
 

@@ -25,8 +25,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.dynamo.records import read_records, table_of
 from epochal.indexer.indexer import Indexer
+from epochal.indexer.records import read_records, table_of
 from tests.simulation.scheduler import Killed
 from tests.unit.feed.events import event, stream_record
 

@@ -28,10 +28,10 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.wakeups import Queue
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.wakeups import Queue
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of

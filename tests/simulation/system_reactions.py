@@ -10,10 +10,10 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any, cast
 
-from epochal.dynamo.wakeups import Queue
 from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.wakeups import Queue
 from epochal.plan.ops import Execute
 from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking

@@ -15,14 +15,14 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
-from epochal.dynamo import notices, wakeups
-from epochal.dynamo.notices import Notice
-from epochal.dynamo.wakeups import Woken
 from epochal.feed.histories import tagged as tagged_histories
 from epochal.feed.results import FeedEvent
-from epochal.hosting import function
+from epochal.hosting import function, wakeups
+from epochal.hosting.wakeups import Woken
 from epochal.index.groups import GroupState, group_stream
+from epochal.indexer import records
 from epochal.indexer.indexer import Indexer, Record, Report
+from epochal.indexer.records import Notice
 from epochal.layout.registry import source_of
 from epochal.model.events import Recorded
 from epochal.plan.values import Item
@@ -67,14 +67,14 @@ def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
 @mutant("was not woken")
 def the_notifier_skips_a_partition(patch: Patch) -> None:
     def some(images: Iterable[Item]) -> list[Notice]:
-        return [notice for notice in notices.notices(images) if source_of(notice.partition) != "journal"]
+        return [notice for notice in records.notices(images) if source_of(notice.partition) != "journal"]
 
     patch.setattr(fifo, "notices", some)
 
 
 @mutant("was not woken", dear=True)
 def a_refused_notice_counts_as_published(patch: Patch) -> None:
-    patch.setattr(notices.Topic, "publish", _carefree(notices.Topic.publish))
+    patch.setattr(records.Topic, "publish", _carefree(records.Topic.publish))
 
 
 def _carefree(publish: Callable[..., int]) -> Callable[..., int]:

@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from epochal.dynamo.clients import credentials, dynamodb_client
-from epochal.dynamo.light import SessionCarrier
+from epochal.dynamo.interpreter import SessionCarrier
 from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.ops import TableSpec

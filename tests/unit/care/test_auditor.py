@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Audit, AuditCursor, Auditor, read_cursor
-from epochal.dynamo.notices import notices
 from epochal.index.names import tip_key
+from epochal.indexer.records import notices
 from epochal.plan.ops import Delete, Op, Put, Reply, Scan, Update
 from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import Damaged

@@ -15,7 +15,8 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt, Spool
 from epochal.contrib.equinox.port import tips_source
-from epochal.dynamo.exports import export_at
+from epochal.copying.exports import export_at
+from epochal.dynamo.bucket import S3Objects
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import Leaves, read_marks
@@ -80,7 +81,7 @@ def from_exports(world: Damaged, folder: Path) -> list[Rebuilt]:
     return done
 
 
-def no_s3() -> Any:
+def no_s3(_: str) -> Any:
     raise AssertionError("nobody asked for S3")
 
 
@@ -246,7 +247,7 @@ def test_an_export_is_read_from_its_bucket_by_the_keys_of_the_manifest(
             assert Key.startswith(PREFIX)
             return {"Body": io.BytesIO((place / Key.removeprefix(PREFIX + "/")).read_bytes())}
 
-    export_ = export_at(f"s3://backups-bucket/{PREFIX}", Bucket)
+    export_ = export_at(f"s3://backups-bucket/{PREFIX}", lambda name: S3Objects(Bucket(), name).open)
     found = list(export_.items())
     assert sorted(map(str, found)) == sorted(map(str, world.tables.items("tips")))
 

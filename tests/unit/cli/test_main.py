@@ -71,7 +71,7 @@ def test_a_stack_that_is_not_there_is_told_with_what_to_do(
                 "DescribeStacks",
             )
 
-    monkeypatch.setattr(target, "cloudformation_client", lambda **_: NoStack())
+    monkeypatch.setattr(target, "service_client", lambda *_, **__: NoStack())
     status, _, err = exits("--stack", "shop", "streams")
     assert status == 1
     assert err == (
@@ -176,7 +176,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Callable[..., OpenedStore]:
         Stacks.outputs = outputs
         return open_store(Choice(settings=Settings.of(**named), stack=stack, region="eu-central-1"))
 
-    monkeypatch.setattr(target, "cloudformation_client", lambda **_: Stacks())
+    monkeypatch.setattr(target, "service_client", lambda *_, **__: Stacks())
     return open_
 
 

@@ -14,9 +14,9 @@ from epochal import Event, reaction
 from epochal.console.page import KEPT, Services
 from epochal.console.server import application
 from epochal.deployment import Deployment
-from epochal.dynamo.services import reactions_of
 from epochal.errors import Refused
 from epochal.feed.results import FeedEvent
+from epochal.hosting.services import reactions_of
 from epochal.indexer.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number

@@ -13,7 +13,7 @@ from epochal import Event, reaction
 from epochal.console.page import LOOKS, Lags, Services, over_time, plot
 from epochal.console.server import application
 from epochal.deployment import Deployment
-from epochal.dynamo.services import Metric
+from epochal.hosting.services import Metric
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 

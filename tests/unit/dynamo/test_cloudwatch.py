@@ -8,8 +8,8 @@ import pytest
 from botocore.stub import ANY, Stubber
 
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.services import Metric, measuring
 from epochal.errors import Refused
+from epochal.hosting.services import Metric, measuring
 
 METRICS = [
     Metric(namespace="AWS/DynamoDB", name="ConsumedWriteCapacityUnits", dimensions={"TableName": table})

@@ -22,7 +22,7 @@ from botocore.stub import Stubber
 
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.interpreter import failure_of, interpreter
-from epochal.dynamo.protocol.answers import DynamoFault, reply_to
+from epochal.dynamo.protocol import DynamoFault, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.ops import (
     Absent,

@@ -10,8 +10,8 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.services import invoker
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
+from epochal.hosting.services import invoker
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.services import disabled
+from epochal.errors import Refused
+from epochal.hosting.services import disabled
 
 
 class Lambda:
@@ -34,5 +35,5 @@ def test_a_mapping_that_is_disabled_or_gone_is_told_and_one_that_changes_is_not(
 
 
 def test_a_client_that_may_not_ask_is_no_answer() -> None:
-    with pytest.raises(ClientError):
+    with pytest.raises(Refused):
         disabled(Lambda(tips="?"), ["tips"])  # type: ignore[arg-type]

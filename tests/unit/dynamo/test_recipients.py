@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.dynamo.recipients import DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
 from epochal.errors import EpochalError, InvalidInput, Unavailable
+from epochal.hosting.recipients import DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
 from epochal.reactions.cloudevents import Message
 
 EVENTS = [

@@ -22,11 +22,9 @@ from botocore.credentials import Credentials, RefreshableCredentials
 from botocore.exceptions import ConnectionClosedError, NoCredentialsError
 from botocore.session import Session
 
-from epochal.dynamo import clients, interpreter, light
-from epochal.dynamo.interpreter import Carrier, performed
-from epochal.dynamo.light import SessionCarrier
-from epochal.dynamo.protocol.answers import DynamoFault
-from epochal.dynamo.protocol.requests import DynamoRequest, request_of
+from epochal.dynamo import clients, interpreter
+from epochal.dynamo.interpreter import Carrier, SessionCarrier, performed
+from epochal.dynamo.protocol import DynamoFault, DynamoRequest, request_of
 from epochal.plan.ops import Get, Lost, Op, Put
 from tests.unit.dynamo.test_errors import OPS
 
@@ -280,7 +278,7 @@ def client_for(told: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, **where
 def test_requests_go_where_boto3s_client_would_send_them(
     told: dict[str, str], where: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    found = light.carrier(told, tmp_path, **where)
+    found = interpreter.light_carrier(told, tmp_path, **where)
     assert not isinstance(found, str)
     assert (found.url.rstrip("/"), found.region) == client_for(told, monkeypatch, **where)
     frozen = found.credentials.get_frozen_credentials()
@@ -309,14 +307,14 @@ def test_requests_go_where_boto3s_client_would_send_them(
     ids=str,
 )  # fmt: skip
 def test_what_is_out_of_the_ordinary_is_left_to_boto3s_client(told: dict[str, str], tmp_path: Path) -> None:
-    assert isinstance(light.carrier(told, tmp_path), str)
+    assert isinstance(interpreter.light_carrier(told, tmp_path), str)
 
 
 def test_the_files_of_profiles_are_left_to_boto3s_client(tmp_path: Path) -> None:
     (tmp_path / ".aws").mkdir()
-    assert isinstance(light.carrier(PLAIN, tmp_path), SessionCarrier)
+    assert isinstance(interpreter.light_carrier(PLAIN, tmp_path), SessionCarrier)
     (tmp_path / ".aws" / "config").touch()
-    assert light.carrier(PLAIN, tmp_path) == "~/.aws/config is there"
+    assert interpreter.light_carrier(PLAIN, tmp_path) == "~/.aws/config is there"
 
 
 def test_of_a_home_that_cannot_be_read_no_profile_is_known(
@@ -331,7 +329,7 @@ def test_of_a_home_that_cannot_be_read_no_profile_is_known(
         return status(path, **options)
 
     monkeypatch.setattr(os, "stat", stat)
-    assert isinstance(light.carrier(PLAIN, tmp_path), SessionCarrier)
+    assert isinstance(interpreter.light_carrier(PLAIN, tmp_path), SessionCarrier)
 
 
 def test_a_containers_credentials_are_fetched_and_renewed(
@@ -355,7 +353,7 @@ def test_a_containers_credentials_are_fetched_and_renewed(
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.23/v1",
         "AWS_CONTAINER_AUTHORIZATION_TOKEN": "secret",
     }
-    found = light.carrier(told, tmp_path)
+    found = interpreter.light_carrier(told, tmp_path)
     assert not isinstance(found, str)
     keys = [found.credentials.get_frozen_credentials().access_key for _ in range(2)]
     assert "AKID0" not in keys

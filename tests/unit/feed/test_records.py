@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from epochal.dynamo.records import read_records
 from epochal.errors import InvalidInput
+from epochal.indexer.records import read_records
 
 
 def event(kind: str = "MODIFY", number: str = "111", /, **image: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from epochal.care.catch_up import Mender, scan
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.codec.dictionaries import finished, id_of, is_known, learn
-from epochal.dynamo.exports import export_at
+from epochal.copying.exports import export_at
 from epochal.errors import CorruptData
 from epochal.index.series import register
 from epochal.layout.pages import dictionaries, writes
@@ -339,7 +339,7 @@ def test_an_index_is_rebuilt_from_an_export_that_has_the_dictionary(written: Wor
     place = export(tmp_path / "export", written.tables.items("streams"))
     rebuilder, source = Rebuilder(mender=mender), pages_source("streams")
     written.ops.clear()
-    exported = export_at(place, lambda: pytest.fail("nobody asked for S3"))
+    exported = export_at(place, lambda _: pytest.fail("nobody asked for S3"))
     with Spool(tmp_path) as spool:
         rebuilder.learn(source, exported.items())
         done = rebuilder.from_export(source, exported.items(), spool)

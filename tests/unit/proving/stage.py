@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.dynamo.signed_http import Answer
 from epochal.proving.proof import CATEGORY, ProofRun
+from epochal.proving.signed_http import Answer
 from epochal.proving.stacks import DeployedStack
 from tests.support.api import Api
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aws_lambda_powertools import Logger
 
-from epochal.dynamo.wakeups import Queue
 from epochal.hosting.function import ReactionFunction
+from epochal.hosting.wakeups import Queue
 from epochal.metrics import Metrics
 from epochal.reactions.reactor import Reactor
 from tests.unit.reactions.test_wakeups import Context, Sent, message

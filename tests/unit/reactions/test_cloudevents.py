@@ -16,11 +16,11 @@ import pytest
 
 from epochal import json_codec, upcast
 from epochal.codec.sealed import encrypt, write_sealed
-from epochal.dynamo.recipients import LIMITS
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
 from epochal.feed.results import FeedEvent
 from epochal.hosting.named import PUBLISH
 from epochal.hosting.publishing import Publication, publication_of, publisher
+from epochal.hosting.recipients import LIMITS
 from epochal.model.events import Claim
 from epochal.reactions.cloudevents import CloudEvent, Keep, Message, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery

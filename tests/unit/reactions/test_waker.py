@@ -90,12 +90,12 @@ def test_a_deployment_is_answered_whatever_happens(
     answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = Sent()
-    monkeypatch.setattr(waker, "sqs_client", lambda: sent)
+    monkeypatch.setattr(waker, "service_client", lambda *_, **__: sent)
     loaded().handler(EVENT, Context())
     assert [(each["MessageGroupId"], each["MessageBody"]) for each in sent.entries] == [("0", "1")]
     loaded().handler({**EVENT, "RequestType": "Delete"}, Context())
     assert len(sent.entries) == 1
-    monkeypatch.setattr(waker, "sqs_client", lambda: Sent(refusing=True))
+    monkeypatch.setattr(waker, "service_client", lambda *_, **__: Sent(refusing=True))
     monkeypatch.setattr(waker, "PAUSE_SECONDS", 60.0)
     with pytest.raises(Unavailable):
         loaded().handler(EVENT, Context())

@@ -12,8 +12,9 @@ import pytest
 from aws_lambda_powertools import Logger
 from moto import mock_aws
 
-from epochal.dynamo.notices import Notice, Topic, notices
-from epochal.dynamo.wakeups import (
+from epochal.errors import InvalidInput, Unavailable
+from epochal.hosting.function import ReactionFunction, lambda_handler
+from epochal.hosting.wakeups import (
     CAREFUL_FROM,
     MOST_HOPS,
     Call,
@@ -23,10 +24,9 @@ from epochal.dynamo.wakeups import (
     read_wake_ups,
     wake,
 )
-from epochal.errors import InvalidInput, Unavailable
-from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.names import epoch_stream
+from epochal.indexer.records import Notice, Topic, notices
 from epochal.metrics import Metrics
 from epochal.plan.values import Item
 from epochal.reactions.group import Member

@@ -34,6 +34,7 @@ unseen, and has a twin named `try_…` that answers them as values. docs/referen
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -297,3 +298,12 @@ class Unavailable(EpochalError, TimeoutError):
         super().__init__(f"the store is unavailable: {cause}")
         self.cause = cause
         self.maybe_applied = maybe_applied
+
+
+def chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and its causes, each once: a chain may be a ring."""
+    met: set[int] = set()
+    while error is not None and id(error) not in met:
+        met.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -21,10 +21,8 @@ from botocore.exceptions import (
 from epochal.aio.bridge import in_threads, wait
 from epochal.deployment import Bucket, Deployment, Links
 from epochal.dynamo.clients import credentials, dynamodb_client
-from epochal.dynamo.interpreter import performed
-from epochal.dynamo.light import CONNECT_SECONDS, READ_SECONDS
-from epochal.dynamo.protocol.answers import answer_of, body_of, headers_of
-from epochal.dynamo.protocol.requests import DynamoRequest
+from epochal.dynamo.interpreter import CONNECT_SECONDS, READ_SECONDS, performed
+from epochal.dynamo.protocol import DynamoRequest, answer_of, body_of, headers_of
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by

@@ -20,8 +20,9 @@ from epochal.cli import output
 from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, pass_store
+from epochal.copying.exports import export_at
+from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
-from epochal.dynamo.exports import export_at
 from epochal.errors import InvalidInput
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.series import read_series
@@ -423,7 +424,7 @@ def rebuild(
         for source in sources:
             if source.name in found:
                 with Spool() as spool:
-                    export = export_at(found[source.name], s3)
+                    export = export_at(found[source.name], lambda bucket: S3Objects(s3(), bucket).open)
                     rebuilder.learn(source, export.items())
                     done = rebuilder.from_export(source, export.items(), spool)
             else:

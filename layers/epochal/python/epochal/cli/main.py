@@ -72,7 +72,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         from epochal.console.server import Guard, address, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
-    from epochal.dynamo.services import (  # noqa: PLC0415
+    from epochal.hosting.services import (  # noqa: PLC0415
         invoker,
         measuring,
         reactions_of,

@@ -18,7 +18,7 @@ from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_nam
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
-from epochal.dynamo.clients import cloudformation_client, service_client
+from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
@@ -207,7 +207,9 @@ def _size(dynamodb: Any, name: str) -> TableSize:
 
 def _outputs(choice: Choice) -> Settings:
     """The settings that a stack's outputs hold; what was named besides wins over them."""
-    client = cloudformation_client(endpoint=choice.endpoint or None, region=choice.region or None)
+    client = service_client(
+        "cloudformation", endpoint=choice.endpoint or None, region=choice.region or None, retried=True
+    )
     named, begin = _one_of_several(choice.stack)
     try:
         with translated("DescribeStacks"):

@@ -9,10 +9,10 @@ from typing import Any, Final
 from epochal.care.status import arrivals
 from epochal.console.page import Plot, Services, body, clock, over_time, whole
 from epochal.deployment import Deployment
-from epochal.dynamo.services import Metric
 from epochal.errors import InvalidInput
 from epochal.feed.causes import before, latest
 from epochal.feed.results import FeedItem, PartitionTail
+from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.registry import layout_of, layouts_in
 from epochal.model.spans import Span

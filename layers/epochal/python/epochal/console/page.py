@@ -12,8 +12,8 @@ from threading import Lock
 from typing import Any, Final, TypeVar, cast
 
 from epochal.codec import json
-from epochal.dynamo.services import Measure
 from epochal.errors import InvalidInput, Refused
+from epochal.hosting.services import Measure
 from epochal.model.events import Claim
 from epochal.reactions.reaction import Reaction
 

@@ -1,10 +1,13 @@
-"""Errors of S3, KMS and other services to what they mean: missing, denied, unavailable, misconfigured, malformed."""
+"""Errors of S3, KMS and other services to what they mean: missing, denied, unavailable, misconfigured, malformed; and
+what of any error may be logged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
+from traceback import format_tb
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,7 +32,7 @@ from botocore.exceptions import (
     UnknownCredentialError,
 )
 
-from epochal.dynamo.protocol.answers import LOG_IN, advised
+from epochal.dynamo.protocol import LOG_IN, DynamoFault, advised
 from epochal.errors import (
     EpochalError,
     InvalidInput,
@@ -39,6 +42,7 @@ from epochal.errors import (
     MissingBucket,
     Refused,
     Unavailable,
+    chain,
 )
 
 
@@ -155,3 +159,36 @@ def unmade(error: BotoCoreError | ValueError) -> EpochalError:
     if isinstance(error, BotoCoreError):
         return meaning_of(error)
     return InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000")
+
+
+# The parts of an error that may be logged: its kind, where it was raised, and its words where they are ours.
+#
+# The words of others may quote what they failed on: boto the parameters that it would not send, a parser the text, a
+# dictionary the key. Our own name the item that breaks the format, never its contents. For AWS's own errors the
+# operation and the code say enough.
+
+
+def told_of(error: BaseException) -> dict[str, str]:
+    """Fields for a line of a log: `error`, with what it came from, and `trace`, which is code and no values."""
+    traces = ("".join(format_tb(each.__traceback__)) for each in reversed(list(chain(error))))
+    return {"error": kinds_of(error), "trace": "\n".join(filter(None, traces))}
+
+
+def kinds_of(error: BaseException) -> str:
+    """The kinds of an error and of what it came from, with the words that may be logged."""
+    return ", from ".join(map(_name, chain(error)))
+
+
+def _name(error: BaseException) -> str:
+    kind = type(error).__name__
+    match error:
+        case InvalidRequest():
+            return f"{kind}: {error.action}, {error.code}"
+        case EpochalError():
+            return f"{kind}: {error}"
+        case DynamoFault():
+            return f"{kind}: {error.operation}, {error.code}"
+        case ClientError():
+            return f"{kind}: {error.operation_name}, {error.response['Error'].get('Code', 'Unknown')}"
+        case _:
+            return kind

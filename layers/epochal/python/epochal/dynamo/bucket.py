@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, cast
 
 from botocore.exceptions import ClientError
 
@@ -118,9 +118,15 @@ class S3Objects:
 
     def get(self, key: str) -> Iterator[bytes]:
         """An object's content in chunks; raises `MissingBody`."""
+        return _chunks(key, self._body(key))
+
+    def open(self, key: str) -> IO[bytes]:
+        """An object's content as a file; raises `MissingBody`."""
+        return cast("IO[bytes]", self._body(key))
+
+    def _body(self, key: str) -> StreamingBody:
         with translated("GetObject", key):
-            body = self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
-        return _chunks(key, body)
+            return self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
 
     def delete(self, key: str) -> None:
         """Delete an object, if it is there."""

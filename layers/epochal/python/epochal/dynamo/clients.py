@@ -20,18 +20,12 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.session import Session
 
 from epochal.dynamo.aws_errors import meaning_of, unmade
-from epochal.dynamo.light import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS
-from epochal.dynamo.protocol.answers import READS, DynamoFault, of_a_write, parsed
-from epochal.dynamo.protocol.requests import DynamoRequest
+from epochal.dynamo.interpreter import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, Carrier
+from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-    from mypy_boto3_kms.client import KMSClient
     from mypy_boto3_s3.client import S3Client
-    from mypy_boto3_sns.client import SNSClient
-    from mypy_boto3_sqs.client import SQSClient
-
-    from epochal.dynamo.interpreter import Carrier
 
 
 def dynamodb_client(*, endpoint: str | None = None, region: str | None = None) -> DynamoDBClient:
@@ -47,29 +41,17 @@ def s3_client(*, endpoint: str | None = None, region: str | None = None) -> S3Cl
     return cast("S3Client", _client("s3", endpoint, region, config))
 
 
-def sns_client() -> SNSClient:
-    """An SNS client. A FIFO topic drops what it has had, so its retries are left on."""
-    return cast("SNSClient", _client("sns", None, None, _config(retries=4, read=READ_SECONDS)))
+def service_client(
+    service: str, *, endpoint: str | None = None, region: str | None = None, retried: bool = False
+) -> Any:
+    """A client of another service.
 
-
-def sqs_client() -> SQSClient:
-    """An SQS client. A FIFO queue drops what it has had, so its retries are left on."""
-    return cast("SQSClient", _client("sqs", None, None, _config(retries=4, read=READ_SECONDS)))
-
-
-def kms_client(*, endpoint: str | None = None, region: str | None = None) -> KMSClient:
-    """A KMS client. What it is asked for changes nothing, so its retries are left on."""
-    return cast("KMSClient", _client("kms", endpoint, region, _config(retries=4, read=READ_SECONDS)))
-
-
-def cloudformation_client(*, endpoint: str | None = None, region: str | None = None) -> Any:
-    """A CloudFormation client, which asks for a stack's outputs."""
-    return _client("cloudformation", endpoint, region, _config(retries=4, read=20))
-
-
-def service_client(service: str, *, endpoint: str | None = None, region: str | None = None) -> Any:
-    """A client of another service, for commands; a function that it invokes may take a minute."""
-    return _client(service, endpoint, region, _config(retries=1, read=70))
+    Args:
+        retried: boto may try again, since asking twice changes nothing more: a FIFO queue or topic drops what it has
+            had. Else a request is sent once, and may take the minute that a function takes which it invokes.
+    """
+    config = _config(retries=4, read=READ_SECONDS) if retried else _config(retries=1, read=70)
+    return _client(service, endpoint, region, config)
 
 
 def credentials() -> Credentials:

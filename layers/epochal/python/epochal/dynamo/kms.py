@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.codec.sealed import KEY_BYTES
 from epochal.dynamo.aws_errors import Codes, translated
-from epochal.dynamo.clients import kms_client
+from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import CorruptData, InvalidRequest
@@ -87,6 +87,8 @@ def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HER
     Args:
         log: a second table, of forgotten subjects: they stay forgotten, whatever is restored.
     """
-    client = lazily(partial(kms_client, endpoint=place.endpoint, region=place.region))
+    client = lazily(
+        partial(service_client, "kms", endpoint=place.endpoint, region=place.region, retried=True)
+    )
     wrapping = place.blocking(KmsWrapping(client, kms_key))
     return Subjects(driver=place.driver(), table=table, wrapping=wrapping, log=log)

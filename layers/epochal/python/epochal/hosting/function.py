@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.clients import sqs_client
+from epochal.dynamo.aws_errors import kinds_of
+from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
-from epochal.dynamo.loggable import kinds_of
 from epochal.dynamo.stores import HERE
-from epochal.dynamo.wakeups import Call, Queue, Standstill, Woken, read_wake_ups, tick, wake
 from epochal.errors import EpochalError, InvalidInput
+from epochal.hosting.wakeups import Call, Queue, Standstill, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE
 from epochal.layout.registry import source_of
@@ -62,7 +62,7 @@ def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.envir
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(variable("reaction"), rule)
-    queue = Queue(lazily(sqs_client), settings.queue)
+    queue = Queue(lazily(partial(service_client, "sqs", retried=True)), settings.queue)
     service = service_name(environment, reaction.name)
     logger = _logger(service)
     member = Member(reaction=reaction, reader=HERE.deployment(settings).feed)

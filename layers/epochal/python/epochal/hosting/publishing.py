@@ -16,11 +16,11 @@ from typing import Any
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed, lazily
-from epochal.dynamo.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.hosting.named import PUBLISH
+from epochal.hosting.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient
 from epochal.reactions.cloudevents import Message, Shown, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.settings import Settings
@@ -33,7 +33,7 @@ class Publication:
 
     Attributes:
         name: of the reaction.
-        to: a kind of recipient (`dynamo.recipients`).
+        to: a kind of recipient (`hosting.recipients`).
         place: which one.
         source: what events say that they come from.
         categories: of streams; None for all.

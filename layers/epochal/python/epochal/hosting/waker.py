@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from epochal.dynamo.clients import sqs_client
+from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed
-from epochal.dynamo.wakeups import Queue, tick
+from epochal.hosting.wakeups import Queue, tick
 from epochal.settings import Settings
 
 SPARED_SECONDS: Final = 15.0
@@ -20,7 +20,7 @@ PAUSE_SECONDS: Final = 5.0
 
 def wake_all(url: str, seconds: float) -> None:
     """Send the queue at `url` a wake-up for every partition; raises what the last attempt does."""
-    queue = Queue(sqs_client(), url)
+    queue = Queue(service_client("sqs", retried=True), url)
     reader = deployed(Settings.from_environment(os.environ)).feed
 
     def wake() -> None:

@@ -113,7 +113,7 @@ class _Gateway:
         problem = problem_of(error)
         kind = problem.kind
         if kind.status >= _FAULT:
-            from epochal.dynamo.loggable import told_of  # noqa: PLC0415  nothing but a failure needs it
+            from epochal.dynamo.aws_errors import told_of  # noqa: PLC0415  nothing but a failure needs it
 
             self._log.write("error", "failed", identity, problem=kind.name, **told_of(error))
         else:

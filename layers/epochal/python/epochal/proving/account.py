@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from epochal.dynamo.services import Metric, measuring
 from epochal.errors import Unavailable
+from epochal.hosting.services import Metric, measuring
 from epochal.layout.registry import layouts_in
 from epochal.proving.proof import Broken, ProofRun, Trial, Unproven
 from epochal.proving.stacks import AWS, DeployedFunction, asking, functions_of, resolved

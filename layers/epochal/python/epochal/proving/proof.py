@@ -20,9 +20,9 @@ from typing import Any, Final, Literal
 
 from epochal.codec import json
 from epochal.deployment import Deployment
-from epochal.dynamo.signed_http import Answer
 from epochal.errors import EpochalError, InvalidRequest, Refused
 from epochal.index.checkpoints import Checkpoint
+from epochal.proving.signed_http import Answer
 from epochal.proving.stacks import DeployedStack
 
 CATEGORY: Final = "EpochalProof"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.dynamo.aws_errors import Codes, translated
-from epochal.dynamo.services import CLOUDWATCH, LAMBDA
+from epochal.hosting.services import CLOUDWATCH, LAMBDA
 from epochal.settings import variable
 
 AWS: Final = "amazonaws."

@@ -6,26 +6,18 @@ trace the end, which is where the error was raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import dropwhile
 from pathlib import Path
 from traceback import FrameSummary, extract_tb, format_list
 from typing import Final
+
+from epochal.errors import chain
 
 MAX_TRACE: Final = 2_000
 """Characters of a trace that are kept: some fifteen calls."""
 
 _DELIVERING: Final = tuple(str(Path(__file__).with_name(name)) for name in ("handling.py", "event_loop.py"))
 _REACTION: Final = str(Path(__file__).with_name("reaction.py"))
-
-
-def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes, each once: a chain may be a ring."""
-    met: set[int] = set()
-    while error is not None and id(error) not in met:
-        met.add(id(error))
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def trace_of(error: BaseException) -> str:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NoReturn
 
-from epochal.dynamo.protocol.requests import request_of
+from epochal.dynamo.protocol import request_of
 from epochal.errors import InvalidRequest, WrongTable
 from epochal.plan.effects import after, comparable, holds
 from epochal.plan.ops import (

@@ -12,15 +12,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, cast
+from typing import IO, Any, Final
 
-from epochal.dynamo.aws_errors import translated
-from epochal.dynamo.records import read_value
 from epochal.errors import CorruptData, InvalidInput
+from epochal.indexer.records import read_value
 from epochal.plan.values import Item
-
-if TYPE_CHECKING:
-    from mypy_boto3_s3.client import S3Client
 
 SUMMARY: Final = "manifest-summary.json"
 FILES: Final = "manifest-files.json"
@@ -72,11 +68,11 @@ class Export:
             raise CorruptData(f"{self.place}: {key} has {count:,} items, the manifest says {expected:,}")
 
 
-def export_at(place: str, s3: Callable[[], S3Client]) -> Export:
-    """The export in a folder, or at `s3://bucket/prefix`; `s3` makes the client that the latter needs."""
+def export_at(place: str, s3: Callable[[str], Open]) -> Export:
+    """The export in a folder, or at `s3://bucket/prefix`; `s3` opens objects of the bucket that it is given."""
     if place.startswith("s3://"):
         bucket, _, prefix = place.removeprefix("s3://").partition("/")
-        return Export(place=place, open=_in_bucket(s3(), bucket, prefix.rstrip("/")))
+        return Export(place=place, open=_in_bucket(s3(bucket), prefix.rstrip("/")))
     return Export(place=place, open=_in_folder(Path(place)))
 
 
@@ -91,10 +87,8 @@ def _in_folder(folder: Path) -> Open:
     return opened
 
 
-def _in_bucket(client: S3Client, bucket: str, prefix: str) -> Open:
+def _in_bucket(open_object: Open, prefix: str) -> Open:
     def opened(name: str) -> IO[bytes]:
-        key = f"{prefix}/{name}".lstrip("/") if name in (SUMMARY, FILES) else name
-        with translated("GetObject", key):
-            return cast("IO[bytes]", client.get_object(Bucket=bucket, Key=key)["Body"])
+        return open_object(f"{prefix}/{name}".lstrip("/") if name in (SUMMARY, FILES) else name)
 
     return opened

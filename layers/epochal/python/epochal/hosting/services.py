@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import ClientError
-
 from epochal.dynamo.aws_errors import Codes, translated
 from epochal.errors import InvalidRequest
 
@@ -88,9 +86,10 @@ def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
 
 def _state(client: LambdaClient, mapping: str) -> str:
     try:
-        return client.get_event_source_mapping(UUID=mapping)["State"]
-    except ClientError as error:
-        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+        with translated("GetEventSourceMapping", codes=LAMBDA):
+            return client.get_event_source_mapping(UUID=mapping)["State"]
+    except InvalidRequest as error:
+        if error.code != "ResourceNotFoundException":
             raise
         return "Disabled"
 

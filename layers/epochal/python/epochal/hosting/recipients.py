@@ -21,12 +21,10 @@ from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from epochal.dynamo.aws_errors import Codes, translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
-from epochal.errors import InvalidInput, InvalidRequest, Unavailable
+from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
 from epochal.reactions.cloudevents import Message, header_value, request_id, signed, signing_key
 
 Send = Callable[[Sequence[Message]], None]
@@ -93,11 +91,12 @@ def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = No
 def _told_by(kind: str, client: Any, place: str) -> int:
     """`MaximumMessageSize` of a queue or topic. One of another account may send without letting anyone look."""
     try:
-        if kind == "queue":
-            answer = client.get_queue_attributes(QueueUrl=place, AttributeNames=["MaximumMessageSize"])
-        else:
-            answer = client.get_topic_attributes(TopicArn=place)
-    except (BotoCoreError, ClientError):
+        with translated("MaximumMessageSize"):
+            if kind == "queue":
+                answer = client.get_queue_attributes(QueueUrl=place, AttributeNames=["MaximumMessageSize"])
+            else:
+                answer = client.get_topic_attributes(TopicArn=place)
+    except EpochalError:
         return UNTOLD
     told = int(answer.get("Attributes", {}).get("MaximumMessageSize", 0))
     return min(told - _AROUND, LIMITS[kind].message) if told > _AROUND else UNTOLD
