@@ -85,6 +85,13 @@ def test_categories_filter_and_data_is_read_when_asked_for(filled: Terminal) -> 
     assert all("timestamp" in each for each in page["items"])
 
 
+def test_the_feed_is_printed_and_followed_from_a_moment(filled: Terminal) -> None:
+    assert filled.lines("feed", "0", "--from", "2000-01-01T00:00Z") == filled.lines("feed", "0")
+    assert filled.lines("feed", "0", "--from", "9999-01-01T00:00Z") == ["next 0@2, at the tail"]
+    assert filled.documents("tail", "--from", "9999-01-01T00:00Z", "--for", "0") == []
+    assert len(filled.documents("tail", "--from", "2000-01-01T00:00Z", "--for", "0")) == 4
+
+
 def test_following_the_feed_from_a_checkpoint_prints_a_line_an_event(filled: Terminal) -> None:
     shown = filled.documents(
         "tail", "--from", "0@0", "--for", "0", "--category", "User", "--category", "Cart"

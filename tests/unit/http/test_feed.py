@@ -321,6 +321,19 @@ def test_a_category_may_be_of_tags_that_are_streams_and_a_declared_type_that_hol
     assert places(read(api, "category=course", 30_000)) == []
 
 
+@pytest.mark.parametrize(
+    ("start", "found"), [("2000-01-01T00:00:00Z", ALL), ("9999-01-01T00:00:00%2B01:00", [])]
+)
+def test_a_reader_may_begin_at_a_moment(api: Api, start: str, found: list[tuple[str, int, str]]) -> None:
+    assert places(read(api, f"from={start}")) == found
+
+
+@pytest.mark.parametrize("place", ["2000-13-01T00:00", "2000-01-01", "now"])
+def test_what_is_no_place_is_refused(api: Api, place: str) -> None:
+    answer = api.call("GET", "/feed/0", query=f"from={place}")
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", "from")
+
+
 @pytest.mark.parametrize("place", ["0@99", "7@0", "7@7"])
 def test_a_checkpoint_beyond_the_end_is_refused(api: Api, place: str) -> None:
     answer = api.call("GET", "/feed/0", query=f"from={place}")

@@ -15,7 +15,7 @@ PUBLIC = {
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
     "metadata", "open_feed", "open_read_models", "open_streams",
-    "open_tagged_events", "projection", "reaction", "upcast",
+    "at", "open_tagged_events", "projection", "reaction", "upcast",
 }  # fmt: skip
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import Checkpoint, at
 from epochal.index.groups import GroupState
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Lost, NotApplied, Op, Put, Update
 from epochal.reactions.reaction import Delivery
+from tests.unit.feed.feeds import Feeds, streams_of
 from tests.unit.reactions.world import Told, World, is_save
 
 
@@ -67,6 +69,27 @@ def test_a_new_group_begins_where_it_says(start: object, handled: list[int]) -> 
     world.append("A-1")
     world.reactor(start=start).run(0, seconds=60)
     assert world.told.of("A-1") == handled
+
+
+@pytest.mark.parametrize("by_partition", [False, True], ids=["everywhere", "in the partition"])
+def test_a_new_group_begins_at_a_moment_and_goes_on_from_its_checkpoint(by_partition: bool) -> None:
+    now = [0.0]
+    world = World(feeds=Feeds(now=lambda: int(now[0] * 1e9)))
+    for now[0] in (1_000.0, 2_000.0, 3_000.0):
+        world.append("A-1")
+    moment = at(datetime.fromtimestamp(2_000, UTC))
+    start = {0: moment} if by_partition else moment
+    world.reactor(start=start).run(0, seconds=60)
+    world.append("A-1")
+    requests = len(world.feeds.ops)
+    world.reactor(start=start).run(0, seconds=60)
+    assert world.told.of("A-1") == [1, 2, 3]
+    assert "$AppendsIndex-0" not in streams_of(world.feeds.ops[requests:])
+
+
+def test_a_start_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"beginning, tail, at\(…\), or checkpoints by partition"):
+        World().reactor(start=datetime.now(UTC))
 
 
 def test_a_group_that_begins_at_the_tail_keeps_to_the_tail_it_found_first() -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from epochal.errors import StreamDeleted as StreamDeleted
     from epochal.feed.results import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
+    from epochal.index.checkpoints import at as at
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
@@ -54,6 +55,7 @@ _NAMES = {
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.results": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
+    "index.checkpoints": ("at",),
     "model.events": ("Event", "Recorded", "Unfold"),
     "model.tags": ("Query", "QueryItem"),
     "model.versions": (

@@ -96,6 +96,7 @@ class AsyncFeed:
     reader: FeedReader
 
     partitions = reads(FeedReader.partitions, of="reader")
+    place = reads(FeedReader.place, of="reader")
     page = reads(FeedReader.page, of="reader")
     spans = reads(FeedReader.spans, of="reader")
     events = iterates(FeedReader.events, of="reader")

@@ -20,7 +20,7 @@ from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.results import FeedEvent, FeedItem
-from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.index.checkpoints import BEGINNING, Place, parse_place
 from epochal.layout.registry import layout_of
 from epochal.model.events import Recorded
 
@@ -35,7 +35,7 @@ POLL_SECONDS = 0.5
 @click.command()
 @click.argument("partition", type=click.IntRange(min=0), required=False)
 @click.option(
-    "--from", "start", default="0", help="A checkpoint: epoch@offset, or its integer; else the beginning."
+    "--from", "start", default="beginning", help="A checkpoint, a moment, or tail; else the beginning."
 )
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many items."
@@ -65,7 +65,7 @@ def feed(
         listed = {"partitions": [{"partition": each.partition, "tail": str(each.tail)} for each in tails]}
         output.document(listed, (f"{each.partition}  {each.tail}" for each in tails), as_json=as_json)
         return
-    begin = parse_checkpoint(start, "--from")
+    begin = parse_place(start, "--from")
     _check_there(store, [partition])
     page = store.feed.page(partition, start=begin, limit=limit, categories=categories or None, data=data)
     view: dict[str, Any] = {
@@ -80,7 +80,7 @@ def feed(
 
 @click.command()
 @click.argument("stream", required=False)
-@click.option("--from", "start", help="An index of STREAM, or a checkpoint of the feed; else its end.")
+@click.option("--from", "start", help="An index of STREAM, a checkpoint or moment of the feed; else its end.")
 @click.option(
     "--partition",
     "chosen",
@@ -157,8 +157,8 @@ def _follow_feed(
 ) -> Iterator[list[FeedItem]]:
     """Looks at every partition in turn; those that appear later are followed from their beginning."""
     tails = {each.partition: each.tail for each in store.feed.partitions()}
-    first = None if start is None else parse_checkpoint(start, "--from")
-    at: dict[int, Checkpoint] = {number: found if first is None else first for number, found in tails.items()}
+    first = None if start is None else parse_place(start, "--from")
+    at: dict[int, Place] = {number: found if first is None else first for number, found in tails.items()}
     while True:
         found: list[FeedItem] = []
         for number in chosen or _numbers(store, at):
@@ -170,7 +170,7 @@ def _follow_feed(
         yield found
 
 
-def _numbers(store: OpenedStore, known: dict[int, Checkpoint]) -> Sequence[int]:
+def _numbers(store: OpenedStore, known: dict[int, Place]) -> Sequence[int]:
     """Partitions there are; asked for while there are none yet."""
     return list(known) or [each.partition for each in store.feed.partitions()]
 

@@ -13,7 +13,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.causes import before, latest
 from epochal.feed.results import FeedItem, PartitionTail
 from epochal.hosting.services import Metric
-from epochal.index.checkpoints import parse_checkpoint
+from epochal.index.checkpoints import parse_place
 from epochal.layout.registry import layout_of, layouts_in
 from epochal.model.spans import Span
 
@@ -45,7 +45,7 @@ def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]
     if start:
         page = feed.page(
             partition,
-            start=parse_checkpoint(start),
+            start=parse_place(start),
             limit=WINDOW,
             categories=categories,
             predicate=(lambda span: type_ in span.types) if type_ else None,

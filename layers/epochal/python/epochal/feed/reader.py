@@ -17,8 +17,8 @@ from typing import Final, TypedDict, Unpack, cast
 from epochal.errors import InvalidInput
 from epochal.feed.history import History, Hydrate, PageBounds, bare_items, fill, histories_of, hydrated
 from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
-from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, step, tails
+from epochal.index.checkpoints import BEGINNING, Checkpoint, Moment, Place
+from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tails
 from epochal.layout.port import Categories
 from epochal.layout.registry import layout_of, source_of
 from epochal.model.kinds import must_be, must_be_done, must_be_names, must_be_plain, must_be_whole
@@ -251,11 +251,32 @@ class FeedReader:
                 return cast("Categories", known)
         return layout.port.categories
 
+    def place(self, partition: int, start: Place) -> Checkpoint:
+        """The checkpoint that a place is at by now. A moment is searched for in the index: requests grow with the
+        logarithm of its events.
+
+        Raises:
+            InvalidInput: it is no place, or the partition is not on record and has no tail.
+        """
+        if isinstance(start, Moment):
+            return self.driver.run(since(self.table, partition, start.ticks))
+        if start == "beginning":
+            return BEGINNING
+        if start == "tail":
+            tails = {each.partition: each.tail for each in self.partitions()}
+            if partition not in tails:
+                raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
+            return tails[partition]
+        must_be(
+            Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes, at(…), beginning or tail"
+        )
+        return start
+
     def page(
         self,
         partition: int,
         *,
-        start: Checkpoint = BEGINNING,
+        start: Place = BEGINNING,
         seconds: float = 10.0,
         wait: float = 0.0,
         **options: Unpack[PageOptions],
@@ -280,7 +301,7 @@ class FeedReader:
         room: PageBounds,
         partition: int,
         *,
-        start: Checkpoint = BEGINNING,
+        start: Place = BEGINNING,
         limit: int = 1000,
         categories: Collection[str] | None = None,
         data: bool = False,
@@ -323,7 +344,7 @@ class FeedReader:
         self,
         partition: int,
         *,
-        start: Checkpoint = BEGINNING,
+        start: Place = BEGINNING,
         limit: int = 1000,
         categories: Collection[str] | None = None,
         predicate: Predicate | None = None,
@@ -341,7 +362,7 @@ class FeedReader:
         )
 
     def read(
-        self, partition: int, *, start: Checkpoint = BEGINNING, **options: Unpack[PageOptions]
+        self, partition: int, *, start: Place = BEGINNING, **options: Unpack[PageOptions]
     ) -> Iterator[FeedPage]:
         """Pages from `start` to the tail. Keep a page's `next` once its items are handled, and resume from
         there. The index is read one request ahead.
@@ -359,7 +380,7 @@ class FeedReader:
         self,
         partition: int,
         *,
-        start: Checkpoint = BEGINNING,
+        start: Place = BEGINNING,
         wait: float = 20.0,
         **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
@@ -369,9 +390,8 @@ class FeedReader:
         while True:
             yield patient.page(reader)
 
-    def _span_reader(self, partition: int, start: Checkpoint) -> SpanReader:
-        must_be(Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes")
-        return SpanReader.begin(self.driver, self.table, partition, start)
+    def _span_reader(self, partition: int, start: Place) -> SpanReader:
+        return SpanReader.begin(self.driver, self.table, partition, self.place(partition, start))
 
     def _request(
         self,

@@ -36,7 +36,7 @@ from epochal.http.shapes import (
     text_of,
     whole,
 )
-from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
 from epochal.layout.registry import partitions_of
 from epochal.model.events import TAG_STREAMS
 from epochal.model.spans import ITEM_BYTES, name_bytes
@@ -123,8 +123,14 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
         query(
             "from",
             {
-                "description": "A checkpoint, as text or as a 64-bit integer, or `tail`; left out: the beginning.",
-                "anyOf": [CHECKPOINT, {"type": "string", "pattern": "^[0-9]{1,19}$"}, {"const": TAIL}],
+                "description": "A checkpoint, as text or as a 64-bit integer; a moment, before which little comes; "
+                "`tail`, or `beginning`, as if left out.",
+                "anyOf": [
+                    CHECKPOINT,
+                    {"type": "string", "pattern": "^[0-9]{1,19}$"},
+                    {"type": "string", "format": "date-time"},
+                    {"enum": ["beginning", TAIL]},
+                ],
             },
         ),
         query("limit", {**LIMIT, "description": "Items after which the page ends."}),
@@ -158,13 +164,13 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
         rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
         raise InvalidInput("category", rule)
     partition = _partition(request.path["partition"])
-    given = None if start == TAIL else parse_checkpoint("0" if start is None else start)
+    place = parse_place("0" if start is None else start)
     limit, data = asked.limit(), asked.flag("data")
     wait = asked.whole("wait") or 0
     if partition not in reading.partitions:
         raise Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
     source, meter = _measured(reading.feed, request)
-    begin = _tails(source).get(partition, BEGINNING) if given is None else given
+    begin = _tails(source).get(partition, BEGINNING) if place == TAIL else source.place(partition, place)
     shown = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
     found = source.page_within(

@@ -2,16 +2,19 @@
 
 The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's
 DynamoStore architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next
-one. Checkpoints of one partition are ordered as integers.
+one. Checkpoints of one partition are ordered as integers. A reader may begin at a moment, too: `at(moment)`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be
+from epochal.model.times import Ticks, format_ticks, parse_time, ticks_of
 
 OFFSET_BITS: Final = 20
 MAX_OFFSET: Final = (1 << OFFSET_BITS) - 1
@@ -19,6 +22,7 @@ MAX_EPOCH: Final = (1 << 43) - 1
 """The sign bit of an int64 stays clear."""
 
 _TEXT: Final = re.compile(r"(\d{1,13})@(\d{1,7})|(\d{1,19})", re.ASCII)
+_DAY: Final = re.compile(r"\d{4}-", re.ASCII)
 
 
 class Checkpoint(int):
@@ -67,3 +71,50 @@ def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
     if int(epoch) > MAX_EPOCH or int(offset) > MAX_OFFSET:
         raise InvalidInput(field, f"must have an offset of at most {MAX_OFFSET:,}")
     return Checkpoint.of(int(epoch), int(offset))
+
+
+# Where a reader begins that names no checkpoint.
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time to begin a feed at. `at` makes it."""
+
+    ticks: Ticks
+
+    def __str__(self) -> str:
+        return format_ticks(self.ticks)
+
+
+def at(moment: datetime | str) -> Moment:
+    """Begin a feed at a moment: nothing comes too late that was appended or indexed at or after it, as long as no clock
+    of a writer or indexer is wrong by half a minute. A minute or so before it comes with it.
+
+    A moment before the first event is the beginning; one after the last is the tail as it is when reading begins. In
+    an index that was built anew, all that was there then was indexed at that time.
+
+    Args:
+        moment: with a time zone, or ISO 8601 text, which is UTC where it has no offset.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if not isinstance(moment, datetime):
+        return Moment(parse_time(moment, "at"))
+    if moment.tzinfo is None:
+        raise InvalidInput("at", "must have a time zone: datetime.now(UTC), for instance")
+    return Moment(ticks_of(moment))
+
+
+Place = Checkpoint | Moment | Literal["beginning", "tail"]
+"""Where a reader of a partition begins."""
+
+
+def parse_place(text: str, field: str = "from") -> Place:
+    """Read `beginning`, `tail`, a checkpoint, or a moment in ISO 8601; raises `InvalidInput` naming `field`."""
+    must_be(str, text, field, "text")
+    if text == "beginning":
+        return "beginning"
+    if text == "tail":
+        return "tail"
+    return Moment(parse_time(text, field)) if _DAY.match(text) else parse_checkpoint(text, field)

@@ -8,14 +8,15 @@ The predecessor tells whether an epoch without entries has begun.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
-from epochal.errors import BeyondTheEnd
+from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.epochs import epoch_tip, is_closed, stored_entries
 from epochal.index.series import read_series
-from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_data, read_timestamp, stand
-from epochal.model.times import parse_time, unix_seconds
+from epochal.index.tip import Cursor, StoredSpan, Tip, advance, holding, read_data, read_timestamp, stand
+from epochal.model.times import PER_SECOND, Ticks, parse_time, unix_seconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 
@@ -126,6 +127,69 @@ def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
     for partition, epoch in series.reached():
         found.append((partition, (yield from tail(table, partition, epoch))))
     return found
+
+
+# Where a moment is in a chain: entries have the time at which an indexer wrote them. First the epoch is found by the
+# times at which epochs ended, then the entry in it, an item of the epoch at a time: by halves, so requests grow with
+# the logarithm.
+#
+# Clocks of indexers differ, so times do not always increase. Wherever the search ends, the entry before that place was
+# written before the moment, by its clock: so nothing that was truly written after it is passed over, unless two clocks
+# differ by more than `SKEW`.
+
+SKEW: Final = 60 * PER_SECOND
+"""Ticks that are searched further back: clocks of writers and indexers may be wrong by half of it each."""
+
+
+def since(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
+    """The checkpoint of the first entry of a partition that may have been written at or after a moment, or the tail.
+
+    Raises:
+        CorruptData: an entry is in no item.
+    """
+    wanted = moment - SKEW
+    low, high = 0, (yield from read_series(table)).active.get(partition, 0)
+    tip = yield from epoch_tip(table, partition, high)
+    while is_closed(tip) and _before(tip, wanted):
+        # Either this was the newest epoch when the series was written, or the moment is after the end.
+        low = high = high + 1
+        tip = yield from epoch_tip(table, partition, high)
+    while low < high:
+        middle = (low + high) // 2
+        ended = yield from epoch_tip(table, partition, middle)
+        if ended is None or _before(ended, wanted):
+            low = middle + 1
+        else:
+            high, tip = middle, ended
+    return Checkpoint.of(high, 0 if tip is None else (yield from _entry_since(table, tip, wanted)))
+
+
+def _entry_since(table: str, tip: Tip, wanted: int) -> Steps[int]:
+    """The offset of an entry that is not before a moment, while the one before it is."""
+    low, high = 0, tip.version - is_closed(tip)
+    while low < high:
+        middle = high - 1 if high > tip.span.base else (low + high) // 2
+        span = tip.span if middle >= tip.span.base else (yield from holding(table, tip.stream, middle))
+        if span is None:
+            raise CorruptData(f"{tip.stream}: entry {middle} is in no item, and was not pruned")
+        first, end = max(span.base, low), min(span.next, high)
+        passed = next((at for at in range(first, end) if not _is_before(span, at, wanted)), end)
+        if first < passed < end:
+            return passed
+        low, high = (low, first) if passed == first else (passed, high)
+    return low
+
+
+def _before(tip: Tip | None, wanted: int) -> bool:
+    """Whether all of an epoch that has ended was written before a moment; what has no time was not."""
+    return tip is not None and bool(tip.span.events) and _is_before(tip.span, tip.span.next - 1, wanted)
+
+
+def _is_before(span: StoredSpan, index: int, wanted: int) -> bool:
+    try:
+        return parse_time(span.timestamp(index - span.base)) < wanted
+    except InvalidInput:
+        return False  # another program's entry, with no time that can be read
 
 
 def _placed(spans: tuple[StoredSpan, ...], at: Checkpoint) -> tuple[tuple[PlacedEntry, ...], Checkpoint]:

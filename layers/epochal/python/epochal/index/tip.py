@@ -372,20 +372,20 @@ def next_part(
                 at = span.next
         if spans:
             return ReadPart(spans=tuple(spans), cursor=replace(cursor, at=at))
-    return (yield from _holding(table, cursor, consistent=consistent))
+    held = yield from holding(table, cursor.head.stream, cursor.at, consistent=consistent)
+    if held is None:
+        return None
+    return ReadPart(spans=(held.since(cursor.at),), cursor=replace(cursor, at=held.next, located=True))
 
 
-def _holding(table: str, cursor: Cursor, *, consistent: bool) -> Steps[Part | None]:
-    """The calf that holds the event wanted. It is not always the last to begin at or before it: calves may overlap."""
+def holding(table: str, stream: str, at: int, *, consistent: bool = True) -> Steps[StoredSpan | None]:
+    """The calf that holds an event. It is not always the last to begin at or before it: calves may overlap."""
     last: Key | None = None
     while True:
-        reply = yield calves(
-            table, cursor.head.stream, 0, cursor.at, forward=False, limit=1, after=last, consistent=consistent
-        )
+        reply = yield calves(table, stream, 0, at, forward=False, limit=1, after=last, consistent=consistent)
         for span in map(read_span, reply.items):
-            if span.next > cursor.at:
-                passed = replace(cursor, at=span.next, located=True)
-                return ReadPart(spans=(span.since(cursor.at),), cursor=passed)
+            if span.next > at:
+                return span
         if reply.last is None:
             return None
         last = reply.last

@@ -36,6 +36,11 @@ def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
     return Ticks(_UNIX_EPOCH_TICKS + nanoseconds // 100)
 
 
+def ticks_of(moment: datetime) -> Ticks:
+    """Ticks of a time with a time zone."""
+    return Ticks((moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000))
+
+
 def unix_seconds(ticks: Ticks) -> int:
     """Whole seconds since 1970, as TTL attributes want them."""
     return (ticks - _UNIX_EPOCH_TICKS) // PER_SECOND

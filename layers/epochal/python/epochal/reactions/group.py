@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader, Predicate
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import (
@@ -83,14 +82,8 @@ class Member:
             InvalidInput: it begins at the tail, and the partition is not on record.
         """
         start = self.reaction.start
-        if isinstance(start, Mapping):
-            return start.get(partition, BEGINNING)
-        if start == "beginning":
-            return BEGINNING
-        tails = {each.partition: each.tail for each in self.reader.partitions()}
-        if partition not in tails:
-            raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
-        return tails[partition]
+        place = start.get(partition, BEGINNING) if isinstance(start, Mapping) else start
+        return self.reader.place(partition, place)
 
     def wait_for(self, partition: int, position: Checkpoint, *, seconds: float = 10.0) -> bool:
         """Wait until everything before a position of the feed is handled or parked; whether it is.

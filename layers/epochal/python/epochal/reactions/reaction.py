@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent, name_of
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import Moment, Place
 from epochal.layout.registry import layout_names
 from epochal.model.kinds import is_async, must_be_done, must_be_plain, must_take_one
 from epochal.model.spans import Span
@@ -29,9 +29,9 @@ from epochal.store.context import metadata
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
-Start = Literal["beginning", "tail"] | Mapping[int, Checkpoint]
-"""Where a new group begins: at the first event ever, after the last one, or at a checkpoint in each partition that
-it names and at the beginning of the others."""
+Start = Literal["beginning", "tail"] | Moment | Mapping[int, Place]
+"""Where a new group begins: at the first event ever, after the last one, at a moment (`at`), or at a place in each
+partition that it names and at the beginning of the others."""
 
 OnFailure = Literal["park", "block"]
 """What a handler that keeps failing does: set its stream aside, or hold up the partition."""
@@ -123,8 +123,8 @@ class Reaction:
             )
         if self.on_failure not in ("park", "block"):
             raise InvalidInput("on_failure", "must be park or block")
-        if isinstance(self.start, str) and self.start not in ("beginning", "tail"):
-            raise InvalidInput("start", "must be beginning, tail, or checkpoints by partition")
+        if not isinstance(self.start, Moment | Mapping) and self.start not in ("beginning", "tail"):
+            raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
 
     @property
     def asynchronous(self) -> bool:
