@@ -39,6 +39,7 @@ from epochal.http.shapes import (
     MAX_TYPE_BYTES,
     Component,
     Node,
+    Read,
     Schema,
     Shown,
     array,
@@ -46,12 +47,8 @@ from epochal.http.shapes import (
     json_body,
     moment,
     nests_too_deep,
-    only_one,
-    optional_id,
     record,
     ref,
-    required,
-    sole,
     text,
     text_of,
     time_of,
@@ -177,8 +174,53 @@ def json_text(body: bytes) -> str | None:
 # Events and unfolds that are sent.
 
 
-def _sent(more: dict[str, Schema]) -> Schema:
-    return record(
+_IDS: Final = {
+    "correlationId": text("The conversation that it belongs to.", most=MAX_ID_BYTES),
+    "causationId": text("What caused it.", most=MAX_ID_BYTES),
+}
+ID: Final = text(
+    "The event's id, a UUID.",
+    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
+)
+_TAGGED: Final = {
+    "tags": array(TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED),
+    "id": {
+        **ID,
+        "description": "With tags, below `/events`: a UUID of the caller's makes repeats of the append harmless, and "
+        "finds the event.",
+    },
+}
+
+
+def tag_of(node: Node) -> str:
+    """A tag; raises `InvalidInput` naming the field that breaks a rule."""
+    from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
+
+    return check_tag(node.text(MAX_TAG_BYTES), node.name)
+
+
+def _uploaded(node: Node) -> Claim:
+    """The body that a claim of a request names."""
+    sent = CLAIM.read(node)
+    key, claim = sent["key"], claim_of(sent)
+    # The key follows from the hash: no claim can reach another object of the bucket.
+    if key.value != claim.key:
+        raise InvalidInput(key.name, f"must be {PREFIX} followed by sha256")
+    return claim
+
+
+def claim_of(sent: Mapping[str, Any]) -> Claim:
+    """The claim check of a body with this hash and size, wherever it is kept."""
+    sha256: Node = sent["sha256"]
+    digest = sha256.text(64)
+    if not _DIGEST.fullmatch(digest):
+        raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
+    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=sent["bytes"])
+
+
+def _sent(name: str, more: dict[str, Schema]) -> Component:
+    schema = record(
         {
             "type": text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
             "data": {"description": "The body: any JSON. Numbers are kept exactly as they are written."},
@@ -190,99 +232,50 @@ def _sent(more: dict[str, Schema]) -> Schema:
             **more,
         },
         required=("type",),
-        allOf=[only_one("data", "data64", "claim"), only_one("meta", "meta64")],
     )
+    reads: dict[str, Read] = {
+        "data": json_body,
+        "claim": _uploaded,
+        "meta": json_body,
+        "timestamp": time_of,
+        "tags": tag_of,
+        "id": lambda node: node.text(64),
+    }
+    return Component(name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64")))
 
 
-_IDS: Final = {
-    "correlationId": text("The conversation that it belongs to.", most=MAX_ID_BYTES),
-    "causationId": text("What caused it.", most=MAX_ID_BYTES),
-}
-ID: Final = text(
-    "The event's id, a UUID.",
-    pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
-    examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
-)
-NEW_UNFOLD: Final = Component("NewUnfold", _sent({}))
-_TAGGED: Final = {
-    "tags": array(TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED),
-    "id": {
-        **ID,
-        "description": "With tags, below `/events`: a UUID of the caller's makes repeats of the append harmless, and "
-        "finds the event.",
-    },
-}
-NEW_EVENT: Final = Component("NewEvent", _sent({**_IDS, **_TAGGED}))
+NEW_UNFOLD: Final = _sent("NewUnfold", {})
+NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
 
 
 def event_of(node: Node) -> Event:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
-    fields = node.members(NEW_EVENT.names)
+    sent = NEW_EVENT.read(node)
     return Event(
-        **_contents(node, fields),
-        correlation_id=optional_id(fields, "correlationId"),
-        causation_id=optional_id(fields, "causationId"),
-        tags=tuple(map(tag_of, fields["tags"].items(MAX_NAMED))) if "tags" in fields else (),
-        id=fields["id"].text(64) if "id" in fields else None,
+        **_contents(sent),
+        correlation_id=sent.get("correlationId"),
+        causation_id=sent.get("causationId"),
+        tags=sent.get("tags", ()),
+        id=sent.get("id"),
     )
-
-
-def tag_of(node: Node) -> str:
-    """A tag; raises `InvalidInput` naming the field that breaks a rule."""
-    from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
-
-    return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
 def unfold_of(node: Node) -> Unfold:
     """An unfold to store; raises `InvalidInput` naming the field that breaks a rule."""
-    return Unfold(**_contents(node, node.members(NEW_UNFOLD.names)))
+    return Unfold(**_contents(NEW_UNFOLD.read(node)))
 
 
-def _contents(node: Node, fields: Mapping[str, Node]) -> dict[str, Any]:
+def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "type": required(node, fields, "type").text(MAX_TYPE_BYTES),
-        "data": _body_of(fields, "data", "data64", "claim"),
-        "meta": _body_of(fields, "meta", "meta64"),
-        "timestamp": time_of(fields["timestamp"]) if "timestamp" in fields else None,
+        "type": sent["type"],
+        "data": _given(sent, "data", "data64", "claim"),
+        "meta": _given(sent, "meta", "meta64"),
+        "timestamp": sent.get("timestamp"),
     }
 
 
-def _body_of(fields: Mapping[str, Node], *names: str) -> Body:
-    given = sole(fields, *names)
-    if given is None:
-        return b""
-    if names[0] in fields:
-        return json_body(given)
-    return given.base64() if names[1] in fields else uploaded(given)
-
-
-def contents_of(node: Node, fields: dict[str, Node]) -> tuple[tuple[Event, ...], tuple[Unfold, ...] | None]:
-    """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
-    events = tuple(map(event_of, fields["events"].items(MAX_EVENTS))) if "events" in fields else ()
-    unfolds = tuple(map(unfold_of, fields["unfolds"].items(MAX_UNFOLDS))) if "unfolds" in fields else None
-    if not events and not unfolds:
-        raise InvalidInput(node.below("events"), "at least one event, or one unfold, is required")
-    return events, unfolds
-
-
-def uploaded(node: Node) -> Claim:
-    """The body that a claim of a request names; raises `InvalidInput` naming the field that breaks a rule."""
-    fields = node.members(("key", "sha256", "bytes"))
-    key, sha256, size = (required(node, fields, name) for name in ("key", "sha256", "bytes"))
-    claim = claim_of(sha256, size)
-    # The key follows from the hash: no claim can reach another object of the bucket.
-    if key.value != claim.key:
-        raise InvalidInput(key.name, f"must be {PREFIX} followed by sha256")
-    return claim
-
-
-def claim_of(sha256: Node, size: Node) -> Claim:
-    """The claim check of a body with this hash and size, wherever it is kept."""
-    digest = sha256.text(64)
-    if not _DIGEST.fullmatch(digest):
-        raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
-    return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=size.whole(1, MAX_CLAIM_BYTES))
+def _given(sent: Mapping[str, Any], *names: str) -> Body:
+    return next((sent[name] for name in names if name in sent), b"")
 
 
 # Events and unfolds that are answered.

@@ -1,7 +1,7 @@
 """What operations take and answer, each declared once: the declaration parses requests, shows answers and is the
 OpenAPI document.
 
-    Component   an object of the document, by name; `names` are the members that a request may send
+    Component   an object of the document, by name; `read` gives the members of one that was sent
     Shown       one that is answered: called with what is found, it gives the members
     operation   says of a function what it takes, gives and fails with, and hands it the parsed query string
 
@@ -16,8 +16,9 @@ import binascii
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from epochal.codec import json
@@ -39,6 +40,11 @@ if TYPE_CHECKING:
 Schema = dict[str, Any]
 Parameter = dict[str, Any]
 R = TypeVar("R")
+
+Read = Callable[["Node"], Any]
+"""Reads a value that was sent; raises `InvalidInput` naming the place of what breaks a rule."""
+
+_BY_SCHEMA: Final[Mapping[str, Read]] = MappingProxyType({})
 
 Perform = Callable[[Any, Request], Response]
 """What performs an operation: on what `opened` of its module made, and a request."""
@@ -161,14 +167,71 @@ Members = Mapping[str, "Schema | tuple[Schema, str]"]
 class Component:
     """A schema of the document; without a name it is only part of others."""
 
-    def __init__(self, name: str, schema: Schema) -> None:
-        self.name, self.schema = name, schema
+    def __init__(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        reads: Mapping[str, Read] = _BY_SCHEMA,
+        one_of: tuple[tuple[str, ...], ...] = (),
+    ) -> None:
+        """Declare it.
+
+        Args:
+            name: in the document.
+            schema: of an object.
+            reads: what reads members of which their schemas do not say all; of an array, each of its items.
+            one_of: names of members of which at most one may be sent.
+        """
+        self.name, self._special, self._one_of = name, reads, one_of
+        self.schema = {**schema, "allOf": [only_one(*each) for each in one_of]} if one_of else schema
 
     @property
     def names(self) -> Mapping[str, Schema]:
         """The members that it may have."""
         found: Mapping[str, Schema] = self.schema["properties"]
         return found
+
+    @cached_property
+    def _reads(self) -> dict[str, Read]:
+        return {name: _read(schema, self._special.get(name)) for name, schema in self.names.items()}
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        return {name: each["default"] for name, each in self.names.items() if "default" in each}
+
+    def read(self, node: Node) -> dict[str, Any]:
+        """The members that are sent, or have a default, by their names; raises `InvalidInput` naming the one that
+        breaks a rule.
+        """
+        fields, reads = node.members(self.names), self._reads
+        for name in self.schema["required"]:
+            required(node, fields, name)
+        for names in self._one_of:
+            _check_one(fields, names)
+        return self._defaults | {name: reads[name](each) for name, each in fields.items()}
+
+
+def _read(schema: Schema, special: Read | None) -> Read:
+    """What reads a value as its schema says; what has none of these kinds is left to who asks."""
+    match schema:
+        case {"type": "array", "items": items, "maxItems": most}:
+            each, least = _read(items, special), schema.get("minItems", 0)
+            return lambda node: tuple(map(each, node.items(most, least)))
+        case _ if special is not None:
+            return special
+        case {"enum": choices}:
+            return lambda node: node.choice(choices)
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            return lambda node: node.whole(least, most)
+        case {"type": "boolean"}:
+            return Node.flag
+        case {"contentEncoding": "base64"}:
+            return Node.base64
+        case {"maxLength": most}:
+            return lambda node: node.text(most)
+        case _:
+            return lambda node: node
 
 
 class Shown(Component):
@@ -283,12 +346,14 @@ class Node:
             raise UnknownName(self.name, self.below(printable(unknown)), rule)
         return {name: Node(value, self.below(name)) for name, value in self.value.items()}
 
-    def items(self, most: int) -> tuple[Node, ...]:
-        """The items of an array of at most `most`."""
+    def items(self, most: int, least: int = 0) -> tuple[Node, ...]:
+        """The items of an array of `least` to `most`."""
         if not isinstance(self.value, list):
             raise InvalidInput(self.name, "must be an array")
         if len(self.value) > most:
             raise TooLarge(self.name, len(self.value), most, "items")
+        if len(self.value) < least:
+            raise InvalidInput(self.name, "must not be empty")
         return tuple(Node(value, f"{self.at}[{k}]") for k, value in enumerate(self.value))
 
     def text(self, most: int) -> str:
@@ -309,6 +374,12 @@ class Node:
         if not least <= self.value <= most:
             raise InvalidInput(self.name, f"must be from {least:,} to {most:,}")
         return self.value
+
+    def choice(self, choices: Sequence[str]) -> str:
+        """One of these words."""
+        if self.value not in choices:
+            raise InvalidInput(self.name, f"must be {' or '.join(choices)}")
+        return str(self.value)
 
     def flag(self) -> bool:
         """True or false."""
@@ -355,12 +426,10 @@ def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
     return fields[name].text(MAX_ID_BYTES) if name in fields else None
 
 
-def sole(fields: Mapping[str, Node], *names: str) -> Node | None:
-    """The one of these fields that is given, or None; raises `InvalidInput` where several are."""
+def _check_one(fields: Mapping[str, Node], names: tuple[str, ...]) -> None:
     given = [fields[name] for name in names if name in fields]
     if len(given) > 1:
         raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
-    return given[0] if given else None
 
 
 def json_body(node: Node) -> bytes:
@@ -543,7 +612,7 @@ def etag(token: Token) -> str:
 
 
 def precondition(
-    request: Request, in_body: Node | None, parse: Callable[[str, str], Named | AtVersion]
+    request: Request, in_body: Expected | AtVersion | None, parse: Callable[[str, str], Named | AtVersion]
 ) -> Precondition[Named]:
     """The writer's expectation, wherever it is given; `ANY` where it is not.
 
@@ -554,10 +623,10 @@ def precondition(
     if in_headers is not None:
         expected = in_headers if isinstance(in_headers, Expected) else parse(in_headers, "If-Match")
         return Precondition(expected=expected, in_header=True)
-    return Precondition() if in_body is None else Precondition(expected=expectation_of(in_body))
+    return Precondition() if in_body is None else Precondition(expected=in_body)
 
 
-def _headers(request: Request, in_body: Node | None) -> Expected | str | None:
+def _headers(request: Request, in_body: object) -> Expected | str | None:
     """What a writer's headers expect: an ETag comes without its quotes; None where the headers say nothing.
 
     Raises:

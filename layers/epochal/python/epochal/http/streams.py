@@ -29,10 +29,11 @@ from epochal.http.events import (
     Link,
     _unfold_frame,
     claim_of,
-    contents_of,
     event,
     event_frame,
+    event_of,
     unfold,
+    unfold_of,
 )
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
@@ -48,6 +49,7 @@ from epochal.http.shapes import (
     Component,
     Node,
     QueryString,
+    Read,
     Schema,
     Shown,
     answer,
@@ -68,7 +70,6 @@ from epochal.http.shapes import (
     query,
     record,
     ref,
-    required,
     streams_for,
     text,
     text_of,
@@ -153,14 +154,34 @@ _REACHED: Final = {
 }
 
 
+def _contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
+    events, unfolds = sent.get("events", ()), sent.get("unfolds")
+    if not events and not unfolds:
+        raise InvalidInput(node.below("events"), "at least one event, or one unfold, is required")
+    return {"events": events, "unfolds": unfolds}
+
+
+def _expected(node: Node) -> ExpectedVersion:
+    """A version, a word, or a token, which has points."""
+    if isinstance(node.value, str) and "." in node.value:
+        return parse_token(node.value, node.name)
+    return expectation_of(node)
+
+
 def _append(
-    more: dict[str, Schema], *expectations: Schema, condition: Mapping[str, Schema] | None = None
-) -> Schema:
-    """An append to a stream, which `more` names where the path does not."""
-    rest = {} if condition is None else {"dependentRequired": _WITH_QUERY}
-    return record(
+    name: str,
+    expected: Read,
+    *expectations: Schema,
+    stream: Mapping[str, Schema],
+    condition: Mapping[str, Schema],
+    **rest: Any,
+) -> Component:
+    """An append to a stream, which is a member where the path does not name it."""
+    choices = [whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, *expectations]
+    schema = record(
         {
-            **more,
+            **stream,
             "events": array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
             "unfolds": array(
                 ref("NewUnfold"),
@@ -169,23 +190,37 @@ def _append(
             ),
             "expected": {
                 "description": "What the stream must be, else the answer is 409. Left out: anything.",
-                "anyOf": [
-                    whole("Its version.", 0, MAX_VERSION),
-                    {"enum": list(EXPECTATIONS)},
-                    *expectations,
-                ],
+                "anyOf": choices,
             },
-            **(condition or {}),
+            **condition,
         },
-        required=tuple(more),
+        required=tuple(stream),
         description="At least one event or unfold.",
         anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
         **rest,
     )
+    reads: dict[str, Read] = {
+        "stream": lambda node: stream_name(node.value, node.name),
+        "events": event_of,
+        "unfolds": unfold_of,
+        "expected": expected,
+    }
+    return Component(name, schema, reads=reads)
 
 
-APPEND: Final = Component("Append", _append({}, condition=CONDITION))
-STREAM_APPEND: Final = Component("StreamAppend", _append({"stream": STREAM}, TOKEN))
+APPEND: Final = _append(
+    "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=_WITH_QUERY
+)
+STREAM_APPEND: Final = _append("StreamAppend", _expected, TOKEN, stream={"stream": STREAM}, condition={})
+
+
+def append_of(node: Node) -> StreamAppend:
+    """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
+    sent = STREAM_APPEND.read(node)
+    expected = sent.get("expected", ANY)
+    return StreamAppend(stream=sent["stream"], expected=expected, **_contents_of(node, sent))
+
+
 APPEND_ALL: Final = Component(
     "AppendAll",
     record(
@@ -196,26 +231,8 @@ APPEND_ALL: Final = Component(
         required=("appends",),
         dependentRequired=_WITH_QUERY,
     ),
+    reads={"appends": append_of},
 )
-
-
-def append_of(node: Node) -> StreamAppend:
-    """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
-    fields = node.members(STREAM_APPEND.names)
-    stream = required(node, fields, "stream")
-    name = stream_name(stream.value, stream.name)
-    events, unfolds = contents_of(node, fields)
-    expected = _expected(fields["expected"]) if "expected" in fields else ANY
-    return StreamAppend(stream=name, events=events, unfolds=unfolds, expected=expected)
-
-
-def _expected(node: Node) -> ExpectedVersion:
-    """A version, a word, or a token, which has points."""
-    if isinstance(node.value, str) and "." in node.value:
-        return parse_token(node.value, node.name)
-    return expectation_of(node)
-
-
 APPENDED: Final = Shown(
     "Appended",
     {
@@ -351,17 +368,16 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     """Append events and replace unfolds, in one atomic write."""
     stream = stream_name(request.path["stream"])
     root = document(request)
-    fields = root.members(APPEND.names)
-    events, unfolds = contents_of(root, fields)
-    wanted = precondition(request, fields.get("expected"), parse_token)
+    sent = APPEND.read(root)
+    contents = _contents_of(root, sent)
+    wanted = precondition(request, sent.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
-    expected, condition = wanted.expected, _condition(fields, store, on.link)
+    expected, condition = wanted.expected, _condition(sent, store, on.link)
     outcome = store.try_append(
         stream,
-        events,
-        unfolds=unfolds,
+        **contents,
         expected=seals.believed(stream, expected) if isinstance(expected, Token) else expected,
         idempotency_key=key,
         **condition,
@@ -372,7 +388,11 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
             reached = _reached(outcome, store)
             view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached)
             return answer(
-                meter, view, status=201, headers=headers, figures=appends(events, replayed=replayed)
+                meter,
+                view,
+                status=201,
+                headers=headers,
+                figures=appends(contents["events"], replayed=replayed),
             )
         case Conflict() if outcome.events:
             raise _forbidden(outcome, condition, store, meter)
@@ -413,14 +433,14 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
         if request.header(given) is not None:
             raise InvalidInput(given, "names the state of one stream: each append has its own `expected`")
     key = idempotency_key(request)
-    root = document(request)
-    fields = root.members(APPEND_ALL.names)
-    nodes = required(root, fields, "appends").items(MAX_APPENDS - (key is not None))
-    asked = tuple(map(append_of, nodes))
+    sent = APPEND_ALL.read(document(request))
+    asked, most = sent["appends"], MAX_APPENDS - (key is not None)
+    if len(asked) > most:
+        raise TooLarge("appends", len(asked), most, "items")
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
     asked = tuple(_believed(each, seals) for each in asked)
-    condition = _condition(fields, store, on.link)
+    condition = _condition(sent, store, on.link)
     match _outcome(store, asked, key, condition):
         case AllAppended() as made:
             replayed = any(each.replayed for each in made.streams.values())
@@ -453,13 +473,13 @@ def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
     return replace(append, expected=seals.believed(append.stream, append.expected))
 
 
-def _condition(fields: Mapping[str, Node], store: Streams, link: Link) -> dict[str, Any]:
+def _condition(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[str, Any]:
     """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
     answer.
     """
-    if "after" in fields and "failIf" not in fields:
+    if "after" in sent and "failIf" not in sent:
         raise InvalidInput("after", "needs a query to go with")
-    if "failIf" not in fields:
+    if "failIf" not in sent:
         return {}
     from epochal.http import tagged as over  # noqa: PLC0415  most appends have none
 
@@ -467,9 +487,9 @@ def _condition(fields: Mapping[str, Node], store: Streams, link: Link) -> dict[s
         tagged = store.tagged
     except InvalidInput as error:
         raise InvalidInput("failIf", error.rule) from error
-    after = over.position_of(fields)
+    after = over.position_of(sent)
     return {
-        "fail_if": over.query_of(fields["failIf"], tagged),
+        "fail_if": over.query_of(sent["failIf"], tagged),
         "after": None if after is None else tagged.believed(after),
         "takes": over.Listed(DEFAULT_LIMIT, link),
     }
@@ -535,9 +555,7 @@ def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]
 )
 def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
     """Sign the upload of a body that is too large for a request; an append then claims it."""
-    root = document(request)
-    fields = root.members(BODY.names)
-    claim = claim_of(required(root, fields, "sha256"), required(root, fields, "bytes"))
+    claim = claim_of(BODY.read(document(request)))
     if claim.size > on.most:
         raise TooLarge("bytes", claim.size, on.most)
     url, headers = on.upload(claim, LINK_SECONDS)
@@ -556,8 +574,7 @@ def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
 def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
     """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
     stream = stream_name(request.path["stream"])
-    root = document(request)
-    before = required(root, root.members(PRUNE.names), "before").whole(0, MAX_VERSION)
+    before = PRUNE.read(document(request))["before"]
     store, meter = streams_for(on.streams, request)
     outcome = store.archive_and_prune(stream, before)
     if outcome is None:

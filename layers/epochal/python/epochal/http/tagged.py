@@ -66,7 +66,6 @@ from epochal.http.shapes import (
     query,
     record,
     ref,
-    required,
     text,
     whole,
     words,
@@ -112,17 +111,11 @@ _GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 # What is sent.
 
-EVENT_QUERY: Final = Component(
-    "EventQuery",
-    record(
-        {
-            "items": {
-                **array(ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED),
-                "minItems": 1,
-            }
-        }
-    ),
-)
+
+def _type_of(node: Node) -> str:
+    return check_type(node.text(MAX_TYPE_BYTES), node.name)
+
+
 EVENT_QUERY_ITEM: Final = Component(
     "EventQueryItem",
     record(
@@ -136,6 +129,25 @@ EVENT_QUERY_ITEM: Final = Component(
         },
         required=(),
     ),
+    reads={"types": _type_of, "tags": tag_of},
+)
+
+
+def _item(node: Node) -> QueryItem:
+    return QueryItem(**{name: frozenset(values) for name, values in EVENT_QUERY_ITEM.read(node).items()})
+
+
+EVENT_QUERY: Final = Component(
+    "EventQuery",
+    record(
+        {
+            "items": {
+                **array(ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED),
+                "minItems": 1,
+            }
+        }
+    ),
+    reads={"items": _item},
 )
 APPEND: Final = Component(
     "AppendTagged",
@@ -180,36 +192,19 @@ def event_of(node: Node) -> Event:
 
 def query_of(node: Node, store: TaggedStore) -> Query:
     """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
-    items = required(node, node.members(EVENT_QUERY.names), "items")
-    found = tuple(map(_item, items.items(MAX_NAMED)))
-    if not found:
-        raise InvalidInput(items.name, "must have at least one item")
-    asked = Query(items=found)
+    asked, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
     try:
         heads = store.heads_watched(asked)
     except InvalidInput as error:
-        raise InvalidInput(items.name, error.rule) from error
+        raise InvalidInput(place, error.rule) from error
     if heads > MAX_NAMED:
-        raise TooLarge(items.name, heads, MAX_NAMED, "different tags and types to watch")
+        raise TooLarge(place, heads, MAX_NAMED, "different tags and types to watch")
     return asked
 
 
-def position_of(fields: Mapping[str, Node]) -> Position | None:
+def position_of(sent: Mapping[str, Any]) -> Position | None:
     """The position to append or to read after; None where there is none."""
-    return read_position(fields["after"].text(MAX_POSITION_BYTES)) if "after" in fields else None
-
-
-def _item(node: Node) -> QueryItem:
-    fields = node.members(EVENT_QUERY_ITEM.names)
-    types = map(_type_of, fields["types"].items(MAX_NAMED)) if "types" in fields else ()
-    return QueryItem(
-        types=frozenset(types),
-        tags=frozenset(map(tag_of, fields["tags"].items(MAX_NAMED)) if "tags" in fields else ()),
-    )
-
-
-def _type_of(node: Node) -> str:
-    return check_type(node.text(MAX_TYPE_BYTES), node.name)
+    return read_position(sent["after"]) if "after" in sent else None
 
 
 # Events that are answered.
@@ -468,15 +463,13 @@ def opened(deployment: Deployment, store: str) -> Tagged:
 def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
     key = idempotency_key(request)
-    root = document(request)
-    fields = root.members(APPEND.names)
-    nodes = required(root, fields, "events").items(tagged.store.most_events)
+    sent = APPEND.read(document(request))
+    nodes, most = sent["events"], tagged.store.most_events
+    if len(nodes) > most:
+        raise TooLarge("events", len(nodes), most, "items")
     events = tuple(map(tagged.event_of, nodes))
-    if not events:
-        raise InvalidInput("events", "must not be empty")
-    given = fields.get("failIf")
-    fail_if = None if given is None else query_of(given, tagged.store)
-    after = position_of(fields)
+    fail_if = query_of(sent["failIf"], tagged.store) if "failIf" in sent else None
+    after = position_of(sent)
     store, meter = tagged.on(request)
     listed = Listed(DEFAULT_LIMIT, tagged.link)
     after = None if after is None else store.believed(after)
@@ -497,16 +490,12 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
 )
 def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """A page of the events that match a query."""
-    root = document(request)
-    fields = root.members(QUERY.names)
-    backward = "direction" in fields and _is_backward(fields["direction"])
-    wanted = query_of(required(root, fields, "query"), tagged.store)
-    after = position_of(fields)
-    start = fields["from"].text(2 * MAX_POSITION_BYTES) if "from" in fields else None
+    sent = QUERY.read(document(request))
+    backward, limit = sent["direction"] == "backward", sent["limit"]
+    wanted = query_of(sent["query"], tagged.store)
+    after, start = position_of(sent), sent.get("from")
     rest = None if start is None else parse_down(start) if backward else parse_rest(start)
-    limit = fields["limit"].whole(1, MAX_LIMIT) if "limit" in fields else DEFAULT_LIMIT
-    positions = "positions" in fields and fields["positions"].flag()
-    listed = Listed(limit, tagged.link, positions=positions)
+    listed = Listed(limit, tagged.link, positions=sent["positions"])
     store, meter = tagged.on(request)
     found: TaggedPage | BackwardPage
     if isinstance(rest, Down) or (backward and rest is None):
@@ -516,12 +505,6 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     if found.position is not None:
         found = replace(found, position=store.sealed(found.position, writes=False))
     return answer(meter, _page(found, listed))
-
-
-def _is_backward(node: Node) -> bool:
-    if node.value not in ("forward", "backward"):
-        raise InvalidInput(node.name, "must be forward or backward")
-    return bool(node.value == "backward")
 
 
 @operation(

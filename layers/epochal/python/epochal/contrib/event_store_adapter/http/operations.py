@@ -12,7 +12,6 @@ from epochal.contrib.event_store_adapter.http.shapes import (
     APPENDED,
     EVENT_PAGE,
     ID,
-    MAX_EVENTS,
     SEQ_NR,
     TYPE,
 )
@@ -39,13 +38,11 @@ from epochal.http.shapes import (
     header,
     idempotency_key,
     is_named,
-    json_body,
     measured,
     operation,
     path,
     precondition,
     query,
-    required,
     text,
 )
 from epochal.plan.values import Units
@@ -94,13 +91,9 @@ def opened(deployment: Deployment) -> Aggregates:
 def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
     aggregate = shapes.aggregate_of(aggregates.types, request)
-    root = document(request)
-    fields = root.members(APPEND.names)
-    events = tuple(map(shapes.event_of, required(root, fields, "events").items(MAX_EVENTS)))
-    if not events:
-        raise InvalidInput("events", "must not be empty")
-    snapshot = json_body(fields["snapshot"]) if "snapshot" in fields else None
-    wanted = precondition(request, fields.get("expected"), shapes.lock_of)
+    sent = APPEND.read(document(request))
+    events, snapshot = sent["events"], sent.get("snapshot")
+    wanted = precondition(request, sent.get("expected"), shapes.lock_of)
     key = idempotency_key(request)
     store, meter = measured(aggregates.store, request)
     try:

@@ -38,13 +38,13 @@ from epochal.http.shapes import (
     Shown,
     array,
     capacity,
+    expectation_of,
     flag,
     json_body,
     moment,
     name,
     record,
     ref,
-    required,
     text,
     time_of,
     whole,
@@ -91,7 +91,16 @@ NEW_EVENT: Final = Component(
         },
         required=("type", "data"),
     ),
+    reads={"data": json_body, "occurredAt": time_of},
 )
+
+
+def event_of(node: Node) -> AggregateEvent:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    sent = NEW_EVENT.read(node)
+    return AggregateEvent(type=sent["type"], data=sent["data"], occurred_at=sent.get("occurredAt"))
+
+
 APPEND: Final = Component(
     "AppendToAggregate",
     record(
@@ -111,6 +120,7 @@ APPEND: Final = Component(
         },
         required=("events",),
     ),
+    reads={"events": event_of, "snapshot": json_body, "expected": expectation_of},
 )
 APPENDED: Final = Shown(
     "AppendedToAggregate",
@@ -165,16 +175,6 @@ def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
         return types.id(request.path["type"], request.path["id"])
     except InvalidInput as error:
         raise InvalidInput("id" if error.field == "value" else error.field, error.rule) from error
-
-
-def event_of(node: Node) -> AggregateEvent:
-    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
-    fields = node.members(NEW_EVENT.names)
-    return AggregateEvent(
-        type=required(node, fields, "type").text(MAX_TYPE_BYTES),
-        data=json_body(required(node, fields, "data")),
-        occurred_at=time_of(fields["occurredAt"]) if "occurredAt" in fields else None,
-    )
 
 
 def lock_of(text: str, field: str) -> Lock | AtVersion:
