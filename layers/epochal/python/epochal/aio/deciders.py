@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
-from epochal.aio.bridge import finished, reads, run, writes, written
+from epochal.aio.bridge import reads, writes, written
 from epochal.store import joint_decisions
-from epochal.store.deciders import Deciders, Party, Transacted
+from epochal.store.deciders import Deciders, Party
 from epochal.store.decisions import Decisions
-from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
-R = TypeVar("R")
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -32,78 +29,10 @@ class AsyncDeciders(Generic[C, S, E]):
 
     deciders: Deciders[C, S, E]
 
-    async def handle(
-        self,
-        stream: str,
-        command: C,
-        *,
-        load: Load | AllowStale = REQUIRE_LOAD,
-        metadata: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> Transacted[S, E]:
-        """`Deciders.handle`."""
-        return await finished(
-            run(
-                self.deciders.handle,
-                stream,
-                command,
-                load=load,
-                metadata=metadata,
-                idempotency_key=idempotency_key,
-            )
-        )
-
-    async def transact(
-        self,
-        stream: str,
-        decide: Callable[[S], Sequence[E]],
-        *,
-        load: Load | AllowStale = REQUIRE_LOAD,
-        metadata: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> Transacted[S, E]:
-        """`Deciders.transact`."""
-        return await finished(
-            run(
-                self.deciders.transact,
-                stream,
-                decide,
-                load=load,
-                metadata=metadata,
-                idempotency_key=idempotency_key,
-            )
-        )
-
-    async def transact_result(
-        self,
-        stream: str,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        *,
-        load: Load | AllowStale = REQUIRE_LOAD,
-        metadata: Mapping[str, Any] | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[R, Transacted[S, E]]:
-        """`Deciders.transact_result`."""
-        return await finished(
-            run(
-                self.deciders.transact_result,
-                stream,
-                decide,
-                load=load,
-                metadata=metadata,
-                idempotency_key=idempotency_key,
-            )
-        )
-
-    async def query(
-        self,
-        stream: str,
-        projection: Callable[[S], R],
-        *,
-        load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
-    ) -> R:
-        """`Deciders.query`."""
-        return await run(self.deciders.query, stream, projection, load=load)
+    handle = writes(Deciders[C, S, E].handle, of="deciders")
+    transact = writes(Deciders[C, S, E].transact, of="deciders")
+    transact_result = writes(Deciders[C, S, E].transact_result, of="deciders")
+    query = reads(Deciders[C, S, E].query, of="deciders")
 
     def on(self, stream: str) -> Party[S, E]:
         """`Deciders.on`, which asks for nothing: a party to `transact_all`."""
