@@ -37,7 +37,7 @@ from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Deciders
 from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter
-from epochal.store.joint_decisions import transact_all
+from epochal.store.deciders import transact_all
 from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents

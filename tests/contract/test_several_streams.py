@@ -12,9 +12,8 @@ from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Rejected, Written
 from epochal.model.versions import AllAppended, Conflicts
 from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Decider, Deciders
+from epochal.store.deciders import Decider, Deciders, transact_all
 from epochal.store.driver import Driver, Meter
-from epochal.store.joint_decisions import transact_all
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place
 

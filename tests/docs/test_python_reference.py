@@ -74,9 +74,9 @@ GUIDED = (
     "epochal.also.plain",
     "epochal.store.deciding.WithAlso",
     "epochal.dynamo.kms.open_subjects",
-    "epochal.store.joint_decisions.transact_all",
-    "epochal.store.joint_decisions.transact_all_result",
-    "epochal.store.joint_decisions.transact_with",
+    "epochal.store.deciders.transact_all",
+    "epochal.store.deciders.transact_all_result",
+    "epochal.store.decisions.transact_with",
     "epochal.store.subjects.sealed_codec",
 )
 """What guides import from its room, and nothing leads to."""

@@ -31,9 +31,8 @@ from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute, Put, Steps
 from epochal.store.codecs import json_codec
-from epochal.store.deciders import Decider
+from epochal.store.deciders import Decider, transact_all
 from epochal.store.decisions import Decisions, projection
-from epochal.store.joint_decisions import transact_all
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore

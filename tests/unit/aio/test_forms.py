@@ -41,7 +41,7 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import ReadModel, ReadModels
-from epochal.store import joint_decisions
+from epochal.store import deciders
 from epochal.store.codecs import EventCodec
 from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
@@ -153,7 +153,7 @@ def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_the
 
 
 def test_the_two_ways_to_decide_on_several_streams_take_the_same() -> None:
-    ours, theirs = arguments(joint_decisions.transact_all), arguments(transact_all)
+    ours, theirs = arguments(deciders.transact_all), arguments(transact_all)
     assert [one[:3] for one in theirs] == [one[:3] for one in ours]
 
 

@@ -16,8 +16,7 @@ from epochal.layout.streams import Rejected, Written
 from epochal.model.events import Event
 from epochal.model.versions import Capacity, StreamAppend, Token
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
-from epochal.store.deciders import Transacted
-from epochal.store.joint_decisions import transact_all
+from epochal.store.deciders import Transacted, transact_all
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
 from epochal.testing.stores import memory_streams
 from tests.support.lagging import Lagging, oldest

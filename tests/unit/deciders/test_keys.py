@@ -18,9 +18,8 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import StreamAppend
 from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS
-from epochal.store.deciders import Transacted
+from epochal.store.deciders import AllTransacted, Transacted, transact_all
 from epochal.store.folding import custom
-from epochal.store.joint_decisions import AllTransacted, transact_all
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
 from tests.unit.deciders.tally import (
     STRATEGIES,

@@ -17,10 +17,9 @@ from epochal.errors import Contended
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Decider, Deciders
+from epochal.store.deciders import Decider, Deciders, transact_all, transact_all_result
 from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver
-from epochal.store.joint_decisions import transact_all, transact_all_result
 from epochal.testing.stores import memory_deployment
 
 Answers: TypeAlias = Callable[[int], tuple[str, Sequence[int]]]

@@ -17,7 +17,8 @@ from epochal.errors import Contended, InvalidInput
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
 from epochal.store.codecs import EventCodec
-from epochal.store.joint_decisions import transact_all, transact_with
+from epochal.store.deciders import transact_all
+from epochal.store.decisions import transact_with
 from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams

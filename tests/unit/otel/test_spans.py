@@ -34,7 +34,7 @@ from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEven
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.errors import StreamDeleted
 from epochal.store.codecs import EventCodec
-from epochal.store.joint_decisions import transact_all
+from epochal.store.deciders import transact_all
 from epochal.testing.feeds import MemoryFeed
 
 CODEC = EventCodec[int](

@@ -24,16 +24,18 @@ from epochal.also import (
     put,
     update,
 )
+from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.sekiban.opening import memory_dcb_events
+from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id, memory_aggregates
+from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
 from epochal.model.versions import Conflicts
 from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
 from epochal.store.codecs import json_codec
-from epochal.store.deciders import Decider, Deciders
+from epochal.store.deciders import Decider, Deciders, transact_all
 from epochal.store.deciding import WithAlso
-from epochal.store.decisions import Decisions, projection
-from epochal.store.joint_decisions import transact_all
+from epochal.store.decisions import Decisions, projection, transact_with
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
@@ -471,3 +473,21 @@ def test_a_decision_on_a_query_answers_them_and_others_refuse_what_they_would_lo
         )
     with pytest.raises(InvalidInput, match="also: cannot"):
         Decisions(store=memory_dcb_events(tables)).decide(seats, lambda _: WithAlso([T], [counted()]))
+    codec, state = json_codec(Registered), StateCodec[int](encode=json.dumps, decode=json.loads)
+    aggregates = AggregateDeciders(store=memory_aggregates(), decider=USERS, codec=codec, state=state)
+    with pytest.raises(InvalidInput, match="also: cannot go with events of an aggregate"):
+        aggregates.handle(aggregate_id("user", "1"), "a@example.com")
+
+
+def test_a_decision_on_a_stream_and_a_query_answers_them_and_is_not_made_where_one_is_refused(
+    streams: Streams, tables: MemoryTables
+) -> None:
+    party = Deciders(streams=streams, decider=USERS, codec=json_codec(Registered)).on("User-1")
+    seats = {"taken": projection(tags=["user:1"], on={"Moved": lambda n, _: n + 1}, initial=0)}
+
+    made = transact_with(party, seats, lambda *_: WithAlso([Registered("a")], [claim("a"), counted()]))
+    assert (made.version, stored(tables, "carts")) == (1, [{"id": "c", "n": 1}])
+    with pytest.raises(ConditionUnmet) as refused:
+        transact_with(party, seats, lambda *_: WithAlso([Registered("a")], [counted(), claim("a")]))
+    assert refused.value.places == [1]
+    assert (streams.load("User-1").version, stored(tables, "carts")) == (1, [{"id": "c", "n": 1}])  # type: ignore[union-attr]

@@ -33,8 +33,8 @@ from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction
 from epochal.reactions.read_models import Documents
 from epochal.store.codecs import EventCodec
+from epochal.store.deciders import transact_all
 from epochal.store.joined import JoinedAppends
-from epochal.store.joint_decisions import transact_all
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 

@@ -15,7 +15,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.store.codecs import EventCodec
-from epochal.store.joint_decisions import transact_all
+from epochal.store.deciders import transact_all
 from epochal.store.streams import Streams
 from epochal.store.tagged_store import TaggedStore
 from epochal.testing.stores import memory_streams, memory_tagged_events

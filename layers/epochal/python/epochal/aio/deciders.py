@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from epochal.aio.bridge import reads, writes, written
-from epochal.store import joint_decisions
+from epochal.store import deciders, decisions
 from epochal.store.deciders import Deciders, Party
 from epochal.store.decisions import Decisions
 
@@ -54,11 +54,11 @@ class AsyncDecisions:
     decide_result = writes(Decisions.decide_result, of="decisions")
 
 
-transact_all = written(joint_decisions.transact_all)
-"""`epochal.store.joint_decisions.transact_all`, of parties that `AsyncDeciders.on` makes."""
+transact_all = written(deciders.transact_all)
+"""`epochal.store.deciders.transact_all`, of parties that `AsyncDeciders.on` makes."""
 
-transact_all_result = written(joint_decisions.transact_all_result)
-"""`epochal.store.joint_decisions.transact_all_result`, likewise."""
+transact_all_result = written(deciders.transact_all_result)
+"""`epochal.store.deciders.transact_all_result`, likewise."""
 
-transact_with = written(joint_decisions.transact_with)
-"""`epochal.store.joint_decisions.transact_with`, likewise."""
+transact_with = written(decisions.transact_with)
+"""`epochal.store.decisions.transact_with`, likewise."""

@@ -1,4 +1,4 @@
-"""Deciders on streams: a decision on the state of one, stored in it.
+"""Deciders on streams: a decision on the state of one or several, stored in one or several of them at once.
 
 Decisions are made in the loop of `epochal.store.deciding`. What is theirs alone:
 
@@ -6,11 +6,20 @@ Decisions are made in the loop of `epochal.store.deciding`. What is theirs alone
     append      on exactly the head that the state was made from, one request
      └ stored   the state goes into the cache with the token that came back
 
+What stands on several streams was decided on what all of them were at one moment, those that are only read among them.
+Otherwise two decisions that each write where the other has only read would both be stored, though neither was made
+after the other (write skew). So the append is to the streams that get something, and only if the others are still as
+they were read; a decision that stores nothing, or an error, is answered once a read of all heads together has shown
+that they were so at one moment. Where streams have moved, their states alone are made anew, and they alone are read
+after a long pause: the reads of eight writers drift apart.
+
 Under an idempotency key the append is made once, and nothing is decided on a state that may have it (`layout.once`):
 
     before deciding   the key's record is put, one request; where it is there, the stream is searched for the append
     there             it is answered: its events as they are stored, on the state that they were decided on
     not there         as above; each head that the decision goes on with is searched, too
+
+A key of several streams is a record of the append's transaction, which says what each of them got.
 """
 
 from __future__ import annotations
@@ -18,24 +27,39 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Final, Generic, Literal, TypeVar, cast
+from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
-from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
 from epochal.layout.once import DecisionKey
-from epochal.layout.streams import Head, Rejected, Unknown, Written
+from epochal.layout.streams import Also, DecidedBefore, Head, Known, Rejected, Result, Unknown, Written
 from epochal.model.events import Event, Unfold
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_whole
-from epochal.model.versions import NOTHING, Capacity, Token
+from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
+from epochal.model.versions import NOTHING, Capacity, StreamAppend, Token
+from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.codecs import EventCodec
-from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.deciding import (
+    ATTEMPTS,
+    Decision,
+    DecisionSource,
+    Earlier,
+    Moved,
+    decision_of,
+    without_result,
+)
 from epochal.store.driver import Driver
+from epochal.store.encoding import check_key
 from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader, token_of
+from epochal.store.several import layout_of
 from epochal.store.streams import Streams
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
+S2 = TypeVar("S2")
+E2 = TypeVar("E2")
+S3 = TypeVar("S3")
+E3 = TypeVar("E3")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -167,9 +191,7 @@ class Deciders(Generic[C, S, E]):
             EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
         """
         decision = partial(without_result, decide)
-        return self._on(stream, decision, load, idempotency_key).decide(
-            attempts=self.attempts, metadata=metadata
-        )[1]
+        return self._decided(stream, decision, load, metadata, idempotency_key)[1]
 
     def transact_result(
         self,
@@ -184,9 +206,7 @@ class Deciders(Generic[C, S, E]):
 
         For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
         """
-        return self._on(stream, decide, load, idempotency_key, answers=True).decide(
-            attempts=self.attempts, metadata=metadata
-        )
+        return self._decided(stream, decide, load, metadata, idempotency_key, answers=True)
 
     def query(
         self,
@@ -215,25 +235,27 @@ class Deciders(Generic[C, S, E]):
         )
         return Loader(folder=folder, cache=self.cache)
 
-    def _on(
+    def _decided(
         self,
         stream: str,
         decision: Callable[[S], tuple[R, Sequence[E]]],
         load: Load | AllowStale,
+        metadata: Mapping[str, Any] | None,
         key: str | None,
         *,
         answers: bool = False,
-    ) -> _OneStream[R, S, E]:
+    ) -> tuple[R, Transacted[S, E]]:
         if key is not None:
-            check_access(self.access)
-        return _OneStream(
-            deciders=self,
-            stream=stream,
+            _check_access(self.access)
+        result, outcome = OnStreams(
+            parties=(self.on(stream),),
+            streams=self.streams,
             decision=decision,
             how=load,
             key=None if key is None else self.streams.decision_key(stream, key),
             answers=answers,
-        )
+        ).decide(attempts=self.attempts, metadata=metadata)
+        return result, replace(outcome.parties[0], capacity=outcome.capacity)
 
 
 # No slots, as above.
@@ -245,146 +267,405 @@ class Party(Generic[S, E]):
     stream: str
 
 
+# No slots, as above.
 @dataclass(frozen=True, kw_only=True)
-class Plan(Decision[R, E], Generic[R, S, E]):
-    """What a decision on the state `base` stores, and the state after it."""
+class AllTransacted(Generic[T]):
+    """A joint decision's outcome.
 
-    base: Loaded[S]
-    state: S
-    stored: tuple[Event, ...] = ()
-    unfolds: tuple[Unfold, ...] | None = None
+    Attributes:
+        parties: for each of them its own `Transacted`, in their order.
+        capacity: what all of it consumed.
+    """
 
-    @property
-    def writes(self) -> bool:
-        """Whether anything is stored."""
-        return bool(self.stored) or self.unfolds is not None
+    parties: T
+    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
-    def check_key(self) -> None:
-        """Raise `InvalidInput` where a decision under a key stores unfolds alone."""
-        if not self.stored:
-            raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
-    def outcome(self, token: Token | None) -> Transacted[S, E]:
+@overload
+def transact_all(
+    parties: tuple[Party[S, E], Party[S2, E2]],
+    decide: Callable[[S, S2], tuple[Sequence[E], Sequence[E2]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2]]]: ...
+
+
+@overload
+def transact_all(
+    parties: tuple[Party[S, E], Party[S2, E2], Party[S3, E3]],
+    decide: Callable[[S, S2, S3], tuple[Sequence[E], Sequence[E2], Sequence[E3]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> AllTransacted[tuple[Transacted[S, E], Transacted[S2, E2], Transacted[S3, E3]]]: ...
+
+
+@overload
+def transact_all(
+    parties: Sequence[Party[S, E]],
+    decide: Callable[..., Sequence[Sequence[E]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> AllTransacted[tuple[Transacted[S, E], ...]]: ...
+
+
+def transact_all(
+    parties: Sequence[Party[Any, Any]],
+    decide: Callable[..., Sequence[Sequence[Any]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> AllTransacted[Any]:
+    """Store the events that `decide` finds in the states of the parties' streams, all of them or none, once.
+
+    `decide` gets a state for each party, and answers with a sequence of events for each, in their order; each may be
+    `deciding.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
+
+    Args:
+        parties: at most 100, of one store, each another stream; 99 under a key.
+        load: how each state is got at, as in `Deciders.transact`.
+        attempts: decisions before `Contended` is raised.
+        metadata: of the events of this decision, as in `Deciders.transact`.
+        idempotency_key: one decision on these streams together, in whatever order they are named, as
+            `Deciders.transact` has it for one.
+
+    Raises:
+        InvalidInput: parties of several stores, or a stream twice; the layout can append to one stream at a time only;
+            or what `Deciders.transact` raises it for.
+        StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
+            `Deciders.transact`.
+    """
+    decision = partial(without_result, decide)
+    return _several(parties, decision, load, idempotency_key).decide(attempts=attempts, metadata=metadata)[1]
+
+
+def transact_all_result(
+    parties: Sequence[Party[Any, Any]],
+    decide: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
+) -> tuple[R, AllTransacted[tuple[Transacted[Any, Any], ...]]]:
+    """`transact_all` with a `decide` that also answers, as `Deciders.transact_result` has it."""
+    return _several(parties, decide, load, idempotency_key, answers=True).decide(
+        attempts=attempts, metadata=metadata
+    )
+
+
+def _several(
+    parties: Sequence[Party[Any, Any]],
+    decision: Callable[..., tuple[R, Sequence[Sequence[Any]]]],
+    load: Load | AllowStale,
+    key: str | None,
+    *,
+    answers: bool = False,
+) -> OnStreams[R]:
+    must_be_list(Party, parties, "parties")
+    if not parties:
+        raise InvalidInput("parties", "must not be empty")
+    most = TRANSACTION_ITEMS - (key is not None)
+    if len(parties) > most:
+        raise TooLarge("parties", len(parties), most, "streams")
+    if key is not None:
+        check_key(key)
+        for party in parties:
+            _check_access(party.deciders.access)
+    if len({party.stream for party in parties}) < len(parties):
+        raise InvalidInput("parties", "must name a stream once")
+    streams = parties[0].deciders.streams
+    if any(party.deciders.streams != streams for party in parties):
+        raise InvalidInput("parties", "must be of one store of streams")
+    layout_of(streams.layout)
+    return OnStreams(
+        parties=tuple(parties),
+        streams=streams,
+        decision=decision,
+        how=load,
+        key=key,
+        answers=answers,
+        joint=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPlan:
+    """What a decision on the state `base` of a stream stores there, and the state after it."""
+
+    base: Loaded[Any]
+    state: Any
+    events: tuple[Any, ...] = ()
+    append: StreamAppend | None = None
+    also: Also = ()
+
+    def outcome(self, token: Token | None) -> Transacted[Any, Any]:
         """The answer once it is stored."""
         return Transacted(state=self.state, events=self.events, token=token)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OneStream(DecisionSource[Loaded[S], Plan[R, S, E], R, Transacted[S, E]], Generic[R, S, E]):
-    """A decision on one stream.
+class Plans(Generic[R]):
+    """The plan of each stream, or the error that the decision raised.
 
     Attributes:
-        answers: an answer of `decision` is wanted, of an earlier call too.
+        rests: on all streams, whether anything is stored or not.
     """
 
-    takes_also = True
+    result: R
+    streams: Mapping[str, StreamPlan]
+    rests: bool
+    fault: Exception | None = None
 
-    deciders: Deciders[Any, S, E]
-    stream: str
-    decision: Callable[[S], tuple[R, Sequence[E]]]
+    @property
+    def writes(self) -> bool:
+        """Whether the store is asked if the streams are as they were read."""
+        return self.rests or any(plan.append for plan in self.streams.values())
+
+
+_All = AllTransacted[tuple[Transacted[Any, Any], ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionBase:
+    """The states of streams, and what more a decision is made on.
+
+    Attributes:
+        model: the answers of projections, where it is on those too (`decisions.transact_with`).
+        confirmed: the store has shown all of it in this call, at one moment.
+    """
+
+    loaded: tuple[Loaded[Any], ...]
+    model: Any = None
+    confirmed: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
+    """A decision on streams.
+
+    Attributes:
+        decision: answers with the events of each party; with those of its own stream where that is the only one.
+        key: of that stream alone, where it is; else of all streams together.
+        answers: an answer of `decision` is wanted, of an earlier call too.
+        joint: an answer is for each party, and rests on all of them.
+    """
+
+    parties: tuple[Party[Any, Any], ...]
+    streams: Streams
+    decision: Callable[..., tuple[R, Sequence[Any]]]
     how: Load | AllowStale
-    key: DecisionKey | None
-    answers: bool
+    key: DecisionKey | str | None = None
+    answers: bool = False
+    joint: bool = False
 
     @property
     def driver(self) -> Driver:
-        return self.deciders.streams.driver
+        """That of the streams."""
+        return self.streams.driver
 
     @property
     def about(self) -> object:
-        return self.stream
+        """The stream, of a decision on one."""
+        return None if self.joint else self.parties[0].stream
 
-    def over(self, driver: Driver) -> _OneStream[R, S, E]:
-        streams = self.deciders.streams.on(driver)
-        return replace(self, deciders=replace(self.deciders, streams=streams))
+    def over(self, driver: Driver) -> Self:
+        """The same, with all requests of its deciders through another driver."""
+        streams = self.streams.on(driver)
+        parties = [
+            replace(party, deciders=replace(party.deciders, streams=streams)) for party in self.parties
+        ]
+        return replace(self, streams=streams, parties=tuple(parties))
 
-    def load(self) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
-        loaded = self.deciders.loader.load(self.stream, self.how)
-        return loaded if self.key is None else self._free(self.deciders.loader.begun(self.key, loaded))
+    def load(self) -> DecisionBase | Earlier[R, _All]:
+        """Each stream by itself, and then what is under the key."""
+        return self._free([party.deciders.loader.load(party.stream, self.how) for party in self.parties])
 
-    def confirmed(self, base: Loaded[S]) -> bool:
-        return base.confirmed
+    def confirmed(self, base: DecisionBase) -> bool:
+        """Of one stream, whether it was read; what several were at one moment, the append finds out."""
+        return self.joint or base.loaded[0].confirmed
 
-    def confirm(self, base: Loaded[S]) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
-        return self._resumed(base, self.deciders.loader.read(self.stream, base))
+    def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, _All]:
+        """What is in the store by now."""
+        loaded = [
+            party.deciders.loader.read(party.stream, each)
+            for party, each in zip(self.parties, base.loaded, strict=True)
+        ]
+        return self._free(loaded, base)
 
-    def plan(self, base: Loaded[S]) -> Plan[R, S, E]:
-        return planned(self.deciders, base, decision_of(self.decision(base.state)))
+    def plan(self, base: DecisionBase) -> Plans[R]:
+        """An error of a joint decision is the domain's, as far as the streams were as it saw them at one moment."""
+        try:
+            result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
+            streams = {
+                party.stream: _planned(party, loaded, decision)
+                for party, loaded, decision in zip(self.parties, base.loaded, decisions, strict=True)
+            }
+        except Exception as fault:
+            if not self.joint:
+                raise
+            return Plans(result=cast("R", None), streams={}, rests=True, fault=fault)
+        return Plans(result=result, streams=streams, rests=self.joint)
 
-    def unchanged(self, base: Loaded[S], plan: Plan[R, S, E]) -> tuple[R, Transacted[S, E]]:
-        return plan.result, plan.outcome(token_of(base.known))
+    def unchanged(self, base: DecisionBase, plan: Plans[R]) -> tuple[R, _All]:  # noqa: ARG002  plans have it
+        """The state that was read, with the stream's token."""
+        outcomes = (each.outcome(token_of(each.base.known)) for each in plan.streams.values())
+        return plan.result, AllTransacted(parties=tuple(outcomes))
 
     def append(
-        self, base: Loaded[S], plan: Plan[R, S, E], since: float
-    ) -> tuple[R, Transacted[S, E]] | Earlier[R, Transacted[S, E]] | Moved[Loaded[S], R, Transacted[S, E]]:
-        if self.key is not None:
-            plan.check_key()
-        stream, loader = self.stream, self.deciders.loader
-        match self.deciders.streams.append_on(
-            base.known, stream, plan.stored, plan.unfolds, decided=self.key, also=plan.also
-        ):
-            case Written(token=token, replayed=False):
-                loader.keep(stream, replace(base, state=plan.state, known=token), since)
-                return plan.result, plan.outcome(token)
-            case Written() as written:
-                return self._as_earlier(written)
-            case Unknown(first=first):
-                raise OutcomeUndetermined(stream, first)
-            case Rejected(head=head):
-                check_there(stream, head)
+        self, base: DecisionBase, plan: Plans[R], since: float
+    ) -> tuple[R, _All] | Earlier[R, _All] | Moved[DecisionBase, R, _All]:
+        """Write to the streams that get something, if all others are as they were read, too."""
+        appends = [each.append for each in plan.streams.values() if each.append]
+        if self.key is not None and not all(each.events for each in appends):
+            raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
+        also = [write for each in plan.streams.values() for write in each.also]
+        results = self._append(base, appends, also)
+        if isinstance(results, Moved):
+            return results
+        if isinstance(results, DecidedBefore):
+            return self._as_earlier(results.streams)
+        if any(isinstance(each, Written) and each.replayed for each in results.values()):
+            return self._as_earlier(cast("Mapping[str, Written]", results))
+        if heads := _moved(results):
+            return Moved(name=next(iter(heads)), onward=partial(self._onward, base, heads, since))
+        if plan.fault is not None:
+            raise plan.fault
+        outcomes = []
+        for party, each in zip(self.parties, plan.streams.values(), strict=True):
+            written = results.get(party.stream)
+            known: Known[Head] = written.token if isinstance(written, Written) else each.base.known
+            party.deciders.loader.keep(party.stream, replace(each.base, state=each.state, known=known), since)
+            outcomes.append(each.outcome(token_of(known)))
+        return plan.result, AllTransacted(parties=tuple(outcomes))
 
-                def onward(newest: bool) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
-                    return self._resumed(base, loader.again(stream, head, base, since, newest=newest))
+    def _append(
+        self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
+    ) -> Mapping[str, Result[Head] | None] | DecidedBefore | Moved[DecisionBase, R, _All]:
+        """The result of each stream's write, or of the fence around it."""
+        known = {party.stream: each.known for party, each in zip(self.parties, base.loaded, strict=True)}
+        if not self.joint:
+            (only,), key = appends, cast("DecisionKey | None", self.key)
+            result = self.streams.append_on(
+                known[only.stream], only.stream, only.events, only.unfolds, decided=key, also=also
+            )
+            return {only.stream: result}
+        if any(event.tags for each in appends for event in each.events):
+            raise InvalidInput(
+                "decide", "must not lead to events with tags on several streams: use one stream"
+            )
+        writing = {each.stream: known[each.stream] for each in appends}
+        reads = {stream: each for stream, each in known.items() if stream not in writing}
+        results = self.streams.append_all_on(
+            list(writing.values()), appends, reads, cast("str | None", self.key), also
+        )
+        if isinstance(results, DecidedBefore):
+            return results
+        return dict(zip((*writing, *reads), results, strict=True))
 
-                return Moved(name=stream, onward=onward)
+    def _onward(
+        self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
+    ) -> DecisionBase | Earlier[R, _All]:
+        """The states of streams that have moved alone are made anew."""
+        loaded = [
+            each
+            if party.stream not in heads
+            else party.deciders.loader.again(party.stream, heads[party.stream], each, since, newest=newest)
+            for party, each in zip(self.parties, base.loaded, strict=True)
+        ]
+        return self._free(loaded, base)
 
-    def _resumed(self, before: Loaded[S], loaded: Loaded[S]) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
-        return self._free(self.deciders.loader.resumed(self.key, before, loaded))
+    def _free(
+        self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
+    ) -> DecisionBase | Earlier[R, _All]:
+        """What is decided on; unless an append under the key is found, which these states may not have."""
+        if isinstance(self.key, str):
+            made = self.streams.decided_all([party.stream for party in self.parties], self.key)
+            if made is not None:
+                return self._as_earlier(made.streams)
+        elif self.key is not None:
+            ((party,), (only,)) = self.parties, loaded
+            found = (
+                party.deciders.loader.begun(self.key, only)
+                if before is None
+                else party.deciders.loader.resumed(self.key, before.loaded[0], only)
+            )
+            if isinstance(found, Written):
+                return self._as_earlier({party.stream: found})
+            loaded = (found,)
+        return DecisionBase(loaded=tuple(loaded), model=None if before is None else before.model)
 
-    def _free(self, found: Loaded[S] | Written) -> Loaded[S] | Earlier[R, Transacted[S, E]]:
-        return self._as_earlier(found) if isinstance(found, Written) else found
+    def _answer(self, states: Sequence[Any], model: Any = None) -> tuple[R, Sequence[Decision[None, Any]]]:
+        """What the user's function answers, and decides for each party."""
+        given = states if model is None else (*states, model.states)
+        result, answer = must_be_done(self.decision(*given), "decide")
+        if not self.joint:
+            return result, (decision_of((None, answer)),)
+        must_be_done(answer, "decide")
+        must_be(Sequence, answer, "decide", "a function that answers with the events of each party")
+        if len(answer) != len(self.parties):
+            raise InvalidInput("decide", "must answer with the events of each party, in their order")
+        return result, [decision_of((None, events)) for events in answer]
 
-    def _as_earlier(self, written: Written) -> Earlier[R, Transacted[S, E]]:
+    def _as_earlier(self, written: Mapping[str, Written]) -> Earlier[R, _All]:
         return Earlier(answer=partial(self.over(self.driver.telling())._earlier, written))  # noqa: SLF001  its own
 
-    def _earlier(self, written: Written) -> tuple[R, Transacted[S, E]]:
-        before, transacted = earlier(self.deciders, self.stream, written, whole=self.answers)
-        if not self.answers:
-            return cast("R", None), transacted
-        return decision_of(self.decision(before)).result, transacted
+    def _earlier(self, written: Mapping[str, Written]) -> tuple[R, _All]:
+        found = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
+        outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in found))
+        result = self._answer([state for state, _ in found])[0] if self.answers else cast("R", None)
+        return result, outcome
 
 
-def planned(deciders: Deciders[Any, S, E], base: Loaded[S], decision: Decision[R, E]) -> Plan[R, S, E]:
+def _moved(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]:
+    """The streams that are not as they were read, with their heads. Raises where the decision cannot be made again."""
+    for stream, result in results.items():
+        if isinstance(result, Unknown):
+            raise OutcomeUndetermined(stream, result.first)
+    heads = {stream: each.head for stream, each in results.items() if isinstance(each, Rejected)}
+    for stream, head in heads.items():
+        if head is not None and head.deleted:
+            raise StreamDeleted(stream, head.version)
+    return heads
+
+
+def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
     """What a decision stores, and what that leaves."""
-    plan = Plan(
-        result=decision.result, events=decision.events, also=decision.also, base=base, state=base.state
-    )
     if not decision.events:
-        return plan
+        return StreamPlan(base=base, state=base.state)
+    deciders = party.deciders
     state = deciders.loader.folder.fold(base.state, decision.events)
     events, unfolds = must_be_done(deciders.access.transmute(decision.events, state), "transmute")
     if not events and unfolds is None:
-        if plan.also:
+        if decision.also:
             raise InvalidInput("also", "needs events to go with, of which transmute has left none")
-        return replace(plan, events=())
-    return replace(
-        plan,
-        state=state,
-        stored=tuple(_encoded(deciders.codec, event) for event in events),
-        unfolds=None if unfolds is None else tuple(_unfold(deciders.codec, event) for event in unfolds),
+        return StreamPlan(base=base, state=base.state)
+    append = StreamAppend(
+        stream=party.stream,
+        events=[_encoded(deciders.codec, event) for event in events],
+        unfolds=None if unfolds is None else [_unfold(deciders.codec, event) for event in unfolds],
     )
+    return StreamPlan(base=base, state=state, events=decision.events, append=append, also=decision.also)
 
 
-def earlier(
-    deciders: Deciders[Any, S, E], stream: str, written: Written, *, whole: bool
-) -> tuple[S, Transacted[S, E]]:
+def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, Transacted[S, E]]:
     """The state that a decision was made on which has been appended, and its outcome.
 
     Args:
         whole: the former is wanted. Without it, the state after an append that is still the last is the stream's:
             what snapshots hold may be pruned.
     """
-    loader, events = deciders.loader, tuple[E, ...]()
+    loader, stream, events = party.deciders.loader, party.stream, tuple[E, ...]()
     if written.version == 0:
         begun = loader.folder.begin()
         return begun, Transacted(state=begun, events=(), token=None, replayed=True)
@@ -398,21 +679,10 @@ def earlier(
     return before, Transacted(state=state, events=events, token=written.token, replayed=True)
 
 
-def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
-    """What a function without an answer decides, as one that has none."""
-    return None, decide(*states)
-
-
-def check_access(access: Access[Any, Any]) -> None:
+def _check_access(access: Access[Any, Any]) -> None:
     """Raise `InvalidInput` where a decision leaves nothing to answer a repeat under a key from."""
     if access.state_in_unfolds:
         raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
-
-
-def check_there(stream: str, head: Head | None) -> None:
-    """Raise where a decision that was refused cannot be made again."""
-    if head is not None and head.deleted:
-        raise StreamDeleted(stream, head.version)
 
 
 def _encoded(codec: EventCodec[E], event: E) -> Event:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
@@ -125,9 +125,6 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
     B is what is loaded, P what is made of it, R what the function answers besides its events, and T the outcome.
     """
 
-    takes_also: ClassVar[bool] = False
-    """Whether its store takes what goes with events."""
-
     @property
     @abstractmethod
     def driver(self) -> Driver:
@@ -195,8 +192,6 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
                 continue
             if not plan.writes:
                 return self.unchanged(base, plan)
-            if not self.takes_also and getattr(plan, "also", None):
-                raise InvalidInput("also", "cannot go with events of this decision")
             attempt += 1
             since = driver.clock()
             answer = self.append(base, plan, since)
@@ -220,6 +215,11 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
                 raise
             return None
         return plan if confirmed or plan.writes else None
+
+
+def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
+    """What a function without an answer decides, as one that has none."""
+    return None, decide(*states)
 
 
 def decision_of(answer: tuple[R, Sequence[E]]) -> Decision[R, E]:

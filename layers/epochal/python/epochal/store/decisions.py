@@ -5,6 +5,10 @@ events that concern it, and lets a decision append only if nothing that the mode
 consistency boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that
 stood in the way are folded in and the decision is made again, without a second read; after long pauses
 (`epochal.store.deciding`, which has the loop) with one.
+
+A decision on a stream and a query is stored in the stream, if that is at the head that was read and no event has come
+that the query matches. One that stores nothing is answered once the stream's head was read again after the query, and
+had not moved.
 """
 
 from __future__ import annotations
@@ -19,14 +23,27 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 from epochal.codec import json
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.fences import IdTaken
+from epochal.layout.streams import Also, Head, Result
 from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
-from epochal.model.versions import NOTHING, Capacity, Conflict, Position
-from epochal.store.deciders import without_result
-from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
+from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
+from epochal.store.concerning import Forbidden, append_on
+from epochal.store.deciders import DecisionBase, OnStreams, Party, Transacted
+from epochal.store.deciding import (
+    ATTEMPTS,
+    Decision,
+    DecisionSource,
+    Earlier,
+    Moved,
+    decision_of,
+    without_result,
+)
 from epochal.store.driver import Driver
+from epochal.store.folding import Loaded
+from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedEvents
 from epochal.store.tagged_store import TaggedStore
 
 if TYPE_CHECKING:
@@ -253,8 +270,6 @@ class Decisions:
 class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]):
     """A decision on a query: a model is made by one read, so it is never an old one."""
 
-    takes_also = True
-
     decisions: Decisions
     projections: Mapping[str, Projection[Any]]
     decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]]
@@ -374,6 +389,91 @@ def _folded(
                 before = folded[name]
                 folded[name] = must_be_state(each.evolve(before, event), before, each.initial, event)
     return folded
+
+
+# Decisions on a stream and a query.
+
+
+def transact_with(
+    party: Party[S, E],
+    projections: Mapping[str, Projection[Any]],
+    decide: Callable[[S, Mapping[str, Any]], Sequence[E]],
+    *,
+    load: Load | AllowStale = REQUIRE_LOAD,
+    attempts: int = ATTEMPTS,
+    metadata: Mapping[str, Any] | None = None,
+) -> Transacted[S, E]:
+    """Store the events that `decide` finds in a stream's state and in the answers of projections, if both still hold.
+
+    The stream may be in the projections, too: by events of its own that carry tags. It takes no idempotency key.
+
+    Args:
+        projections: over tagged events of the same table; they are the condition of the append.
+        load, attempts, metadata: as in `transact_all`.
+
+    Raises:
+        InvalidInput: the layout keeps no tags; or what `Deciders.transact` raises it for.
+        StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
+            `Deciders.transact`.
+    """
+    decided = _StreamAndQuery(
+        parties=(party,),
+        streams=party.deciders.streams,
+        projections=projections,
+        decision=partial(without_result, decide),
+        how=load,
+    ).decide(attempts=attempts, metadata=metadata)[1]
+    return replace(decided.parties[0], capacity=decided.capacity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StreamAndQuery(OnStreams[R], Generic[R]):
+    """A decision on a stream and a query. Its base is confirmed once the stream was as loaded after the model."""
+
+    projections: Mapping[str, Projection[Any]]
+
+    def load(self) -> DecisionBase:
+        (party,) = self.parties
+        model = Decisions(store=self._tagged)
+        loaded = party.deciders.loader.load(party.stream, self.how)
+        return DecisionBase(loaded=(loaded,), model=model.model(self.projections), confirmed=False)
+
+    def confirmed(self, base: DecisionBase) -> bool:
+        return base.confirmed
+
+    def confirm(self, base: DecisionBase) -> DecisionBase:
+        ((party,), (before,)) = self.parties, base.loaded
+        loaded = party.deciders.loader.read(party.stream, before)
+        if token_of(loaded.known) == token_of(before.known):
+            return DecisionBase(loaded=(loaded,), model=base.model)
+        return DecisionBase(loaded=(loaded,), model=self._caught_up(base.model), confirmed=False)
+
+    def _append(
+        self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
+    ) -> Mapping[str, Result[Head]] | Moved[DecisionBase, R, Any]:
+        (only,) = appends
+        forbidden = Forbidden(fail_if=base.model.query, after=base.model.position, also=also)
+        result = append_on(self.streams, base.loaded[0].known, only, forbidden)
+        if not isinstance(result, Conflict):
+            return {only.stream: result}
+        if result.unmet:
+            raise ConditionUnmet(list(result.unmet), result)
+
+        def onward(newest: bool) -> DecisionBase:
+            model = moved(base.model, self.projections, result)
+            return replace(base, model=model if newest else self._caught_up(model), confirmed=False)
+
+        return Moved(name=only.stream, onward=onward)
+
+    def _free(self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None) -> DecisionBase:
+        return DecisionBase(loaded=tuple(loaded), model=before and before.model, confirmed=False)
+
+    @property
+    def _tagged(self) -> TaggedEvents:
+        return self.streams.tagged
+
+    def _caught_up(self, model: Model) -> Model:
+        return caught_up(self._tagged, model, self.projections)
 
 
 # Snapshots of decision models: what projections were folded to up to a position. A decision reads what came after.

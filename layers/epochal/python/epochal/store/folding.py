@@ -232,7 +232,7 @@ class Folder(Generic[S, E]):
         if before is not None and _unchanged(before.known, head):
             state = before.state
         else:
-            state = self._onward(head, self._start(head, before))
+            state, _ = self._folded(head, self._start(head, before), head.version, head.version)
         return Loaded(state=state, known=head, low_water=head.low_water)
 
     def events(self, stream: str, written: Written) -> tuple[E, ...]:
@@ -252,39 +252,10 @@ class Folder(Generic[S, E]):
         head = self.streams.head(stream)
         if head is None or head.deleted:
             raise StreamDeleted(stream, written.version)
-        if self.access.event_is_origin is not None:
-            return self._replayed_backward(head, written, self.access.event_is_origin)
         start = self._start(head, None)
-        if start.version > written.first:
+        if start.version > written.first or self.access.event_is_origin is not None:
             start = _Start(state=self.begin(), version=0)
-        earlier, events = list[E](), list[E]()
-        for found in self.streams.reader().onward(head, start.version, "forward"):
-            if isinstance(found, Hole):
-                if found.end > written.first:
-                    raise EventsPruned(stream, found.first, found.end)
-                start = _Start(state=self._begun_anew(head, found), version=found.end)
-                earlier.clear()
-            elif found.index >= written.version:
-                break
-            else:
-                (earlier if found.index < written.first else events).extend(self._decode(found))
-        return self.fold(start.state, earlier), tuple(events)
-
-    def _replayed_backward(
-        self, head: Head, written: Written, is_origin: Callable[[E], bool]
-    ) -> tuple[S, tuple[E, ...]]:
-        earlier, events = list[E](), list[E]()
-        for found in self.streams.reader().onward(head, written.version - 1, "backward"):
-            if isinstance(found, Hole):
-                if found.end > written.first:
-                    raise EventsPruned(head.stream, found.first, found.end)
-                return self.fold(self._begun_anew(head, found), reversed(earlier)), tuple(reversed(events))
-            decoded = self._decode(found)
-            (earlier if found.index < written.first else events).extend(decoded)
-            origin = any(must_be_done(is_origin(each), "event_is_origin") for each in decoded)
-            if origin and found.index < written.first:
-                break
-        return self.fold(self.begin(), reversed(earlier)), tuple(reversed(events))
+        return self._folded(head, start, written.first, written.version)
 
     def _start(self, head: Head, before: Loaded[S] | None) -> _Start[S]:
         """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""
@@ -325,51 +296,58 @@ class Folder(Generic[S, E]):
             return None
         return _Start(state=self.fold(self.begin(), known[origins[-1] :]), version=version)
 
-    def _onward(self, head: Head, start: _Start[S]) -> S:
-        """Fold the events since `start`."""
-        if start.version >= head.version:
-            return start.state
+    def _folded(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
+        """The state at index `first`, and the events from there to `end`."""
+        if start.version >= end:
+            return start.state, ()
         if self.access.event_is_origin is None:
-            return self._forward(head, start)
-        return self._backward(head, start, self.access.event_is_origin)
+            return self._forward(head, start, first, end)
+        return self._backward(head, start, first, end, self.access.event_is_origin)
 
-    def _forward(self, head: Head, start: _Start[S]) -> S:
-        state = start.state
+    def _forward(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
+        state, events = start.state, list[E]()
         for found in self.streams.reader(consistent=self.consistent).onward(head, start.version, "forward"):
             if isinstance(found, Hole):
-                state = self._begun_anew(head, found)
-                continue
-            state = self.fold(state, self._decode(found))
-        return state
+                state = self._begun_anew(head, found, first)
+            elif found.index >= end:
+                break
+            elif found.index < first:
+                state = self.fold(state, self._decode(found))
+            else:
+                events += self._decode(found)
+        return state, tuple(events)
 
-    def _begun_anew(self, head: Head, hole: Hole) -> S:
-        """The state behind a hole, where it may begin there."""
-        if self.forget_pruned:
+    def _backward(
+        self, head: Head, start: _Start[S], first: int, end: int, is_origin: Callable[[E], bool]
+    ) -> tuple[S, tuple[E, ...]]:
+        earlier, events, reached = list[E](), list[E](), end
+        begun: S | None = None
+        for found in self._newest_first(head, start, end):
+            if isinstance(found, Hole):
+                begun, reached = self._begun_anew(head, found, first), start.version
+                break
+            decoded, reached = self._decode(found), found.index
+            (earlier if reached < first else events).extend(reversed(decoded))
+            if reached < first and any(must_be_done(is_origin(each), "event_is_origin") for each in decoded):
+                begun, reached = self.begin(), start.version
+                break
+        if reached != start.version:
+            return self._forward(head, start, first, end)
+        state = start.state if begun is None else begun
+        return self.fold(state, reversed(earlier)), tuple(reversed(events))
+
+    def _begun_anew(self, head: Head, hole: Hole, first: int) -> S:
+        """The state behind a hole, where it may begin there: not within what is asked for besides, from `first` on."""
+        if self.forget_pruned and hole.end <= first:
             return self.begin()
         raise EventsPruned(head.stream, hole.first, hole.end)
 
-    def _backward(self, head: Head, start: _Start[S], is_origin: Callable[[E], bool]) -> S:
-        later: list[E] = []
-        reached = head.version
-        for found in self._newest_first(head, start):
-            if isinstance(found, Hole):
-                return self.fold(self._begun_anew(head, found), reversed(later))
-            for event in self._decode(found):
-                later.append(event)
-                if must_be_done(is_origin(event), "event_is_origin"):
-                    return self.fold(self.begin(), reversed(later))
-            reached = found.index
-        return (
-            self.fold(start.state, reversed(later))
-            if reached == start.version
-            else self._forward(head, start)
-        )
-
-    def _newest_first(self, head: Head, start: _Start[S]) -> Iterator[Recorded | Hole]:
+    def _newest_first(self, head: Head, start: _Start[S], end: int) -> Iterator[Recorded | Hole]:
         """Where to look for an origin: where a state is known, in the head alone, since a part of older events would
         go far beyond it.
         """
-        events = self.streams.reader(consistent=self.consistent).onward(head, None, "backward")
+        last = None if end == head.version else end - 1
+        events = self.streams.reader(consistent=self.consistent).onward(head, last, "backward")
         return (
             events
             if start.version == 0

@@ -40,8 +40,16 @@ from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.plan.ops import BATCH_KEYS
 from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider, without_result
-from epochal.store.deciding import ATTEMPTS, Decision, DecisionSource, Earlier, Moved, decision_of
+from epochal.store.deciders import Decider
+from epochal.store.deciding import (
+    ATTEMPTS,
+    Decision,
+    DecisionSource,
+    Earlier,
+    Moved,
+    decision_of,
+    without_result,
+)
 from epochal.store.driver import Driver
 
 C = TypeVar("C")
@@ -410,7 +418,10 @@ class _OnAggregate(
         return self._free(self.deciders.load(self.aggregate))
 
     def plan(self, base: Standing[S]) -> Decision[R, E]:
-        return decision_of(self.decision(base.state))
+        decision = decision_of(self.decision(base.state))
+        if decision.also:
+            raise InvalidInput("also", "cannot go with events of an aggregate")
+        return decision
 
     def unchanged(self, base: Standing[S], plan: Decision[R, E]) -> tuple[R, AggregateTransacted[S, E]]:
         return plan.result, AggregateTransacted(standing=base, events=())
