@@ -34,10 +34,9 @@ from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion
 from epochal.plan.ops import Op, Reply
 from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Deciders
+from epochal.store.deciders import Deciders, transact_all
 from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter
-from epochal.store.deciders import transact_all
 from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
