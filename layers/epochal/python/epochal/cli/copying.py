@@ -10,7 +10,7 @@ import click
 
 from epochal.cli import output
 from epochal.cli.errors import CopyUnsound, must_be_named
-from epochal.cli.target import Choice, OpenedStore, open_store, pass_store
+from epochal.cli.target import Choice, OpenedStore, on_store, open_store
 from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.sources import CopySource, StreamSource
 from epochal.copying.stream_copy import StreamCopier, StreamCopy, Tally
@@ -50,8 +50,7 @@ FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied
 @click.option("--snapshots-as", default="", help="Type of the unfold that a snapshot becomes.")
 @click.option("--again", is_flag=True, help="Visit every stream, also those that an earlier run has copied.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would be copied.")
-@output.json_option
-@pass_store
+@on_store
 def copy(
     store: OpenedStore,
     *,
@@ -64,7 +63,6 @@ def copy(
     snapshots_as: str,
     again: bool,
     dry_run: bool,
-    as_json: bool,
 ) -> None:
     """Copy streams to another layout or deployment, and compare.
 
@@ -101,8 +99,8 @@ def copy(
                 categories=categories or None,
             )
             found = feed.planned() if dry_run else feed.copy(again=again)
-        output.stream(counted(found), _view, _line, as_json=as_json)
-    _print(tally, as_json=as_json, dry_run=dry_run)
+        output.stream(counted(found), _view, _line)
+    _print(tally, dry_run=dry_run)
 
 
 def _other(stack: str) -> OpenedStore:
@@ -155,7 +153,7 @@ def _line(each: StreamCopy) -> str:
     )
 
 
-def _print(tally: Tally, *, as_json: bool, dry_run: bool) -> None:
+def _print(tally: Tally, *, dry_run: bool) -> None:
     view = {
         "streams": tally.streams,
         "dryRun": dry_run,
@@ -168,7 +166,7 @@ def _print(tally: Tally, *, as_json: bool, dry_run: bool) -> None:
     line = f"{_count(tally.streams, 'stream')} visited, {output.events(tally.copied)} {done}"
     pruned = [f"{tally.pruned:,} pruned before"] if tally.pruned else []
     tombstones = [_count(tally.tombstones, "tombstone")] if tally.tombstones else []
-    output.document(view, ["; ".join([line, *pruned, *tombstones])], as_json=as_json)
+    output.document(view, ["; ".join([line, *pruned, *tombstones])])
     if tally.unsound:
         raise CopyUnsound([each.stream for each in tally.unsound])
 

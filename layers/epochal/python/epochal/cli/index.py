@@ -19,7 +19,7 @@ from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.errors import GroupMissing, IndexUnsound
 from epochal.cli.inputs import Seconds
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.target import OpenedStore, on_store
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
@@ -57,9 +57,8 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 @index.command()
 @click.option("--group", "groups", multiple=True, help="A consumer group to tell of; may be repeated.")
 @click.option("--all-groups", is_flag=True, help="Tell of every group; finding them scans the index table.")
-@output.json_option
-@pass_store
-def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool, as_json: bool) -> None:
+@on_store
+def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> None:
     """Print how far each partition is, and groups are behind."""
     driver, table = store.feed.driver, store.feed.table
     named = groups_of(driver, table) if all_groups else list(groups)
@@ -73,14 +72,13 @@ def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool, as_js
         "partitions": [standing(each) for each in found],
         "poison": {source.name: waiting[source.name] for source in records.indexer.sources},
     }
-    output.document(view, standing_lines(found, waiting), as_json=as_json)
+    output.document(view, standing_lines(found, waiting))
 
 
 @index.command()
 @care_options
-@output.json_option
-@pass_store
-def verify(store: OpenedStore, *, as_json: bool, **care: Any) -> None:
+@on_store
+def verify(store: OpenedStore, **care: Any) -> None:
     """Compare the index with itself and with all heads.
 
     Safe beside a running indexer. Prints what is wrong, and fails where anything is.
@@ -95,18 +93,17 @@ def verify(store: OpenedStore, *, as_json: bool, **care: Any) -> None:
     with output.progress("verifying") as tell:
         verifier = _verifier(store, tell, **care)
         findings = counted(verifier.findings())
-        output.stream(findings, finding, finding_line, as_json=as_json)
+        output.stream(findings, finding, finding_line)
     if found:
         raise IndexUnsound(found)
-    if not as_json:
+    if not output.as_json():
         click.echo("the index is right")
 
 
 @index.command()
 @care_options
-@output.json_option
-@pass_store
-def repair(store: OpenedStore, *, as_json: bool, **care: Any) -> None:
+@on_store
+def repair(store: OpenedStore, **care: Any) -> None:
     """Verify the index, and mend what can be mended in place.
 
     Safe beside a running indexer. Prints what was wrong and what became of it, and fails where something is left.
@@ -127,10 +124,10 @@ def repair(store: OpenedStore, *, as_json: bool, **care: Any) -> None:
         verifier = _verifier(store, tell, **care)
         refuse_unrecorded(store, verifier.sources, care["partitions"])
         done = counted(Repairer(verifier).repair())
-        output.stream(done, repaired, repaired_line, as_json=as_json)
+        output.stream(done, repaired, repaired_line)
     if left:
         raise IndexUnsound(left)
-    if not as_json:
+    if not output.as_json():
         click.echo(f"{mended:,} mended; the index is right" if mended else "the index is right")
 
 
@@ -326,40 +323,37 @@ def poison() -> None:
 
 @poison.command("list")
 @click.option("--all", "all_", is_flag=True, help="Also those that were retried or given up.")
-@output.json_option
-@pass_store
-def list_(store: OpenedStore, *, all_: bool, as_json: bool) -> None:
+@on_store
+def list_(store: OpenedStore, *, all_: bool) -> None:
     """Print the records that wait, oldest first, each with its cause."""
     records = _records(store)
     found = records.all() if all_ else records.waiting()
-    output.stream(found, record_view, record_line, as_json=as_json)
+    output.stream(found, record_view, record_line)
 
 
 @poison.command()
 @click.argument("source", type=click.Choice(layout_names()))
 @click.argument("index", type=click.IntRange(min=0))
-@output.json_option
-@pass_store
-def retry(store: OpenedStore, *, source: str, index: int, as_json: bool) -> None:
+@on_store
+def retry(store: OpenedStore, *, source: str, index: int) -> None:
     """Index what record INDEX of SOURCE told, after all.
 
     Mend its cause first.
     """
     done = _records(store).retry(source, index)
     view = {"source": source, "index": index, "events": done.events}
-    output.document(view, [f"{source} {index}: {done.events:,} events indexed"], as_json=as_json)
+    output.document(view, [f"{source} {index}: {done.events:,} events indexed"])
 
 
 @poison.command()
 @click.argument("source", type=click.Choice(layout_names()))
 @click.argument("index", type=click.IntRange(min=0))
-@output.json_option
-@pass_store
-def discard(store: OpenedStore, *, source: str, index: int, as_json: bool) -> None:
+@on_store
+def discard(store: OpenedStore, *, source: str, index: int) -> None:
     """Give record INDEX of SOURCE up. It stays on record as given up."""
     _records(store).discard(source, index)
     view = {"source": source, "index": index, "outcome": "discarded"}
-    output.document(view, [f"{source} {index}: given up"], as_json=as_json)
+    output.document(view, [f"{source} {index}: given up"])
 
 
 def _records(store: OpenedStore) -> PoisonRecords:
@@ -383,7 +377,7 @@ def _records(store: OpenedStore) -> PoisonRecords:
 )
 @click.option("--segments", type=click.IntRange(1, 64), default=4, help="Parts of a table scanned at once.")
 @click.option("--readers", type=click.IntRange(1, 64), default=8, help="Streams read at once.")
-@output.json_option
+@output.with_json
 @click.pass_context
 def rebuild(
     context: click.Context,
@@ -394,7 +388,6 @@ def rebuild(
     partitions: Sequence[str],
     segments: int,
     readers: int,
-    as_json: bool,
 ) -> None:
     """Build the index anew in another TABLE.
 
@@ -435,7 +428,7 @@ def rebuild(
         f"{name}  {each['streams']:,} streams, {each['events']:,} events indexed"
         for name, each in view.items()
     ]
-    output.document(view | {"troubles": troubles}, [*troubles, *lines], as_json=as_json)
+    output.document(view | {"troubles": troubles}, [*troubles, *lines])
     if troubles:
         raise IndexUnsound({"look": len(troubles)})
 

@@ -56,10 +56,8 @@ def _pairs(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dic
 )
 @click.option("--authorise/--no-authorise", default=True, show_default=True, help="Enforce IAM, as AWS does.")
 @click.option("--watch", is_flag=True, help="Go on, and deploy again whenever files of the project change.")
-@output.json_option
-def up(
-    *, app: str | None, context: dict[str, str], port: int | None, authorise: bool, watch: bool, as_json: bool
-) -> None:
+@output.with_json
+def up(*, app: str | None, context: dict[str, str], port: int | None, authorise: bool, watch: bool) -> None:
     """Start the embedded AWS and deploy this project to it.
 
     Run it again to deploy what has changed. What `down --keep` kept goes on.
@@ -72,7 +70,7 @@ def up(
         if ministack.repair_is_due(places):
             _repair(deployment, tell)
             ministack.repaired(places)
-    _print(server, deployment, as_json=as_json)
+    _print(server, deployment)
     if changed is not None:
         _deploy_changes(
             changed, lambda tell: deploy.deploy(places, server, app=app, context=context, tell=tell)
@@ -108,8 +106,8 @@ def _deploy_changes(changed: Iterable[tuple[str, ...]], deploy_again: Callable[[
     show_default=True,
     help="Begin with so many of the latest lines.",
 )
-@output.json_option
-def logs(name: str, follow: bool, last: int, as_json: bool) -> None:
+@output.with_json
+def logs(name: str, follow: bool, last: int) -> None:
     """Print what functions have logged, or those with NAME in their names.
 
     That is what they print, what they log, and the trace of what a handler raises.
@@ -120,28 +118,28 @@ def logs(name: str, follow: bool, last: int, as_json: bool) -> None:
     environments = cdk.environments_of(deployed)
     found = logs_of([ministack.endpoint(server, each) for each in environments], name)
     latest = [each for each in found.more() if each.lines()]
-    _print_logs(latest[max(0, len(latest) - last) :], as_json=as_json)
+    _print_logs(latest[max(0, len(latest) - last) :])
     while follow:
         time.sleep(POLL_SECONDS)
         ministack.require(places)
-        _print_logs(found.more(), as_json=as_json)
+        _print_logs(found.more())
 
 
-def _print_logs(lines: Iterable[LogLine], *, as_json: bool) -> None:
+def _print_logs(lines: Iterable[LogLine]) -> None:
     for each in lines:
         at = datetime.fromtimestamp(each.at / 1000).astimezone()
         view = {"time": at.isoformat(timespec="milliseconds"), "function": each.function, "line": each.text}
         shown = output.harmless("\n".join(each.lines()))
-        if shown or as_json:
+        if shown or output.as_json():
             head = f"{at:%H:%M:%S} {each.function}  "
-            output.document(view, [head + shown[0], *shown[1:]] if shown else [], as_json=as_json)
+            output.document(view, [head + shown[0], *shown[1:]] if shown else [])
 
 
 @local.command()
 @click.option("--store", help="Which store, where there are several.")
 @click.option("--unset", is_flag=True, help="Print what takes it back, whether anything is deployed or not.")
-@output.json_option
-def env(store: str | None, unset: bool, as_json: bool) -> None:
+@output.with_json
+def env(store: str | None, unset: bool) -> None:
     """Print what points a shell at what is deployed.
 
     To use it: eval "$(epochal local env)"
@@ -150,11 +148,11 @@ def env(store: str | None, unset: bool, as_json: bool) -> None:
     """
     if unset:
         names = _pointing()
-        output.document({"unset": names}, [f"unset {name}" for name in names], as_json=as_json)
+        output.document({"unset": names}, [f"unset {name}" for name in names])
         return
     variables = deploy.current(here()).store(store).variables
     lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
-    output.document(variables, [*(f"unset {name}" for name in HIDDEN), *lines], as_json=as_json)
+    output.document(variables, [*(f"unset {name}" for name in HIDDEN), *lines])
 
 
 def _pointing() -> list[str]:
@@ -167,8 +165,8 @@ def _pointing() -> list[str]:
 
 @local.command()
 @click.option("--keep", is_flag=True, help="Keep what is in it: the next `up` goes on with it.")
-@output.json_option
-def down(keep: bool, as_json: bool) -> None:
+@output.with_json
+def down(keep: bool) -> None:
     """Stop the embedded AWS. Everything in it is gone, unless it is told to keep it."""
     places = here()
     with output.progress("stopping") as tell:
@@ -177,15 +175,15 @@ def down(keep: bool, as_json: bool) -> None:
         ran = ministack.down(places, keep=keep)
     kept = ministack.found(places) is not None
     line = f"{'stopped' if ran else 'was not running'}{'; kept for the next `up`' if kept else ''}"
-    output.document({"stopped": ran, "kept": kept}, [line], as_json=as_json)
+    output.document({"stopped": ran, "kept": kept}, [line])
 
 
 @local.command()
-@output.json_option
-def status(as_json: bool) -> None:
+@output.with_json
+def status() -> None:
     """Print where the embedded AWS is and what is deployed to it."""
     places = here()
-    _print(ministack.status(places), deploy.current_if_any(places), as_json=as_json)
+    _print(ministack.status(places), deploy.current_if_any(places))
 
 
 def _repair(deployment: LocalDeployment, tell: Tell) -> None:
@@ -201,7 +199,7 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
             tell(index.repaired_line(each))
 
 
-def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json: bool) -> None:
+def _print(server: Server | None, deployment: LocalDeployment | None) -> None:
     view: dict[str, Any] = {"running": server is not None, "deployed": deployment is not None}
     if server is not None:
         there = deployment.endpoint if deployment is not None else ministack.endpoint(server)
@@ -217,7 +215,7 @@ def _print(server: Server | None, deployment: LocalDeployment | None, *, as_json
         view |= _places_of(stores[0])
     elif stores:
         view["stores"] = {store.name: _place_of(store) | _places_of(store) for store in stores}
-    output.document(view, output.table(list(_rows(view))), as_json=as_json)
+    output.document(view, output.table(list(_rows(view))))
 
 
 def _place_of(store: LocalStore) -> dict[str, Any]:
@@ -264,8 +262,8 @@ LENGTH: Final = 40
 
 @click.command()
 @click.argument("name")
-@output.json_option
-def new(name: str, as_json: bool) -> None:
+@output.with_json
+def new(name: str) -> None:
     """Write a small, complete project into a new folder.
 
     It has rules, a reaction with a read model, a stack and tests.
@@ -282,7 +280,7 @@ def new(name: str, as_json: bool) -> None:
         raise InvalidInput("NAME", f"{folder} is there already")
     files = [str(each) for each in _write(folder, {"name": name, "version": version("epochal")})]
     lines = [*files, "", f"cd {name} && pip install -r requirements.txt && pytest"]
-    output.document({"folder": name, "files": files}, lines, as_json=as_json)
+    output.document({"folder": name, "files": files}, lines)
 
 
 def _write(folder: Path, words: dict[str, str]) -> Iterator[Path]:

@@ -18,7 +18,7 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
-from epochal.cli import output, tagged_import, tagged_listings
+from epochal.cli import output
 from epochal.cli.copying import copy
 from epochal.cli.feed import feed, search, streams, tail, trace, watch
 from epochal.cli.index import index
@@ -167,9 +167,6 @@ for command in (
     *chain.from_iterable(parts("commands")),
 ):
     epochal.add_command(command)
-for listing in (tagged_listings.read, tagged_listings.tags, tagged_listings.tag, tagged_listings.count):
-    tagged.add_command(listing)
-tagged.add_command(tagged_import.import_)
 
 
 _GIVEN_AS: Final = {"idempotency_key": "--key"}

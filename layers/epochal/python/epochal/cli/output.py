@@ -21,8 +21,26 @@ _CONTROLS: Final = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7
 """Types and texts are other people's: a terminal obeys none of them."""
 
 
+_JSON: Final = "--json"
+
+
+def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--json`, which every command has: `as_json` tells whether it was said."""
+
+    def said(context: click.Context, _: click.Parameter, value: bool) -> None:
+        context.meta[_JSON] = value
+
+    help_ = "Print JSON: one document, or one a line where there may be many."
+    return click.option(_JSON, is_flag=True, expose_value=False, callback=said, help=help_)(command)
+
+
+def as_json() -> bool:
+    """Whether the command that runs prints JSON."""
+    return bool(click.get_current_context().meta[_JSON])
+
+
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--json`, which every command has."""
+    """`with_json`, whose value the command is given as well."""
     return click.option(
         "--json",
         "as_json",
@@ -31,20 +49,26 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def document(view: Any, lines: Iterable[str], *, as_json: bool) -> None:
+def document(view: Any, lines: Iterable[str], *, as_json: bool | None = None) -> None:
     """Print one thing."""
-    if as_json:
+    if _is_json(as_json):
         click.echo(json.dumps(view).decode())
         return
     for line in lines:
         click.echo(line)
 
 
-def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str], *, as_json: bool) -> None:
+def stream(
+    found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str], *, as_json: bool | None = None
+) -> None:
     """Print things as they come, a line each; on a terminal a line is cut to its width."""
-    width = _width()
+    width, shown_as_json = _width(), _is_json(as_json)
     for each in found:
-        click.echo(json.dumps(view(each)).decode() if as_json else _cut(line(each), width))
+        click.echo(json.dumps(view(each)).decode() if shown_as_json else _cut(line(each), width))
+
+
+def _is_json(told: bool | None) -> bool:
+    return as_json() if told is None else told
 
 
 def fitting(lines: Iterable[str]) -> Iterator[str]:

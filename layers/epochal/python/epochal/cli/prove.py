@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.target import OpenedStore, on_store
 from epochal.dynamo.clients import credentials
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.operations import OPERATIONS
@@ -47,8 +47,7 @@ class NotKept(EpochalError):
 @click.option("--report", metavar="PATH", help="Write the report to PATH.json, and as a page to PATH.md.")
 @click.option("--strict", is_flag=True, help="Fail as well where something could not be proven.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@output.json_option
-@pass_store
+@on_store
 def prove(
     store: OpenedStore,
     *,
@@ -60,7 +59,6 @@ def prove(
     report: str | None,
     strict: bool,
     yes: bool,
-    as_json: bool,
 ) -> None:
     """Try on a deployed stage what Epochal promises.
 
@@ -85,7 +83,7 @@ def prove(
     began = datetime.now(UTC).isoformat(timespec="seconds")
     with output.progress("proving") as tell:
         tell(checks[0].name)
-        results = tried(proof, checks, _teller(as_json=as_json))
+        results = tried(proof, checks, _tell)
     done = ProofReport(
         stage=index,
         version=version("epochal"),
@@ -97,7 +95,7 @@ def prove(
     )
     if report:
         _keep(done, report)
-    _print(done, as_json=as_json)
+    _print(done)
     bad = ("failed", "not proven") if strict else ("failed",)
     if failed := [each.check.name for each in results if each.verdict in bad]:
         raise NotKept(failed)
@@ -146,12 +144,9 @@ def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: 
     )
 
 
-def _teller(*, as_json: bool) -> Callable[[Result], None]:
-    def told(result: Result) -> None:
-        if not as_json:
-            click.echo(f"{result.verdict:<10}  {result.check.name}  {result.detail}")
-
-    return told
+def _tell(result: Result) -> None:
+    if not output.as_json():
+        click.echo(f"{result.verdict:<10}  {result.check.name}  {result.detail}")
 
 
 def _keep(report: ProofReport, path: str) -> None:
@@ -162,9 +157,9 @@ def _keep(report: ProofReport, path: str) -> None:
         raise InvalidInput("--report", f"cannot be written: {error}") from error
 
 
-def _print(report: ProofReport, *, as_json: bool) -> None:
+def _print(report: ProofReport) -> None:
     lines = (
         *(f"left        {each}" for each in report.left),
         f"{100 * report.dollars:.2f} cents were metered",
     )
-    output.document(report.view(), lines, as_json=as_json)
+    output.document(report.view(), lines)

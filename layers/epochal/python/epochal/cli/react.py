@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from math import inf
 from pathlib import Path
@@ -17,7 +17,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import GroupMissing
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import InvalidInput
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
@@ -33,9 +33,8 @@ from epochal.reactions.traces import trace_of
 @click.command()
 @click.argument("target", metavar="MODULE:REACTION")
 @click.option("--until-done", is_flag=True, help="End when everything that there is has been handled.")
-@output.json_option
-@pass_store
-def react(store: OpenedStore, *, target: str, until_done: bool, as_json: bool) -> None:
+@on_store
+def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
     """Run the reaction of a module, until interrupted.
 
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
@@ -43,11 +42,10 @@ def react(store: OpenedStore, *, target: str, until_done: bool, as_json: bool) -
     """
     reactor = _reactor(store, load_reaction(target), _complaint())
     seen: set[Name] = set()
-    teller = _teller(as_json=as_json)
 
     def told(partition: int, ran: Ran) -> None:
         seen.update(ran.seen)
-        teller(partition, ran)
+        _print_turn(partition, ran)
 
     runner = Runner(
         reactor=reactor,
@@ -69,23 +67,21 @@ def parked() -> None:
 
 @parked.command("list")
 @click.argument("group")
-@output.json_option
-@pass_store
-def list_(store: OpenedStore, *, group: str, as_json: bool) -> None:
+@on_store
+def list_(store: OpenedStore, *, group: str) -> None:
     """List the streams that GROUP has parked.
 
     Each comes with its first event that is not handled, and the cause.
     """
     _check_there(store, group)
-    output.stream(_parked(store, group), parked_view, _line, as_json=as_json)
+    output.stream(_parked(store, group), parked_view, _line)
 
 
 @parked.command()
 @click.argument("group")
 @click.argument("stream")
-@output.json_option
-@pass_store
-def show(store: OpenedStore, *, group: str, stream: str, as_json: bool) -> None:
+@on_store
+def show(store: OpenedStore, *, group: str, stream: str) -> None:
     """Show why GROUP has parked STREAM.
 
     That is what the handler raised, after how many attempts, and the trace.
@@ -97,15 +93,14 @@ def show(store: OpenedStore, *, group: str, stream: str, as_json: bool) -> None:
         if cause is not None:
             tried = f"after {cause.attempts} attempt{'' if cause.attempts == 1 else 's'}"
             text += f"\n{cause.text}, {cause.timestamp}, {tried}\n{cause.trace}"
-        output.document(parked_view(each), output.harmless(text), as_json=as_json)
+        output.document(parked_view(each), output.harmless(text))
 
 
 @parked.command()
 @click.argument("target", metavar="MODULE:REACTION")
 @click.argument("streams", nargs=-1)
-@output.json_option
-@pass_store
-def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...], as_json: bool) -> None:
+@on_store
+def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None:
     """Handle here what STREAMS have been waiting for.
 
     Then they go on. Without any, all that are parked are handled.
@@ -124,7 +119,7 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...], as_json
         if replayed.failure is not None:
             view["cause"] = replayed.failure.cause
         line = "goes on" if replayed.unparked else f"still parked: {view.get('cause')}"
-        output.document(view, [f"{each.stream}  {replayed.next}  {line}"], as_json=as_json)
+        output.document(view, [f"{each.stream}  {replayed.next}  {line}"])
     if failed:
         sys.exit(1)
 
@@ -136,9 +131,8 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...], as_json
     "--one", is_flag=True, help="Only the event it failed on; the stream stays parked, to be replayed."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@output.json_option
-@pass_store
-def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool, as_json: bool) -> None:
+@on_store
+def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool) -> None:
     """Give up what STREAM has been waiting for.
 
     GROUP will never handle it.
@@ -155,7 +149,7 @@ def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool
         following, unparked = replayed.next, replayed.unparked
     view = {"stream": stream, "next": following, "unparked": unparked}
     line = "goes on" if unparked else "still parked"
-    output.document(view, [f"{stream}  {following}  {line}"], as_json=as_json)
+    output.document(view, [f"{stream}  {following}  {line}"])
 
 
 def load_reaction(target: str) -> Reaction:
@@ -232,22 +226,19 @@ def _line(each: ParkedStream) -> str:
     return f"{each.stream}  {each.index}{cause}"
 
 
-def _teller(*, as_json: bool) -> Callable[[int, Ran], None]:
-    def told(partition: int, ran: Ran) -> None:
-        view: dict[str, Any] = {
-            "partition": partition,
-            "checkpoint": str(ran.checkpoint),
-            "events": ran.events,
-            "parked": [failure.stream for failure in ran.parked],
-            "blocked": ran.blocked and ran.blocked.stream,
-        }
-        lines = [f"{partition}  {ran.checkpoint}  {ran.events:,} handled"]
-        lines += [f"{partition}  parked {each.stream} at {each.index}: {each.cause}" for each in ran.parked]
-        if ran.blocked is not None:
-            lines.append(f"{partition}  blocked by {ran.blocked.stream}: {ran.blocked.cause}")
-        output.document(view, lines, as_json=as_json)
-
-    return told
+def _print_turn(partition: int, ran: Ran) -> None:
+    view: dict[str, Any] = {
+        "partition": partition,
+        "checkpoint": str(ran.checkpoint),
+        "events": ran.events,
+        "parked": [failure.stream for failure in ran.parked],
+        "blocked": ran.blocked and ran.blocked.stream,
+    }
+    lines = [f"{partition}  {ran.checkpoint}  {ran.events:,} handled"]
+    lines += [f"{partition}  parked {each.stream} at {each.index}: {each.cause}" for each in ran.parked]
+    if ran.blocked is not None:
+        lines.append(f"{partition}  blocked by {ran.blocked.stream}: {ran.blocked.cause}")
+    output.document(view, lines)
 
 
 class _stopped_by_signals:  # noqa: N801  # a context manager, named as it reads

@@ -11,7 +11,7 @@ import click
 from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
 from epochal.cli import output
-from epochal.cli.target import TABLES, Choice, OpenedStore, existing, pass_store
+from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.tables import Provisioned, complete, create_table, differs
@@ -28,9 +28,8 @@ from epochal.store.reading import StreamState
 @click.command()
 @click.argument("stream", required=False)
 @click.option("--count", is_flag=True, help="Count events and streams, by walking the whole index.")
-@output.json_option
-@pass_store
-def stats(store: OpenedStore, *, stream: str | None, count: bool, as_json: bool) -> None:
+@on_store
+def stats(store: OpenedStore, *, stream: str | None, count: bool) -> None:
     """Print figures of the store, or of one STREAM.
 
     Of the store: partitions, epochs, checkpoints, table sizes. These are DynamoDB's own figures, which AWS brings
@@ -42,7 +41,7 @@ def stats(store: OpenedStore, *, stream: str | None, count: bool, as_json: bool)
         view = _stream(existing(store.streams, stream))
     else:
         view = _store(store) | (_count(store).view() if count else {})
-    output.document(view, output.table(_flat(view)), as_json=as_json)
+    output.document(view, output.table(_flat(view)))
 
 
 @dataclass(slots=True)
@@ -125,9 +124,8 @@ def _flat(view: dict[str, Any], before: str = "") -> list[tuple[str, object]]:
 
 @click.command()
 @click.argument("category")
-@output.json_option
-@pass_store
-def train(store: OpenedStore, *, category: str, as_json: bool) -> None:
+@on_store
+def train(store: OpenedStore, *, category: str) -> None:
     """Train a dictionary for the events of CATEGORY.
 
     With it they take fewer bytes. It holds how they are written, and words that ten holders of streams use: no names,
@@ -148,7 +146,7 @@ def train(store: OpenedStore, *, category: str, as_json: bool) -> None:
         "dictionary": found.dictionary,
         "inUse": found.in_use,
     }
-    output.document(view, [_line(found)], as_json=as_json)
+    output.document(view, [_line(found)])
 
 
 def _line(found: Trained) -> str:
@@ -183,7 +181,7 @@ def tables() -> None:
 @click.option("--write-units", type=click.IntRange(1), help="Likewise.")
 @click.option("--protect", is_flag=True, help="Refuse their deletion.")
 @click.option("--recover", is_flag=True, help="Keep 35 days, to any second of which they can be restored.")
-@output.json_option
+@output.with_json
 @click.pass_context
 def create(
     context: click.Context,
@@ -193,7 +191,6 @@ def create(
     write_units: int | None,
     protect: bool,
     recover: bool,
-    as_json: bool,
 ) -> None:
     """Create those of the named tables that are not there.
 
@@ -213,7 +210,7 @@ def create(
         units = Provisioned(read=read_units, write=write_units, fixed=billing == "provisioned")
         found[name] = _made(client, name, SPECS[kind], units, protect=protect, recover=recover)
     view = {"tables": [{"table": name, "outcome": told} for name, told in found.items()]}
-    output.document(view, [f"{name}  {told}" for name, told in found.items()], as_json=as_json)
+    output.document(view, [f"{name}  {told}" for name, told in found.items()])
 
 
 def _made(

@@ -12,7 +12,7 @@ import click
 from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
 from epochal.cli.tagged import position_of, query_of
-from epochal.cli.target import OpenedStore, existing, pass_store, pass_streams
+from epochal.cli.target import OpenedStore, existing, on_store, on_streams
 from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.feed.results import FeedEvent
@@ -59,8 +59,7 @@ def conditional(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
 )
-@output.json_option
-@pass_streams
+@on_streams
 def append(
     store: OpenedStore,
     *,
@@ -77,7 +76,6 @@ def append(
     condition: str | None,
     after: str | None,
     batch: int | None,
-    as_json: bool,
 ) -> None:
     """Append to STREAM: an event of TYPE with DATA, or --events.
 
@@ -104,23 +102,16 @@ def append(
         batch=batch,
         condition=_condition(store.streams, condition, after),
     )
-    output.stream(appends, lambda each: each[1], lambda each: each[0], as_json=as_json)
+    output.stream(appends, lambda each: each[1], lambda each: each[0])
 
 
 @click.command("append-all")
 @click.argument("appends", metavar="APPENDS")
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @conditional
-@output.json_option
-@pass_streams
+@on_streams
 def append_all(
-    store: OpenedStore,
-    *,
-    appends: str,
-    key: str | None,
-    condition: str | None,
-    after: str | None,
-    as_json: bool,
+    store: OpenedStore, *, appends: str, key: str | None, condition: str | None, after: str | None
 ) -> None:
     """Append to several streams, all or nothing.
 
@@ -134,7 +125,6 @@ def append_all(
         ((each.stream, made[each.stream]) for each in asked),
         lambda each: views.of_stream(*each),
         lambda each: views.appended_line(*each),
-        as_json=as_json,
     )
 
 
@@ -143,25 +133,21 @@ def append_all(
 @click.option("--from", "start", type=click.IntRange(min=0), help="Index of the event to begin with.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
 @click.option("--backward", is_flag=True, help="Newest first.")
-@output.json_option
-@pass_streams
-def read(
-    store: OpenedStore, *, stream: str, start: int | None, limit: int | None, backward: bool, as_json: bool
-) -> None:
+@on_streams
+def read(store: OpenedStore, *, stream: str, start: int | None, limit: int | None, backward: bool) -> None:
     """Print the events of STREAM."""
     version = _check_there(store.streams, stream)
     found = store.streams.read(
         stream, start=start, limit=limit, direction="backward" if backward else "forward"
     )
     told = _told(stream, found, version, start=start, limit=limit, backward=backward)
-    output.stream(told, views.event, views.event_line, as_json=as_json)
+    output.stream(told, views.event, views.event_line)
 
 
 @click.command()
 @click.argument("stream")
-@output.json_option
-@pass_streams
-def state(store: OpenedStore, *, stream: str, as_json: bool) -> None:
+@on_streams
+def state(store: OpenedStore, *, stream: str) -> None:
     """Print where STREAM stands.
 
     That is its version, its token and the state stored beside its events. One request.
@@ -176,7 +162,7 @@ def state(store: OpenedStore, *, stream: str, as_json: bool) -> None:
         *([("deleted", "yes: it takes no more events")] if found.deleted else []),
         *((f"unfold {each.type}", f"@{each.version} {views.body_text(each.data)}") for each in found.unfolds),
     ]
-    output.document(views.state(found), output.table(rows), as_json=as_json)
+    output.document(views.state(found), output.table(rows))
 
 
 def _check_there(streams: Streams, stream: str) -> int:
@@ -265,9 +251,8 @@ YES = click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("stream")
 @click.argument("before", type=click.IntRange(min=0))
 @YES
-@output.json_option
-@pass_streams
-def prune(store: OpenedStore, *, stream: str, before: int, yes: bool, as_json: bool) -> None:
+@on_streams
+def prune(store: OpenedStore, *, stream: str, before: int, yes: bool) -> None:
     """Remove the events of STREAM below index BEFORE, for good.
 
     The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
@@ -277,7 +262,7 @@ def prune(store: OpenedStore, *, stream: str, before: int, yes: bool, as_json: b
     gone = max(0, min(before, head.version) - head.low_water)
     inputs.confirm(f"{output.events(gone)} of {stream} will be gone. Go on?", yes=yes)
     pruned, count = _to_the_end(lambda: _found(stream, store.streams.archive_and_prune(stream, before)))
-    _print(stream, pruned, count, f"pruned below {pruned.low_water}", as_json=as_json)
+    _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
 
 @click.command()
@@ -285,11 +270,8 @@ def prune(store: OpenedStore, *, stream: str, before: int, yes: bool, as_json: b
 @click.option("--expected", default=None, help="A version or a token that the stream must be at.")
 @click.option("--leave-open", is_flag=True, help="No tombstone: the stream goes on at its next index.")
 @YES
-@output.json_option
-@pass_streams
-def delete(
-    store: OpenedStore, *, stream: str, expected: str | None, leave_open: bool, yes: bool, as_json: bool
-) -> None:
+@on_streams
+def delete(store: OpenedStore, *, stream: str, expected: str | None, leave_open: bool, yes: bool) -> None:
     """Remove all events of STREAM and its state, for good.
 
     Its name takes no more events, unless it is left open.
@@ -307,7 +289,7 @@ def delete(
         raise WrongExpectedVersion(stream, expected or f"version {head.version}", first.version)
     pruned, count = _to_the_end(lambda: _rest(store.streams, stream, first), first)
     said = "deleted, and open" if leave_open else "deleted"
-    _print(stream, pruned, count, f"{said} at version {pruned.low_water}", as_json=as_json)
+    _print(stream, pruned, count, f"{said} at version {pruned.low_water}")
 
 
 def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tuple[Pruned, int]:
@@ -331,9 +313,9 @@ def _found(stream: str, pruned: Pruned | None) -> Pruned:
     return pruned
 
 
-def _print(stream: str, pruned: Pruned, count: int, said: str, *, as_json: bool) -> None:
+def _print(stream: str, pruned: Pruned, count: int, said: str) -> None:
     view = {"stream": stream, "lowWater": pruned.low_water, "deleted": count, "done": pruned.done}
-    output.document(view, [f"{stream}: {said}, {count:,} items deleted"], as_json=as_json)
+    output.document(view, [f"{stream}: {said}, {count:,} items deleted"])
 
 
 # The command that says in which versions the events of a category are stored.
@@ -344,9 +326,8 @@ UNTOLD = "untold"
 
 @click.command()
 @click.argument("category")
-@output.json_option
-@pass_store
-def versions(store: OpenedStore, *, category: str, as_json: bool) -> None:
+@on_store
+def versions(store: OpenedStore, *, category: str) -> None:
     """Count the events of CATEGORY by type and version.
 
     All of them are read. An upcast from a version that is not stored is not needed. Pruned events do not count.
@@ -363,7 +344,7 @@ def versions(store: OpenedStore, *, category: str, as_json: bool) -> None:
     rows = [
         (f"{kind} {version}", count) for kind, counts in view.items() for version, count in counts.items()
     ]
-    output.document(view, output.table(rows), as_json=as_json)
+    output.document(view, output.table(rows))
 
 
 def _version(event: FeedEvent | None) -> str:

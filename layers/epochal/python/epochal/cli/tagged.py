@@ -1,35 +1,41 @@
-"""Commands on tagged events: append on a condition, query, look at one. Listings and imports join the group elsewhere.
+"""Commands on tagged events: append on a condition, query, look at one, list them, import a history.
 
 A query is `--type` and `--tag`, which make one item of it, or `--query`, which is one in the HTTP API's form.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ConditionFailed, EventMissing, must_be_named
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.errors import ConditionFailed, EventMissing, ImportStopped, TagMissing, must_be_named
+from epochal.cli.target import OpenedStore, on_store
 from epochal.cli.views import body_text, no_link
+from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
-from epochal.http.shapes import Node
+from epochal.http.shapes import Node, required, time_of
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import (
     BackwardPage,
     Query,
+    TagCount,
     TaggedPage,
     Takes,
     parse_event_id,
+    parse_place,
     read_position,
     write_position,
 )
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
+from epochal.store.importing import Imported, ImportedEvent
+from epochal.store.listings import Listings, until_whole
 from epochal.store.tagged_store import TaggedStore
 
 PAGE = 1_000
@@ -47,10 +53,10 @@ def tagged() -> None:
     """
 
 
-def pass_opened(command: Callable[..., None]) -> Callable[..., None]:
-    """Hand a store that has tagged events to a command."""
+def on_tagged_store(command: Callable[..., None]) -> Callable[..., None]:
+    """A command on a store that has tagged events, with `--json`."""
 
-    @pass_store
+    @on_store
     @wraps(command)
     def found(store: OpenedStore, **options: Any) -> None:
         for kind in store.tagged_in:
@@ -61,10 +67,10 @@ def pass_opened(command: Callable[..., None]) -> Callable[..., None]:
     return found
 
 
-def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
-    """Hand the store of tagged events to a command."""
+def on_tagged(command: Callable[..., None]) -> Callable[..., None]:
+    """The same, given the store of tagged events."""
 
-    @pass_opened
+    @on_tagged_store
     @wraps(command)
     def found(store: OpenedStore, **options: Any) -> None:
         command(store.tagged, **options)
@@ -86,8 +92,7 @@ def pass_tagged(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--after", help="Only what is new since this position is in the way of --fail-if.")
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
-@output.json_option
-@pass_opened
+@on_tagged_store
 def append(
     opened: OpenedStore,
     *,
@@ -100,7 +105,6 @@ def append(
     condition: str | None,
     after: str | None,
     key: str | None,
-    as_json: bool,
 ) -> None:
     """Append an event of TYPE with DATA, or --events.
 
@@ -126,7 +130,7 @@ def append(
     again = ", appended before" if made.replayed else ""
     count = f"{output.events(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
-    output.document(view, [count, *position], as_json=as_json)
+    output.document(view, [count, *position])
 
 
 @tagged.command()
@@ -138,8 +142,7 @@ def append(
     "--limit", type=click.IntRange(min=1), help="At most so many events; then there is no position."
 )
 @click.option("--backward", is_flag=True, help="Newest first; with --limit the last events.")
-@output.json_option
-@pass_tagged
+@on_tagged
 def query(
     store: TaggedStore,
     *,
@@ -149,24 +152,22 @@ def query(
     after: str | None,
     limit: int | None,
     backward: bool,
-    as_json: bool,
 ) -> None:
     """Print the events that match, and the position to append after."""
     if (source is not None) == bool(types or tags):
         raise click.UsageError("Give either --query or --type and --tag.")
     asked = query_of(store, source, "--query") if source else _item_of(store, types, tags)
     read = _Read(store=store, query=asked, after=position_of(after), limit=limit, backward=backward)
-    output.stream(read.events(), shown, line, as_json=as_json)
+    output.stream(read.events(), shown, line)
     if read.position is not None:
         position = write_position(read.position)
-        output.document({"position": position}, [f"position {position}"], as_json=as_json)
+        output.document({"position": position}, [f"position {position}"])
 
 
 @tagged.command()
 @click.argument("event_id", metavar="ID")
-@output.json_option
-@pass_tagged
-def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
+@on_tagged
+def event(store: TaggedStore, *, event_id: str) -> None:
     """Print the event of an ID."""
     found = store.event(parse_event_id(event_id, "ID"))
     if found is None:
@@ -177,7 +178,7 @@ def event(store: TaggedStore, *, event_id: str, as_json: bool) -> None:
         for name, value in over_http.fields(found).items()
     ]
     bodies = [("data", body_text(found.data)), *([("meta", body_text(found.meta))] if found.meta else [])]
-    output.document(view, output.table([*rows, *bodies]), as_json=as_json)
+    output.document(view, output.table([*rows, *bodies]))
 
 
 def shown(found: Recorded) -> dict[str, Any]:
@@ -249,3 +250,165 @@ def _item_of(store: TaggedStore, types: Sequence[str], tags: Sequence[str]) -> Q
 def position_of(after: str | None) -> Position | None:
     """A position that was printed."""
     return None if after is None else read_position(after, "--after")
+
+
+# Lists of tagged events: all of them or a tag's, tags and their counts, and how many there are.
+
+SINCE = click.option("--since", help="Only events after this place.")
+
+
+@tagged.command()
+@click.argument("tag", required=False)
+@SINCE
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Stop at so many events; all of one place come together.",
+)
+@on_tagged
+def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int | None) -> None:
+    """Print the events of TAG, or all events, in order.
+
+    All events are in a stream of their own, where there is one; in Sekiban's tables those that their index knows, which
+    lags by moments.
+    """
+    listings, first = store.listings, _place(since)
+    found = (
+        listings.all_events(since=first, max_count=limit)
+        if tag is None
+        else until_whole(listings.tagged(tag, since=first), limit or sys.maxsize)
+    )
+    output.stream(found, shown, line)
+
+
+@tagged.command()
+@click.argument("group", required=False)
+@click.option("--groups", is_flag=True, help="List groups and how many tags each has, instead of tags.")
+@on_tagged
+def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
+    """Print the tags of GROUP, or all tags, with their numbers of events.
+
+    They are found by reading through their table; in Sekiban's tables an index knows those of a group.
+    """
+    if groups and group is not None:
+        raise click.UsageError("--groups lists all groups.")
+    listings = store.listings
+    if groups:
+        with output.progress("reading the table"):
+            counted = listings.groups()
+        output.stream(
+            counted,
+            lambda each: {"group": each.group, "tags": each.tags},
+            lambda each: f"{each.group}  {each.tags:,}",
+        )
+        return
+    output.stream(
+        _tags(listings, group),
+        over_http.TAG_COUNT,
+        lambda each: f"{each.tag}  {each.events:,}",
+    )
+
+
+@tagged.command()
+@click.argument("name", metavar="TAG")
+@on_tagged
+def tag(store: TaggedStore, *, name: str) -> None:
+    """Print how many events TAG has, and the latest of them."""
+    listings = store.listings
+    latest = listings.latest(name)
+    if latest is None:
+        raise TagMissing(name)
+    (count,) = listings.counted([name])
+    view = over_http.tag_shown(count, latest)
+    rows = [
+        ("tag", count.tag),
+        ("events", count.events),
+        ("latest", f"{latest.created_at[:19]}  {latest.event_type}  {latest.event_id}"),
+    ]
+    output.document(view, output.table(rows))
+
+
+@tagged.command()
+@SINCE
+@on_tagged
+def count(store: TaggedStore, *, since: str | None) -> None:
+    """Count events.
+
+    As the stream of all events says, where there is one; in Sekiban's tables by walking the index of all events.
+    """
+    with output.progress("counting") as tell:
+        total = store.listings.count(since=_place(since), progress=lambda so_far: tell(f"{so_far:,} events"))
+    output.document({"events": total}, [f"{total:,}"])
+
+
+def _tags(listings: Listings, group: str | None) -> list[TagCount]:
+    if group is not None:
+        return listings.tags(group)
+    with output.progress("reading the table") as tell:
+        return listings.all_tags(progress=lambda so_far: tell(f"{so_far:,} tags"))
+
+
+def _place(since: str | None) -> str | None:
+    return None if since is None else parse_place(since, "--since")
+
+
+# The import of a history of tagged events, a line each, which can be run again.
+
+
+@tagged.command("import")
+@click.argument("source", metavar="FILE")
+@click.option(
+    "--skip", type=click.IntRange(min=0), default=0, help="Events that an earlier run has dealt with."
+)
+@on_tagged_store
+def import_(store: OpenedStore, *, source: str, skip: int) -> None:
+    """Append a history from FILE, an event a line.
+
+    The events are in order of time, as `read --json` prints them; FILE may be - for standard input.
+
+    It is not atomic as a whole. Run it again after whatever ended it: events that are there already are passed over.
+    """
+    done = Imported(read=skip)
+
+    def heard(so_far: Imported) -> None:
+        nonlocal done
+        done = so_far
+        tell(f"{so_far.read:,} events, {so_far.found:,} of them there before")
+
+    lines = sys.stdin.buffer if source == "-" else inputs.opened(source, "FILE")
+    with lines, output.progress("importing") as tell:
+        try:
+            done = store.tagged.importer.run(
+                _imported_lines(lines, store.event_of), after=done, progress=heard
+            )
+        except EpochalError as error:
+            raise ImportStopped(done.read, error) from error
+    view = {"read": done.read, "written": done.written, "found": done.found, "renumbered": done.renumbered}
+    output.document(view, output.table(view.items()))
+
+
+def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator[ImportedEvent]:
+    """The events, a line at a time; empty lines do not count, nor events that are in streams: they come with these."""
+    homed = 0
+    for number, text in enumerate(lines, 1):
+        if text.strip():
+            place = f"line {number}"
+            node = Node(inputs.parsed(text, place), place)
+            if isinstance(node.value, dict) and "stream" in node.value:
+                homed += 1
+            else:
+                yield _imported(node, read)
+    if homed:
+        count = output.events(homed)
+        click.echo(f"warning: {count} left out that are in streams: `epochal copy` brings them", err=True)
+
+
+def _imported(node: Node, read: Callable[[Node], Event]) -> ImportedEvent:
+    fields = node.members(node.value) if isinstance(node.value, dict) else {}
+    own = {name: each.value for name, each in fields.items() if name != "place"}
+    event, place = read(Node(own if fields else node.value, node.at)), fields.get("place")
+    return ImportedEvent(
+        event=event,
+        timestamp=time_of(required(node, fields, "timestamp")),
+        place=None if place is None else parse_place(place.text(64), place.name),
+    )

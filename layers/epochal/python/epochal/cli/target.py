@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from epochal.cli import output
 from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_named
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
@@ -114,10 +115,15 @@ def pass_store(command: Callable[..., None]) -> Callable[..., None]:
     return opened
 
 
-def pass_streams(command: Callable[..., None]) -> Callable[..., None]:
-    """`pass_store`, for commands on streams: a stage may have left their layout out."""
+def on_store(command: Callable[..., None]) -> Callable[..., None]:
+    """A command on the store, with `--json`."""
+    return output.with_json(pass_store(command))
 
-    @pass_store
+
+def on_streams(command: Callable[..., None]) -> Callable[..., None]:
+    """A command on streams, with `--json`: a stage may have left their layout out."""
+
+    @on_store
     @wraps(command)
     def found(store: OpenedStore, **options: Any) -> None:
         layout = store.streams.layout.name

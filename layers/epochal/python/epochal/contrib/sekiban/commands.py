@@ -17,9 +17,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import must_be_named
-from epochal.cli.tagged import append, event, query
-from epochal.cli.tagged_import import import_
-from epochal.cli.tagged_listings import count, read, tag, tags
+from epochal.cli.tagged import append, count, event, import_, query, read, tag, tags
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.http import shapes
