@@ -299,7 +299,7 @@ def test_aggregates_and_tagged_events_are_in_partitions_of_their_own(api: Api) -
         api.tables.execute(Delete(table="events", key={name: item[name] for name in ("pk", "sk")}))
     (placed,) = read(api, "data=true", 10_000).json["items"]
     assert (placed["stream"], placed["index"], placed["data"]) == ("order-1", 0, {"n": 1})
-    course, token, student = read(api, "data=true", 20_000).json["items"]
+    course, student, token = read(api, "data=true", 20_000).json["items"]
     assert (course["stream"], student["stream"]) == ("course:1", "student:7")
     assert course["tags"] == student["tags"] == ["course:1", "student:7"]
     assert course["id"] == student["id"]

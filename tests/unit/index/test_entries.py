@@ -64,21 +64,29 @@ def test_a_small_entry_is_stored_as_it_is_and_a_large_one_under_brotli() -> None
 
 
 def test_only_a_streams_first_span_in_an_epoch_is_an_add() -> None:
-    fields = json.loads(body(write_entry(spans_of(["A:0:a", "A:9:b", "B:4:c", "B:5:d"]), {"B"}, NOW)))
+    fields = json.loads(body(write_entry(spans_of(["A:0:a", "A:9:b", "B:4:c", "C:5:d"]), {"B"}, NOW)))
     assert [(span["p"], span["i"]) for span in fields["add"]] == [("A", 0)]
-    assert [(span["p"], span["i"]) for span in fields["app"]] == [("A", 9), ("B", 4), ("B", 5)]
+    assert [(span["p"], span["i"]) for span in fields["app"]] == [("A", 9), ("B", 4), ("C", 5)]
 
 
 @given(spans, st.sets(names))
-def test_an_entry_is_read_back_with_every_stream_in_its_own_order(
-    written: list[Span], known: set[str]
-) -> None:
+def test_an_entry_is_read_back_in_the_order_of_its_writes(written: list[Span], known: set[str]) -> None:
     entry = read_entry(write_entry(written, known, NOW))
     assert entry is not None
-    for stream in {span.stream for span in written}:
-        mine = [span for span in entry.spans if span.stream == stream]
-        assert mine == [span for span in written if span.stream == stream]
-    assert len(entry.spans) == len(written)
+    assert list(entry.spans) == written
+
+
+@given(spans, st.sets(names))
+def test_what_an_entry_adds_are_new_streams_and_each_once_as_propulsion_folds_it(
+    written: list[Span], known: set[str]
+) -> None:
+    """It adds the streams of `add` to a dictionary, which refuses a key that it has, and sets those of `app`."""
+    fields = json.loads(body(write_entry(written, known, NOW)))
+    added = [span["p"] for span in fields["add"]]
+    assert len({*added}) == len(added)
+    assert known.isdisjoint(added)
+    reached = {span["p"]: span["i"] + len(span["c"]) for span in fields["add"] + fields["app"]}
+    assert reached == {span.stream: span.next for span in written}
 
 
 def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_it() -> None:
@@ -261,17 +269,21 @@ def test_a_span_too_large_for_the_rest_of_an_entry_is_cut_in_its_place() -> None
     assert merged([span for piece in found for span in piece]) == [first, second, Span("C", 0, ("c",))]
 
 
+def test_a_run_of_a_stream_is_split_only_where_another_streams_write_is_between() -> None:
+    written = spans_of(["A:0:a", "A:1:b", "B:0:c", "A:2:d", "A:3:e", "A:9:f"])
+    assert merged(written) == spans_of(["A:0:ab", "B:0:c", "A:2:de", "A:9:f"])
+
+
 @given(spans)
 @settings(max_examples=50)
-def test_merging_joins_what_joins_and_keeps_every_event(written: list[Span]) -> None:
+def test_merging_joins_what_joins_and_keeps_every_event_in_its_place(written: list[Span]) -> None:
     found = merged(written)
-    for stream in {span.stream for span in written}:
-        before = [event for span in written if span.stream == stream for event in events(span)]
-        after = [event for span in found if span.stream == stream for event in events(span)]
-        assert after == before
+    assert [event for span in found for event in events(span)] == [
+        event for span in written for event in events(span)
+    ]
     for one, two in itertools.pairwise(found):
         assert one.stream != two.stream or one.next != two.index
 
 
-def events(span: Span) -> list[tuple[int, str]]:
-    return [(span.index + offset, kind) for offset, kind in enumerate(span.types)]
+def events(span: Span) -> list[tuple[str, int, str]]:
+    return [(span.stream, span.index + offset, kind) for offset, kind in enumerate(span.types)]

@@ -67,8 +67,8 @@ def test_a_batch_is_one_entry_and_one_write_once_the_state_is_held() -> None:
         ("A", 0, "a"),
         ("B", 0, "b"),
         ("A", 1, "b"),
-        ("A", 2, "c"),
         ("B", 1, "c"),
+        ("A", 2, "c"),
     ]
 
 
@@ -604,7 +604,7 @@ def test_a_stream_that_cannot_be_healed_is_named_and_its_neighbours_go_on() -> N
     assert set(ingested.unhealed) == {"A-1"}
     assert ingested.unhealed["A-1"].index == 1
     assert isinstance(ingested.unhealed["A-1"].cause, CorruptData)
-    assert feeds.feed() == [("B-1", 0, "b"), ("B-1", 1, "b"), ("A-1", 0, "a")]
+    assert feeds.feed() == [("B-1", 0, "b"), ("A-1", 0, "a"), ("B-1", 1, "b")]
 
 
 @pytest.mark.parametrize(

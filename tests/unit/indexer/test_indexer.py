@@ -57,8 +57,8 @@ def test_what_is_appended_is_in_the_feed_after_a_batch() -> None:
     assert feeds.feed() == [
         ("Order-1", 0, "Placed"),
         ("Order-1", 1, "Paid"),
-        ("Order-1", 2, "Shipped"),
         ("Order-2", 0, "Placed"),
+        ("Order-1", 2, "Shipped"),
     ]
 
 
@@ -260,7 +260,7 @@ def test_a_malformed_head_is_set_aside_with_its_cause_and_its_neighbours_go_on(i
     ]
     report = feeds.indexer().index(batch)
     assert (report.failed, report.set_aside) == ((), 1)
-    assert feeds.feed() == [("Order-1", 0, "a"), ("Order-1", 1, "c"), ("Order-2", 0, "b")]
+    assert feeds.feed() == [("Order-1", 0, "a"), ("Order-2", 0, "b"), ("Order-1", 1, "c")]
     (found,) = kept(feeds)
     assert found["image"] == image
     name, _, what = found["cause"].partition(": ")
@@ -357,7 +357,7 @@ def test_records_of_a_stream_that_cannot_be_healed_are_set_aside_and_the_others_
     assert report.by_partition[0].events == 2
     assert [found["image"]["n"]["N"] for found in kept(feeds)] == ["5", "6"]
     assert "Order-1" in kept(feeds)[0]["cause"]
-    assert feeds.feed() == [("Order-1", 0, "a"), ("Order-2", 0, "x"), ("Order-1", 1, "b")]
+    assert feeds.feed() == [("Order-1", 0, "a"), ("Order-1", 1, "b"), ("Order-2", 0, "x")]
 
 
 # ------------------------------------------------------------------------------------------------------------- process

@@ -47,8 +47,8 @@ def test_each_layouts_appends_are_in_the_partitions_of_its_source_and_in_no_othe
     assert layouts.feed("journal") == [(alice, 0, "Registered"), (alice, 1, "Renamed"), (alice, 2, "Closed")]
     assert layouts.feed("dcb") == [
         ("course:1", 0, "Enrolled"),
-        ("course:1", 1, "Enrolled"),
         ("student:7", 0, "Enrolled"),
+        ("course:1", 1, "Enrolled"),
     ]
 
 

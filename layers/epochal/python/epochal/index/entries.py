@@ -1,10 +1,14 @@
 """What epochs hold: `Ingested` entries, one for a batch of stream records, then one `Closed`.
 
-    Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    add: streams new to the epoch
+    Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    in the order of their writes
     Closed      no body
 
-The same bodies as Propulsion.DynamoStore's. An `Ingested` before which marks were written has metadata of our own:
-{"packed":n}, how far they have come. This outlives the code.
+The same bodies as Propulsion.DynamoStore's, whose readers take `add` before `app`. `add` must have streams that are new
+to the epoch, each once; `app` may have any, and as often as they were written to. So `add` has the spans before the
+first of a stream that is known, and `app` all that follow: that keeps the order, and costs no byte.
+
+An `Ingested` before which marks were written has metadata of our own: {"packed":n}, how far they have come. This
+outlives the code.
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
     app: list[dict[str, Any]] = []
     met: set[str] = set()
     for span in spans:
-        (app if span.stream in known or span.stream in met else add).append(_write_span(span))
+        (app if app or span.stream in known or span.stream in met else add).append(_write_span(span))
         met.add(span.stream)
     data = json.dumps({"add": add, "app": app}, ensure_ascii=False, separators=(",", ":")).encode()
     return EncodedEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
@@ -125,16 +129,15 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
-    """Spans of one stream that join are one span, at the place of the first."""
-    found: dict[str, list[Span]] = {}
-    for span in spans:
-        mine = found.setdefault(span.stream, [])
-        if mine and mine[-1].next == span.index:
-            last = mine.pop()
-            mine.append(Span(span.stream, last.index, last.types + span.types))
+    """Spans of one stream that join are one span, where no span of another stream is between them."""
+    found: list[Span] = []
+    for stream, index, types in spans:
+        last = found[-1] if found else None
+        if last is not None and last.stream == stream and last.next == index:
+            found[-1] = Span(stream, last.index, last.types + types)
         else:
-            mine.append(span)
-    return [span for mine in found.values() for span in mine]
+            found.append(Span(stream, index, types))
+    return found
 
 
 def _write_span(span: Span) -> dict[str, Any]:
