@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+from typing import ClassVar
 
 import pytest
+from eventsourcing.dcb.msgpack import MessagePackMapper
+from eventsourcing.dcb.tests import DCBRecorderTestCase
 from eventsourcing.persistence import Tracking
 from eventsourcing.tests import application, persistence, projection
 from eventsourcing.utils import Environment, get_topic
@@ -17,10 +20,12 @@ from epochal import StreamAppend, Unfold
 from epochal.contrib.eventsourcing import (
     EpochalAggregateRecorder,
     EpochalApplicationRecorder,
+    EpochalDCBRecorder,
     EpochalFactory,
     EpochalProcessRecorder,
     EpochalTrackingRecorder,
 )
+from epochal.contrib.eventsourcing.tagged import NEAR
 from epochal.model.versions import AllAppended, Appended
 
 
@@ -149,6 +154,38 @@ class EventSourcedProjectionCase(projection.EventSourcedProjectionTestCase):
     """Of projections that are applications themselves."""
 
 
+class TaggedRecorderCase(DCBRecorderTestCase):
+    """Of recorders of events with tags."""
+
+    near = NEAR
+
+    def create_recorder(self) -> EpochalDCBRecorder:
+        """A new one."""
+        made = factory()
+        return EpochalDCBRecorder(made.streams, made.category, near=self.near)
+
+    def test_append_read(self) -> None:
+        """As the library's own modules call it."""
+        self._test_append_read(self.create_recorder())
+
+    def test_append_subscribe(self) -> None:
+        """Likewise."""
+        self._test_append_subscribe(self.create_recorder())
+
+
+class TaggedRecorderByTagsCase(TaggedRecorderCase):
+    """Of those that read by tags wherever there are some."""
+
+    near = 0
+
+
+class TaggedDecisionCountersCase(projection.TaggedDecisionCountersProjectionTestCase):
+    """Of projections of such events."""
+
+    view_class = CountersView
+    env: ClassVar[dict[str, str]] = {"MAPPER_TOPIC": get_topic(MessagePackMapper)}
+
+
 class FactoryCase(persistence.InfrastructureFactoryTestCase[EpochalFactory]):
     """Of the factory."""
 
@@ -207,6 +244,9 @@ CASES = (
     EventCountersViewCase,
     AggregateEventCountersCase,
     EventSourcedProjectionCase,
+    TaggedRecorderCase,
+    TaggedRecorderByTagsCase,
+    TaggedDecisionCountersCase,
     FactoryCase,
     ExampleApplicationCase,
     ApplicationCase,

@@ -220,6 +220,14 @@ def test_a_subscription_that_waits_ends_when_it_is_stopped(monkeypatch: pytest.M
     raise AssertionError("it waits for an insert that nobody will make")
 
 
+def test_an_insert_between_a_look_and_the_wait_for_it_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applications, "POLL_SECONDS", 1_000)
+    inserts = applications.Inserts()
+    looked = inserts.count
+    inserts.add()
+    inserts.wait(looked)
+
+
 def test_a_subscription_to_topics_reads_each_notification_once_whether_it_is_of_one_or_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -232,12 +240,12 @@ def test_a_subscription_to_topics_reads_each_notification_once_whether_it_is_of_
     reader = EpochalApplicationRecorder(counted, "Dogs")
     polls: list[float] = []
 
-    def wait(_: float) -> None:
+    def wait(_: int) -> None:
         polls.append(meter.units.read)
         if len(polls) == 20:
             writer.insert_events([StoredEvent("rex", 1, "kennel:Dog.Named", b"{}")])
 
-    monkeypatch.setattr(reader, "wait_for_insert", wait)
+    monkeypatch.setattr(reader.inserts, "wait", wait)
     with reader.subscribe(topics=["kennel:Dog.Named"]) as subscription:
         assert next(subscription).id == others + 1
     once = polls[0]

@@ -6,6 +6,8 @@ An aggregate's events are a stream, `Kennel-<id>`; its snapshots another, `Kenne
 notifications are a stream as well, `Kennel_log-all`, which every save appends to, in the transaction that appends to
 the aggregates. So they are numbered from 1 without gaps, and each is there as soon as its event is; and so all saves of
 an application take turns. How far a process has come with what another application tells is `Kennel_tracking-<name>`.
+Events of an application with dynamic consistency boundaries are the stream `Kennel_dcb-all`, where they carry their
+tags.
 """
 
 from epochal.extras import brought_by
@@ -15,10 +17,12 @@ with brought_by("eventsourcing", "its recorders", "eventsourcing"):
     from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
     from epochal.contrib.eventsourcing.factory import EpochalFactory
     from epochal.contrib.eventsourcing.processes import EpochalProcessRecorder, EpochalTrackingRecorder
+    from epochal.contrib.eventsourcing.tagged import EpochalDCBRecorder
 
 __all__ = [
     "EpochalAggregateRecorder",
     "EpochalApplicationRecorder",
+    "EpochalDCBRecorder",
     "EpochalFactory",
     "EpochalProcessRecorder",
     "EpochalTrackingRecorder",

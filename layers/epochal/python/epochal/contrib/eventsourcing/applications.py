@@ -9,10 +9,11 @@ they take turns, some hundreds of them a second at most.
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from eventsourcing.persistence import ApplicationRecorder, Notification, StoredEvent, Subscription
 
@@ -22,6 +23,8 @@ from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
 from epochal.model.events import Recorded
 from epochal.model.versions import StreamAppend
 from epochal.store.streams import Streams
+
+T = TypeVar("T")
 
 POLL_SECONDS: Final = 1.0
 """How often a subscription looks for what other processes have inserted; its own process notifies it."""
@@ -40,7 +43,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         super().__init__(streams, category)
         self._log = f"{category}_log-all"
         self._turn = threading.Lock()
-        self._inserted = threading.Condition()
+        self.inserts = Inserts()
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int] | None:
         """Insert the events of one aggregate or several, all or nothing; the ids of their notifications."""
@@ -51,8 +54,7 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
             appended = self._insert(stored_events, **kwargs)
         if appended is None or not stored_events:
             return None
-        with self._inserted:
-            self._inserted.notify_all()
+        self.inserts.add()
         first = appended.streams[self._log].first + 1
         return list(range(first, first + len(stored_events)))
 
@@ -93,18 +95,45 @@ class EpochalApplicationRecorder(EpochalAggregateRecorder, ApplicationRecorder):
         """Notifications above `gt`, and then those of later inserts, as they come."""
         return EpochalSubscription(self, gt, topics)
 
-    def wait_for_insert(self, seconds: float) -> None:
-        """Until this process has inserted something, or time is up."""
-        with self._inserted:
-            self._inserted.wait(seconds)
 
-    def wake_subscriptions(self) -> None:
-        """Have them look again, as after an insert."""
-        with self._inserted:
-            self._inserted.notify_all()
+class Inserts:
+    """What tells the subscriptions of a process that it has inserted something."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.count = 0
+
+    def add(self) -> None:
+        """Have subscriptions look again."""
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    def wait(self, count: int) -> None:
+        """Until there are others than these, or time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.count != count, POLL_SECONDS)
 
 
-class EpochalSubscription(Subscription[ApplicationRecorder]):
+class Polled(Generic[T]):
+    """What a subscription of the library's iterates over."""
+
+    _has_been_stopped: bool
+    _pending: Iterator[T]
+
+    def __next__(self) -> T:
+        while not self._has_been_stopped:
+            with suppress(StopIteration):
+                return next(self._pending)
+            self._pending = self._more()
+        raise StopIteration
+
+    @abstractmethod
+    def _more(self) -> Iterator[T]:
+        """What has come since; none, after a while."""
+
+
+class EpochalSubscription(Polled[Notification], Subscription[ApplicationRecorder]):
     """Notifications as they come: read at once where this process inserts, and every second for the sake of others.
 
     Each is read once, those of other topics too.
@@ -114,30 +143,22 @@ class EpochalSubscription(Subscription[ApplicationRecorder]):
         self, recorder: EpochalApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()
     ) -> None:
         super().__init__(recorder, gt, topics)
-        self._epochal = recorder
+        self._inserts = recorder.inserts
         self._read_to = gt or 0
         self._pending: Iterator[Notification] = iter(())
 
     def stop(self) -> None:
         """End the iteration, also one that waits in another thread."""
         super().stop()
-        self._epochal.wake_subscriptions()
-
-    def __next__(self) -> Notification:
-        while not self._has_been_stopped:
-            with suppress(StopIteration):
-                found = next(self._pending)
-                self._last_notification_id = found.id
-                return found
-            self._pending = self._more()
-        raise StopIteration
+        self._inserts.add()
 
     def _more(self) -> Iterator[Notification]:
+        inserts = self._inserts.count
         found = self._recorder.select_notifications(self._read_to, _SELECTED, inclusive_of_start=False)
         if found:
             self._read_to = found[-1].id
         elif not self._has_been_stopped:
-            self._epochal.wait_for_insert(POLL_SECONDS)
+            self._inserts.wait(inserts)
         return (each for each in found if not self._topics or each.topic in self._topics)
 
 

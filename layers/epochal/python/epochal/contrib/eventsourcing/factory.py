@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final, TypeVar
 
+from eventsourcing.dcb.persistence import DCBInfrastructureFactory
 from eventsourcing.persistence import (
     AggregateRecorder,
     ApplicationRecorder,
@@ -24,6 +25,7 @@ from eventsourcing.utils import resolve_topic
 from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
 from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
 from epochal.contrib.eventsourcing.processes import EpochalProcessRecorder, EpochalTrackingRecorder
+from epochal.contrib.eventsourcing.tagged import EpochalDCBRecorder
 from epochal.dynamo.stores import open_streams
 from epochal.settings import variable
 from epochal.store.streams import Streams
@@ -34,13 +36,15 @@ T = TypeVar("T")
 TABLE: Final = variable("streams_table")
 BUCKET: Final = variable("bucket")
 MEMORY: Final = ":memory:"
-KEPT_BESIDE: Final = ("_log", "_snapshots", "_tracking")
+KEPT_BESIDE: Final = ("_dcb", "_log", "_snapshots", "_tracking")
 """What the categories end with of what an application keeps beside its events."""
 UNNAMED: Final = "Stored"
 """The category of an application without a name."""
 
 
-class EpochalFactory(InfrastructureFactory[EpochalTrackingRecorder]):
+class EpochalFactory(
+    InfrastructureFactory[EpochalTrackingRecorder], DCBInfrastructureFactory[EpochalTrackingRecorder]
+):
     """Makes recorders on the streams that the environment names."""
 
     @cached_property
@@ -83,6 +87,10 @@ class EpochalFactory(InfrastructureFactory[EpochalTrackingRecorder]):
         return self._named(self.APPLICATION_RECORDER_TOPIC, EpochalApplicationRecorder)(
             self.streams, self.category
         )
+
+    def dcb_recorder(self) -> EpochalDCBRecorder:
+        """Of events with tags."""
+        return EpochalDCBRecorder(self.streams, self.category)
 
     def tracking_recorder(
         self, tracking_recorder_class: type[EpochalTrackingRecorder] | None = None

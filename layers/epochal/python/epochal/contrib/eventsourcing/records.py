@@ -4,13 +4,15 @@
     state                        data, as it is
     originator_version           the index and one; where it is another, a member of `meta`
     originator, in the log       members of `meta`
+    tags                         tags, after the application's name; a member of `meta`, where their order is not that
+                                 of text
 
 A stream holds one aggregate's events, so its name tells whose they are. In the log each event says it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
@@ -24,6 +26,7 @@ from epochal.model.events import Event, Recorded, content_of
 VERSION: Final = "originator_version"
 NAME: Final = "originator_id"
 KEY: Final = "originator_uuid"
+TAGS: Final = "tags"
 
 
 def event_at(index: int, stored: StoredEvent) -> Event:
@@ -63,6 +66,20 @@ def notification(event: Recorded) -> Notification:
             state=event.content,
             id=event.index + 1,
         )
+
+
+def tagged_as(kind: str, data: bytes, tags: Sequence[str], prefix: str) -> Event:
+    """An event with tags, as the log of an application with dynamic consistency boundaries gets it."""
+    own = sorted(set(tags))
+    meta = b"" if own == list(tags) else json.dumps({TAGS: list(tags)})
+    return Event(type=kind, data=data, meta=meta, tags=tuple(prefix + tag for tag in own))
+
+
+def tags_of(event: Recorded, prefix: str) -> list[str]:
+    """Its tags, as they were given. Raises `CorruptData` where somebody else wrote its metadata."""
+    with _written_here(event):
+        given: list[str] | None = _members(event).get(TAGS)
+        return [tag.removeprefix(prefix) for tag in event.tags] if given is None else given
 
 
 @contextmanager
