@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal.plan.effects import units
 from epochal.plan.ops import (
     Absent,
     BatchGet,
@@ -29,6 +28,7 @@ from epochal.plan.ops import (
     TransactGet,
     Update,
     equals,
+    units,
 )
 from epochal.plan.values import Item, Key, Units, binary, number, text
 from tests.contract.places import Place, padded, texts

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.contrib.sekiban import paging
 from epochal.errors import InvalidInput
-from epochal.layout import reads
+from epochal.layout import queries
 from epochal.layout.pages.tags import reading as pages_paging
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, Rest, Takes, parse_rest
@@ -50,7 +50,7 @@ def filled(request: pytest.FixtureRequest, tables: Tables | None) -> TaggedStore
 def test_all_pages_are_what_one_read_returns(
     filled: TaggedStore, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (paging, pages_paging, reads):
+    for each in (paging, pages_paging, queries):
         monkeypatch.setattr(each, "ENTRIES", 5)
     whole = filled.read(EITHER)
     found: list[Recorded] = []

@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from epochal.plan.effects import holds
 from epochal.plan.ops import (
     Absent,
     Add,
@@ -25,6 +24,7 @@ from epochal.plan.ops import (
     Set,
     Update,
     equals,
+    holds,
 )
 from epochal.plan.values import binary, number, text
 from tests.contract.places import Place, texts

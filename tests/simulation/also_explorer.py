@@ -87,9 +87,7 @@ def act(actor: Any, diary: Diary) -> Steps[None]:
 def _append(move: With, expected: tuple[ExpectedVersion, ...]) -> Steps[Any]:
     appends = [(move.given(stream), each) for stream, each in zip(move.streams, expected, strict=True)]
     try:
-        if move.key:
-            return (yield from PAGES.append_all_once(TABLE, appends, move.key, move.also))
-        return (yield from PAGES.append_all(TABLE, appends, move.also))
+        return (yield from PAGES.append_all(TABLE, appends, move.key or None, move.also))
     except Unavailable as error:
         return "unsure" if error.maybe_applied else error
 

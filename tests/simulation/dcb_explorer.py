@@ -13,8 +13,8 @@ from epochal.contrib.sekiban import append, reading
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
-from epochal.layout import fences
-from epochal.layout.fences import Condition, fence
+from epochal.layout import queries
+from epochal.layout.queries import Condition, fence
 from epochal.model.events import Event
 from epochal.model.tags import Query, place_of
 from epochal.model.times import Ticks, format_ticks
@@ -76,7 +76,7 @@ def write(writer: Writer, type_heads: bool, diary: Diary) -> Steps[None]:
             found = yield from reading.read(site, asked)
             diary.knows = writer, tuple(sorted(event.id for event in found.events))
             after = found.position
-            fenced = fences.fence_after(writer.query, after, type_heads=type_heads)
+            fenced = queries.fence_after(writer.query, after, type_heads=type_heads)
         condition = Condition(fence=fenced, after=after)
     answer = yield from append.append(site, batch, condition)
     diary.answers = ((*diary.knows, answer),)

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.writes import tags_of
-from epochal.layout.fences import fence_after
+from epochal.layout.queries import fence_after
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query
 from epochal.model.versions import Appended, Conflict, Position

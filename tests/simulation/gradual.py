@@ -12,7 +12,6 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from epochal.plan.effects import holds
 from epochal.plan.ops import (
     Done,
     Execute,
@@ -25,6 +24,7 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     TransactionWrite,
+    holds,
 )
 from epochal.plan.values import Item, Key
 from epochal.testing.memory import MemoryTables

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
-from epochal.layout.fences import Condition, fence
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.tags.append import TaggedBatch
 from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
+from epochal.layout.queries import Condition, fence
 from epochal.layout.streams import Unknown, Written
 from epochal.model.events import TAG_STREAMS, Event
 from epochal.model.tags import Query, QueryItem
@@ -122,8 +122,7 @@ def _appended(
         return {}, (yield from append_tagged(SITE, move.tagged(), condition))
     (stream, *others) = move.streams
     if not move.tags and condition is None and not others:
-        given = TABLE, move.given(stream), expected[stream]
-        alone = PAGES.append_once(*given, move.key) if move.key else PAGES.append(*given)
+        alone = PAGES.append(TABLE, move.given(stream), expected[stream], move.key or None)
         return {stream: (yield from alone)}, None
     appends = [(move.given(stream), expected[stream]) for stream in move.streams]
     came = yield from PAGES.append_tagged(SITE, appends, move.tagged(), condition, move.key or None)

@@ -16,10 +16,9 @@ import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.pages import writes
-from epochal.layout.pages.append import append
-from epochal.layout.pages.batch import Packed, joined, packed
 from epochal.layout.pages.items import Page, state_of
-from epochal.layout.pages.streams import Pages
+from epochal.layout.pages.streams import Pages, append
+from epochal.layout.pages.writes import Packed, joined, packed
 from epochal.layout.streams import (
     Batch,
     EncodedEvent,
@@ -197,10 +196,8 @@ def _do(doing: Doing, expected: ExpectedVersion) -> Steps[Told]:
     match doing:
         case Call(ahead=ahead) if ahead:
             return (yield from append(TABLE, doing.batch, expected))
-        case Call(key=key) if key:
-            return (yield from PAGES.append_once(TABLE, doing.given, expected, key))
-        case Call():
-            return (yield from PAGES.append(TABLE, doing.given, expected))
+        case Call(key=key):
+            return (yield from PAGES.append(TABLE, doing.given, expected, key or None))
         case Prune(before=before):
             return (yield from PAGES.prune(TABLE, STREAM, before, "0" * 32))
         case Delete(leave_open=leave_open):

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from epochal.layout.pages.batch import Packed, packed
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
+from epochal.layout.pages.writes import Packed, packed
 from epochal.layout.streams import Batch, Rejected, Results, Unknown, Written, accepts
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Steps
@@ -119,9 +119,7 @@ def _append(move: Move, expected: tuple[ExpectedVersion, ...]) -> Steps[Results[
     appends = [(move.given(stream), each) for stream, each in zip(move.streams, expected, strict=True)]
     if len(appends) == 1:
         return ((yield from PAGES.append(TABLE, *appends[0])),)
-    if move.key:
-        return (yield from PAGES.append_all_once(TABLE, appends, move.key))
-    return (yield from PAGES.append_all(TABLE, appends))
+    return (yield from PAGES.append_all(TABLE, appends, move.key or None))
 
 
 def known_of(told: Mapping[str, Any]) -> dict[str, ExpectedVersion]:

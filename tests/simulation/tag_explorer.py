@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
-from epochal.layout.fences import Condition, fence, fence_after
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page
 from epochal.layout.pages.tags import append as appends
 from epochal.layout.pages.tags.append import TaggedBatch, append
 from epochal.layout.pages.tags.entries import TagStreams
-from epochal.layout.pages.tags.reading import read
+from epochal.layout.pages.tags.reading import PageReads
+from epochal.layout.queries import Condition, fence, fence_after
 from epochal.model.events import TAG_STREAMS, Event
 from epochal.model.tags import Query, read_position, write_position
 from epochal.model.times import Ticks
@@ -88,7 +88,7 @@ def act(writer: Writer, diary: Diary) -> Steps[None]:
     diary.knows = writer, ()
     if writer.reads and writer.query is not None:
         asked = fence(writer.broader or writer.query, type_heads=site.type_heads)
-        found = yield from read(site, asked)
+        found = yield from PageReads(site=site, fenced=asked).everything()
         keys = [event.key for event in found.events]
         assert keys == sorted(set(keys)), "read out of order, or twice"
         _sees(diary, (name_of(event) for event in found.events))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout.pages import commit, keyed
+from epochal.layout.pages import commit, several
 from epochal.plan.ops import Steps, Transact
 from tests.simulation.also_explorer import AlsoExplorer, GiveBack, With, act
 from tests.simulation.exploring import Budget, each_of
@@ -178,12 +178,12 @@ def a_record_that_was_not_told_of_is_not_asked_for(patch: Patch) -> None:
 
 
 def a_stream_is_not_searched_where_a_condition_fails(patch: Patch) -> None:
-    sound = keyed.PageAttempts.settle
+    sound = several.PageAttempts.settle
 
     def unless_loaded(attempts: Any, head: Any, *about: Any, **how: Any) -> Steps[Any]:
         return None if attempts.also else (yield from sound(attempts, head, *about, **how))
 
-    patch.setattr(keyed.PageAttempts, "settle", unless_loaded)
+    patch.setattr(several.PageAttempts, "settle", unless_loaded)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.layout import fences
-from epochal.layout.fences import Fence
+from epochal.layout import queries
+from epochal.layout.queries import Fence
 from epochal.model.tags import Query
 from epochal.model.versions import Position
 from tests.simulation.dcb_explorer import Explorer, Writer
@@ -120,12 +120,12 @@ def a_condition_that_is_narrower_than_what_was_read() -> Explorer:
 
 
 def one_of_its_tags_is_enough_for_a_narrower_item(patch: Patch) -> None:
-    sound = fences.fence_after
+    sound = queries.fence_after
 
     def any_of_them(query: Query, position: Position, *, type_heads: bool) -> Fence:
         return replace(sound(query, position, type_heads=type_heads), together=frozenset())
 
-    patch.setattr(fences, "fence_after", any_of_them)
+    patch.setattr(queries, "fence_after", any_of_them)
 
 
 WORLDS = (

@@ -17,8 +17,8 @@ from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban import store as dcb_events
 from epochal.contrib.sekiban.items import TagSite
 from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan
-from epochal.layout import matching
-from epochal.layout.fences import Condition, Fence, fence
+from epochal.layout import queries
+from epochal.layout.queries import Condition, Fence, fence
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Trail
 from epochal.model.versions import Appended, Conflict, Position, Reached
@@ -122,7 +122,7 @@ def entries_beyond_the_head_are_not_cut_off(patch: Patch) -> None:
 
 @mutant("violated|position and events differ|acknowledged", dear=True)
 def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
-    is_new = matching.is_new
+    is_new = queries.is_new
 
     def within_all(event: Recorded, fenced: Fence, before: Heads, until: Heads) -> bool:
         return is_new(event, fenced, before, until) and all(
@@ -137,7 +137,7 @@ def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
 
 @mutant("a false conflict|read again", dear=True)
 def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
-    is_new = matching.is_new
+    is_new = queries.is_new
 
     def through_any(event: Recorded, fenced: Fence, before: Heads, until: Heads) -> bool:
         return any(is_new(event, fenced, {tag: before[tag]}, until) for tag in before) or (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout import key_records
+from epochal.layout import once
 from epochal.layout.pages import commit, several
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.tags import append as tagged
@@ -235,7 +235,7 @@ def fences_are_not_checked(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = key_records.made_record
+    kept = once.made_record
     patch.setattr(several, "made_record", lambda *given: replace(kept(*given), condition=None))
 
 

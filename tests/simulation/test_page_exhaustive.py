@@ -11,13 +11,12 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.layout import once
-from epochal.layout.pages import append, batch, keyed, pruning, reading, writes
-from epochal.layout.pages.append import Earlier, FoundAppend
-from epochal.layout.pages.batch import Packed
+from epochal.layout.pages import pruning, reading, several, streams, writes
 from epochal.layout.pages.frames import refer_to
 from epochal.layout.pages.items import Page
 from epochal.layout.pages.reading import Cursor, Part
-from epochal.layout.pages.writes import Planned
+from epochal.layout.pages.streams import Earlier, FoundAppend
+from epochal.layout.pages.writes import Packed, Planned
 from epochal.layout.streams import Written
 from epochal.model.versions import Token
 from epochal.plan.ops import All, Present, Steps, Update
@@ -334,7 +333,7 @@ def any_append_at_our_index_is_ours(patch: Patch) -> None:
         first, end = page.version - batch.count, page.version
         return None if stamp is None else FoundAppend(first=first, end=end, stamp=stamp, page=page)
 
-    patch.setattr(append, "in_page", whoever)
+    patch.setattr(streams, "in_page", whoever)
 
 
 def a_full_page_is_extended(patch: Patch) -> None:
@@ -360,7 +359,7 @@ def a_token_from_anywhere_says_where_a_page_begins(patch: Patch) -> None:
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(batch, "_after", lambda now, _last: now)
+    patch.setattr(writes, "_after", lambda now, _last: now)
 
 
 def a_page_is_left_without_being_closed(patch: Patch) -> None:
@@ -443,11 +442,11 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(append, "_settle", unasked)
+    patch.setattr(streams, "_settle", unasked)
 
 
 def an_index_that_was_pruned_counts_as_never_written(patch: Patch) -> None:
-    patch.setattr(append, "absent_from", lambda *_: Earlier.ABSENT)
+    patch.setattr(streams, "absent_from", lambda *_: Earlier.ABSENT)
 
 
 def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
@@ -466,27 +465,27 @@ def a_read_trusts_a_page_that_has_grown(patch: Patch) -> None:
 
 
 def what_another_made_under_the_key_is_taken_for_what_was_planned(patch: Patch) -> None:
-    sound = append._already
+    sound = streams._already
 
     def as_planned(batch: Packed, planned: Planned | None, found: FoundAppend) -> Written:
         written = sound(batch, planned, found)
         ours = planned is not None and planned.stamp == found.stamp
         return replace(written, token=planned.token) if planned is not None and ours else written
 
-    patch.setattr(append, "_already", as_planned)
+    patch.setattr(streams, "_already", as_planned)
 
 
 def a_key_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(keyed, "settle", unasked)
-    patch.setattr(append, "_settle", unasked)
+    patch.setattr(several, "settle", unasked)
+    patch.setattr(streams, "_settle", unasked)
 
 
 def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:
     def unrecorded(given: Any, expected: Any, _record: Any) -> Steps[Any]:
-        return append.append(given.table, given.batch, expected)
+        return streams.append(given.table, given.batch, expected)
 
     patch.setattr(once, "unfold_once", unrecorded)
 
@@ -496,13 +495,13 @@ def a_page_without_events_is_left(patch: Patch) -> None:
 
 
 def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
-    kept = append.in_page
+    kept = streams.in_page
 
     def at_its_last(page: Page, given: Packed, since: int) -> FoundAppend | None:
         found = kept(page, given, since)
         return found and replace(found, first=found.first + sum(len(each.events) for each in given.before))
 
-    patch.setattr(append, "in_page", at_its_last)
+    patch.setattr(streams, "in_page", at_its_last)
 
 
 def what_goes_out_together_has_one_stamp(patch: Patch) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout import key_records
-from epochal.layout.pages import batch, commit, several, writes
-from epochal.layout.pages.append import Earlier, append
-from epochal.layout.pages.batch import Packed
+from epochal.layout import once
+from epochal.layout.pages import commit, several, writes
 from epochal.layout.pages.several import SeveralKey
+from epochal.layout.pages.streams import Earlier, append
+from epochal.layout.pages.writes import Packed
 from epochal.plan.ops import Steps
 from tests.simulation.exploring import Budget, each_of
 from tests.simulation.mutants import Mutant, Patch
@@ -169,7 +169,7 @@ def what_is_in_the_way_is_not_held_to_what_was_expected(patch: Patch) -> None:
 
 
 def stamps_are_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(batch, "_after", lambda now, _last: now)
+    patch.setattr(writes, "_after", lambda now, _last: now)
 
 
 def a_page_is_left_without_being_closed(patch: Patch) -> None:
@@ -185,7 +185,7 @@ def a_refusal_is_told_though_any_version_would_do(patch: Patch) -> None:
 
 
 def the_record_is_no_part_of_the_transaction(patch: Patch) -> None:
-    kept = key_records.made_record
+    kept = once.made_record
 
     def free(*given: Any) -> Any:
         return replace(kept(*given), condition=None)

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from epochal.errors import CorruptData
-from epochal.layout import matching
-from epochal.layout.fences import Fence
-from epochal.layout.pages import batch as page_batch
+from epochal.layout import queries
 from epochal.layout.pages import commit, writes
+from epochal.layout.pages import writes as page_batch
 from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.tags import append, entries, reading
 from epochal.layout.pages.tags.entries import TagStreams
+from epochal.layout.pages.tags.reading import PageReads
+from epochal.layout.queries import Fence
 from epochal.layout.streams import Known
 from epochal.model.events import Event
 from epochal.model.times import Ticks
@@ -314,7 +315,7 @@ def a_page_is_extended_whatever_it_is(patch: Patch) -> None:
 
 
 def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
-    is_new = matching.is_new
+    is_new = queries.is_new
 
     def within_all(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
         return is_new(event, fenced, before, until) and all(
@@ -325,7 +326,7 @@ def an_event_is_new_only_within_the_reach_of_every_item(patch: Patch) -> None:
 
 
 def an_event_is_new_that_another_item_has_shown(patch: Patch) -> None:
-    is_new = matching.is_new
+    is_new = queries.is_new
 
     def through_any(event: Any, fenced: Fence, before: Any, until: Any) -> bool:
         return any(is_new(event, fenced, {tag: before[tag]}, until) for tag in before) or (
@@ -343,15 +344,15 @@ def one_of_its_tags_is_enough_for_a_narrower_item(patch: Patch) -> None:
 
 
 def a_position_is_of_heads_that_were_read_last(patch: Patch) -> None:
-    sound = tag_explorer.read
+    sound = PageReads.everything
 
-    def read(site: TagStreams, fenced: Fence, after: Any = None) -> Steps[Any]:
-        seen = yield from sound(site, fenced, after)
-        heads = yield from reading.heads_of(site, list(seen.position.seen))
+    def everything(reads: PageReads, after: Any = None) -> Steps[Any]:
+        seen = yield from sound(reads, after)
+        heads = yield from reading.heads_of(reads.site, list(seen.position.seen))
         reached = {tag: entries.reached_by(head) for tag, head in heads.items()}
         return replace(seen, position=replace(seen.position, seen=reached))
 
-    patch.setattr(tag_explorer, "read", read)
+    patch.setattr(PageReads, "everything", everything)
 
 
 def ids_leave_no_record(patch: Patch) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.pages import commit
-from epochal.layout.pages.tags import append, listing, reading
+from epochal.layout.pages.tags import append, reading
 from epochal.layout.pages.tags.entries import EventOfTag
 from epochal.model.tags import Trail
 from epochal.model.versions import Conflict, Position
@@ -81,7 +81,7 @@ def a_listing_goes_on_from_the_last_page(patch: Patch) -> None:
         yield from ()
         return head
 
-    patch.setattr(listing, "_holding", last)
+    patch.setattr(reading, "_holding", last)
 
 
 @mutant("differ|missing|violated")

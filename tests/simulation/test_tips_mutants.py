@@ -20,7 +20,7 @@ from epochal.index import tip_append
 from epochal.index.names import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
 from epochal.index.tip_append import WireBatch
-from epochal.layout import key_records, once, streams
+from epochal.layout import once, streams
 from epochal.layout.streams import ReadPart, Rejected, Written
 from epochal.model.versions import ANY, STREAM_EXISTS, Token
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps, equals
@@ -125,10 +125,10 @@ def a_key_is_remembered_after_its_append(patch: Patch) -> None:
     append_once = once.append_once
 
     def late(given: Any, expected: Any, record: Any) -> Steps[Any]:
-        if (yield from key_records.recall(given.table, record)) is not None:
+        if (yield from once.recall(given.table, record)) is not None:
             return (yield from append_once(given, expected, record))
         result = yield from append.append(given.table, given.batch, expected, given.calving)
-        yield from key_records.remember(given.table, record, 0)
+        yield from once.remember(given.table, record, 0)
         return result
 
     patch.setattr(once, "append_once", late)
@@ -165,12 +165,12 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
         known = streams.told(expected)
         if known is not streams.UNREAD:
             version = streams.version_of(known)
-            if (yield from key_records.remember(given.table, record, version)) is None:
+            if (yield from once.remember(given.table, record, version)) is None:
                 return (yield from once._tried(call, known))
-        before = yield from key_records.recall(given.table, record)
+        before = yield from once.recall(given.table, record)
         tip = yield from given.load()
         if streams.accepts(expected, tip):
-            yield from key_records.remember(given.table, record, streams.version_of(tip))
+            yield from once.remember(given.table, record, streams.version_of(tip))
         return (yield from once._again(call, tip, before))
 
     patch.setattr(once, "append_once", early)
@@ -178,8 +178,8 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
 
 @mutant("refused|InvalidInput")
 def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
-    of = key_records.KeyRecord.of
-    patch.setattr(key_records.KeyRecord, "of", lambda _stream, key, now: of("", key, now))
+    of = once.KeyRecord.of
+    patch.setattr(once.KeyRecord, "of", lambda _stream, key, now: of("", key, now))
 
 
 @mutant()

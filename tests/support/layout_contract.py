@@ -21,8 +21,7 @@ from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import Port, Source
 from epochal.layout.registry import INDEX, layouts_in
-from epochal.plan.effects import holds
-from epochal.plan.ops import All, Execute, Op, Reply, Scan
+from epochal.plan.ops import All, Execute, Op, Reply, Scan, holds
 from epochal.plan.values import Item
 from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction

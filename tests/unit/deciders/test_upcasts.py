@@ -10,7 +10,7 @@ import pydantic
 import pytest
 
 from epochal.codec import json
-from epochal.codec.upcasts import upcast
+from epochal.codec.shapes import upcast
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.feed.results import FeedEvent

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.errors import CorruptData
-from epochal.layout.key_records import KeyRecord, remember
+from epochal.layout.once import KeyRecord, remember
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, stamp_of
 from epochal.layout.pages.items import (
     Page,

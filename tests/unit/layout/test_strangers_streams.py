@@ -151,7 +151,11 @@ class Cards:
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:  # noqa: ARG002  there are none
         return ITEM_BYTES // 4
 
-    def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[Card]]:
+    def append(
+        self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
+    ) -> Steps[Result[Card]]:
+        if key is not None:
+            raise InvalidInput("idempotency_key", "is not known where streams are stored as cards")
         while True:
             found = yield from self.load(table, batch.stream)
             if found is not None and found.etag == batch.etag:
@@ -171,9 +175,6 @@ class Cards:
     def append_on(self, table: str, batch: Batch, known: Known[Card]) -> Steps[Result[Card]]:
         expected = NO_STREAM if known is None else known.token() if isinstance(known, Card) else known
         return (yield from self.append(table, batch, expected))
-
-    def append_once(self, *_: object) -> Steps[Result[Card]]:
-        raise InvalidInput("idempotency_key", "is not known where streams are stored as cards")
 
     def decided(self, *_: object) -> Steps[None]:
         yield from ()

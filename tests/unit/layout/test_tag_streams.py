@@ -16,7 +16,7 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.items import STREAMS, is_page, read_page
 from epochal.layout.pages.tags import reading
 from epochal.layout.pages.tags.entries import Label, TagStreams, event_id, read_label, reserved_tags
-from epochal.layout.pages.tags.listing import count_since
+from epochal.layout.pages.tags.reading import count_since
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem, parse_down, read_position, write_position
 from epochal.model.versions import Conflict, Position, Reached

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal import Event, FeedEvent, Recorded, Unfold
-from epochal.codec.upcasts import Versions, upcast
+from epochal.codec.shapes import Versions, upcast
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
 from epochal.errors import CorruptData, InvalidInput, MissingBody

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.plan.effects import units
-from epochal.plan.ops import Absent, Present, Put, Transact, Update
+from epochal.plan.ops import Absent, Present, Put, Transact, Update, units
 from epochal.plan.values import NONE, Item, Key, Units, binary, number, read_units, text, write_units
 
 KEY = {"p": text("a"), "i": number(0)}

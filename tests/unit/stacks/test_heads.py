@@ -27,8 +27,7 @@ from epochal.layout.port import Source
 from epochal.model.events import Recorded
 from epochal.model.tags import EVERYTHING, place_of, type_tag
 from epochal.model.versions import Reached
-from epochal.plan.effects import holds
-from epochal.plan.ops import All, Present, Put, Update
+from epochal.plan.ops import All, Present, Put, Update, holds
 from epochal.plan.values import Item, binary, number, text
 
 ORDER = aggregate_id("order", "1")

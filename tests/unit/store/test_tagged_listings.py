@@ -9,7 +9,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.entries import stream_of
-from epochal.layout.pages.tags.listing import stand_after
+from epochal.layout.pages.tags.reading import stand_after
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import TagCount
 from epochal.store import tag_pages

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epochal.codec.upcasts import upcast as upcast
+    from epochal.codec.shapes import upcast as upcast
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from epochal.store.decisions import projection as projection
 
 _NAMES = {
-    "codec.upcasts": ("upcast",),
+    "codec.shapes": ("upcast",),
     "dynamo.stores": (
         "open_feed",
         "open_read_models",

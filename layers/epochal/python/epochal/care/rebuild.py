@@ -31,8 +31,7 @@ from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.registry import head_key
 from epochal.model.events import is_fed
 from epochal.model.spans import Span
-from epochal.plan.effects import holds
-from epochal.plan.ops import Steps
+from epochal.plan.ops import Steps, holds
 from epochal.plan.values import Item
 from epochal.store.driver import ahead
 

@@ -23,8 +23,7 @@ from epochal.index.series import read_series
 from epochal.index.tip import event_bytes, read_data
 from epochal.layout.registry import source_of
 from epochal.model.spans import Span
-from epochal.plan.effects import holds
-from epochal.plan.ops import Absent, All, AnyOf, Compare, Scan, Steps, equals
+from epochal.plan.ops import Absent, All, AnyOf, Compare, Scan, Steps, equals, holds
 from epochal.plan.values import Item, number, read_number, text
 from epochal.store.driver import Driver
 

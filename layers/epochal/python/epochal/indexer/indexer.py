@@ -24,7 +24,7 @@ from epochal.index.names import MAX_KEY_BYTES, mark_name, poison_stream
 from epochal.index.series import Ids, register
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import append_marked, batch_of
-from epochal.layout.key_records import KeyRecord, lower, remember
+from epochal.layout.once import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Touched
 from epochal.layout.registry import base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent, version_of

@@ -270,25 +270,23 @@ class StreamLayout(Protocol[H, C]):
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append of events has beside these unfolds, all its fields counted."""
 
-    def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[H]]:
+    def append(
+        self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
+    ) -> Steps[Answer[H]]:
         """Append where the stream is as expected; again on what is found, as long as that is.
+
+        Args:
+            key: of a keyed batch: it is one append within its stream, whatever is expected later.
 
         Raises:
             TooLarge: the events do not fit an item of their own.
-            InvalidInput: the stream is full.
+            InvalidInput: the stream is full; the key was used for other contents.
         """
 
     def append_on(self, table: str, batch: Batch, known: Known[H]) -> Steps[Result[H]]:
         """Append on exactly what is known (None: no stream yet). Anything else is a rejection, which brings it.
 
         A keyed batch is a decision's: it is looked for from there on up to the head that comes back.
-        """
-
-    def append_once(self, table: str, batch: Batch, expected: ExpectedVersion, key: str) -> Steps[Answer[H]]:
-        """`append` of a keyed batch: one append within its stream, whatever is expected later.
-
-        Raises:
-            InvalidInput: the key was used for other contents.
         """
 
     def decided(self, table: str, head: H, append_id: bytes, since: int) -> Steps[Settled | None]:
@@ -373,25 +371,21 @@ class SeveralStreams(Protocol):
     """What a layout of streams can besides, where one transaction is enough for several."""
 
     def append_all(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], also: Also = ()
+        self,
+        table: str,
+        appends: Sequence[tuple[Batch, ExpectedVersion]],
+        key: str | None = None,
+        also: Also = (),
     ) -> Steps[Results[Any] | Unmet]:
         """Append to all of these streams, no two alike, or to none. The batches have one etag and one append id.
 
         Args:
+            key: of keyed batches: it is one append to these streams, whatever is expected later. At most 99.
             also: is written with them. Also by the others.
 
         Raises:
             TooLarge: the events of a stream do not fit an item of their own, or all of them a transaction.
-            InvalidInput: a stream is full.
-        """
-
-    def append_all_once(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str, also: Also = ()
-    ) -> Steps[Results[Any] | Unmet]:
-        """`append_all` of keyed batches: one append to these streams, whatever is expected later. At most 99.
-
-        Raises:
-            InvalidInput: the key was used for other contents.
+            InvalidInput: a stream is full; the key was used for other contents.
         """
 
     def append_all_on(
@@ -428,7 +422,7 @@ class TaggedStreams(Protocol):
         condition: Any,
         key: str | None,
     ) -> Steps[Any]:
-        """See `layout.pages.mixed`."""
+        """See `layout.pages.tags.append`."""
 
 
 @runtime_checkable

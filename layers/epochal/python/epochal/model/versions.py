@@ -131,7 +131,7 @@ class Position:
     Attributes:
         seen: how far the events of each fencing tag have been read.
         heads: where other tags' heads stood: a hint, which saves an append from reading them.
-        items: marks of those items of the read that several of these tags could fence (`layout.fences`).
+        items: marks of those items of the read that several of these tags could fence (`layout.queries`).
     """
 
     seen: Mapping[str, Reached] = field(default_factory=dict)

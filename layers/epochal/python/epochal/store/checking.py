@@ -16,7 +16,7 @@ from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.names import SERIES, tip_key
-from epochal.layout.key_records import PREFIX
+from epochal.layout.once import PREFIX
 from epochal.layout.registry import INDEX, READ_MODELS, archives, store_tables
 from epochal.plan.ops import (
     Execute,

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
-from epochal.codec.shapes import MISSING, Mismatch, ValueForm, form_of
-from epochal.codec.upcasts import Upcast, Versions, versions_of
+from epochal.codec.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.model.events import VERSION, Claim, Event, content_of, read_json
 from epochal.model.kinds import must_be_done, must_be_plain

@@ -13,8 +13,7 @@ from itertools import count
 from typing import Any
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages.mixed import MixedResult
-from epochal.layout.pages.tags.append import TaggedBatch
+from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
 from epochal.layout.streams import Also, Batch, EncodedEvent, Known, Result, TaggedStreams, Unmet, Written
 from epochal.model.events import Event, no_step

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from epochal.codec import json
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
-from epochal.layout.fences import IdTaken
+from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Also, Head, Result
 from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole

@@ -13,7 +13,7 @@ from typing import ClassVar, Final, TypeVar
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.entries import EventOfTag, placed, recorded_all
-from epochal.layout.pages.tags.listing import (
+from epochal.layout.pages.tags.reading import (
     count_since,
     entries_after,
     entry_of,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from epochal.errors import ConditionUnmet, ConflictError, EpochalError, InvalidInput, TooLarge
-from epochal.layout.streams import Also, AnyStreamLayout, Batch, Result, SeveralStreams, Unmet
+from epochal.layout.streams import Also, AnyStreamLayout, Result, SeveralStreams, Unmet
 from epochal.model.events import Event, no_step, stream_name
 from epochal.model.kinds import must_be_list
 from epochal.model.versions import (
@@ -21,7 +21,6 @@ from epochal.model.versions import (
     Capacity,
     Conflict,
     Conflicts,
-    ExpectedVersion,
     Outcome,
     StreamAppend,
     Undetermined,
@@ -80,19 +79,6 @@ def layout_of(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams
     if isinstance(layout, SeveralStreams):
         return layout
     raise InvalidInput(field, f"cannot be one append where streams are stored as {layout.name}")
-
-
-def appended(
-    layout: SeveralStreams,
-    table: str,
-    batches: Sequence[tuple[Batch, ExpectedVersion]],
-    key: str | None,
-    also: Also,
-) -> Steps[Sequence[Any] | Unmet]:
-    """What came of each of these appends; or what kept all of them from being made."""
-    if key is None:
-        return layout.append_all(table, batches, also)
-    return layout.append_all_once(table, batches, key, also)
 
 
 def ran(driver: Driver, steps: Steps[T], also: Also) -> T:

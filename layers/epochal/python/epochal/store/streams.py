@@ -221,10 +221,7 @@ class Streams:
         refused, expected = refusals_of(expected)
         ticks = from_unix_nanoseconds(self.now())
         batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
-        if idempotency_key is None:
-            steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected)
-        else:
-            steps = self.layout.append_once(self.table, batch, expected, idempotency_key)
+        steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
         driver, meter = self.driver.metered()
         since = driver.clock()
         with meter:
@@ -546,8 +543,7 @@ class Streams:
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
         """The key of a decision on a stream, made of the caller's."""
-        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  few decisions have one
-        from epochal.layout.once import DecisionKey  # noqa: PLC0415  likewise
+        from epochal.layout.once import DecisionKey, KeyRecord  # noqa: PLC0415  few decisions have one
 
         check_key(key)
         record = KeyRecord.of(stream_name(stream), key, unix_seconds(from_unix_nanoseconds(self.now())))
@@ -635,7 +631,7 @@ class Streams:
 
         counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
         batches = list(zip(self.batches(appends, key, also), expected, strict=True))
-        steps = several.appended(several.layout_of(self.layout), self.table, batches, key, also)
+        steps = several.layout_of(self.layout).append_all(self.table, batches, key, also)
         driver, meter = self.driver.metered()
         shown = partial(outcome_of, since=driver.clock(), refused=max(counts))
         with meter:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
-from epochal.layout.fences import Condition, Fence
 from epochal.layout.pages.streams import COMPRESS_FROM, Pages
 from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
+from epochal.layout.queries import Condition, Fence
 from epochal.layout.streams import Also, TaggedStreams
 from epochal.model.events import Body, Claim, Event, Recorded
 from epochal.model.kinds import must_be_texts

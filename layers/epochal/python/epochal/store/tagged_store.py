@@ -16,8 +16,19 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.errors import ConditionUnmet, InvalidInput
-from epochal.layout.fences import Condition, Fence, IdTaken, TypeHeads, fence, fence_after
-from epochal.layout.reads import ENTRIES, TaggedReads, read, read_page, read_page_back
+from epochal.layout.queries import (
+    ENTRIES,
+    Condition,
+    Fence,
+    IdTaken,
+    TaggedReads,
+    TypeHeads,
+    fence,
+    fence_after,
+    read,
+    read_page,
+    read_page_back,
+)
 from epochal.layout.streams import Also
 from epochal.model.events import Event, Recorded, no_step
 from epochal.model.kinds import must_be, must_be_list, must_be_text

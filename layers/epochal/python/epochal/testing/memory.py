@@ -18,7 +18,6 @@ from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.plan import ops
-from epochal.plan.effects import after, comparable, holds, units
 from epochal.plan.ops import (
     BatchGet,
     Check,
@@ -39,6 +38,10 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     TransactionWrite,
+    after,
+    comparable,
+    holds,
+    units,
 )
 from epochal.plan.values import Item, Key, item_size
 from epochal.testing import refusals

@@ -28,7 +28,6 @@ from typing import Final, NoReturn
 
 from epochal.dynamo.protocol import request_of
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan.effects import after, comparable, holds
 from epochal.plan.ops import (
     Absent,
     Add,
@@ -55,6 +54,9 @@ from epochal.plan.ops import (
     TransactGet,
     TransactionWrite,
     Update,
+    after,
+    comparable,
+    holds,
 )
 from epochal.plan.values import AttributeValue, Item, Key, value_size
 

@@ -39,8 +39,7 @@ from epochal.index.tip_append import (
     uncalved,
 )
 from epochal.layout import once, streams
-from epochal.layout.key_records import KeyRecord, Remembered, done_record, read_record
-from epochal.layout.once import UnfoldsRefused
+from epochal.layout.once import KeyRecord, Remembered, UnfoldsRefused, done_record, read_record
 from epochal.layout.streams import (
     UNREAD,
     Answer,

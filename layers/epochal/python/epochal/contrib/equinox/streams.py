@@ -13,7 +13,7 @@ from epochal.deployment import Deployment
 from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, write_unfold
 from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
-from epochal.layout.key_records import KeyRecord
+from epochal.layout.once import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
 from epochal.model.times import unix_seconds
 from epochal.model.versions import ExpectedVersion
@@ -47,20 +47,18 @@ class Tips:
         """Bytes that an append has beside these unfolds, in a Tip without other events."""
         return ITEM_BYTES - ROOM - unfolds_size(tuple(map(write_unfold, unfolds)))
 
-    def append(self, table: str, batch: streams.Batch, expected: ExpectedVersion) -> Steps[Result]:
-        """See `append.append`."""
-        return append.append(table, _in_wire_form(batch), expected, self.calving)
+    def append(
+        self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str | None = None
+    ) -> Steps[Answer[Tip]]:
+        """See `append.append`, and of a keyed one `append.append_once`."""
+        if key is None:
+            return append.append(table, _in_wire_form(batch), expected, self.calving)
+        record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
+        return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
 
     def append_on(self, table: str, batch: streams.Batch, known: Known) -> Steps[Result]:
         """See `append.append_on`."""
         return append.append_on(table, _in_wire_form(batch), known, self.calving, repeatable=batch.keyed)
-
-    def append_once(
-        self, table: str, batch: streams.Batch, expected: ExpectedVersion, key: str
-    ) -> Steps[Answer[Tip]]:
-        """See `layout.once`."""
-        record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
-        return append.append_once(table, _in_wire_form(batch), expected, self.calving, record)
 
     def load(
         self,

@@ -47,7 +47,6 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.kinds import must_be_whole
 from epochal.model.times import MAX_EXPIRES
 from epochal.model.versions import NO_STREAM, meets
-from epochal.plan.effects import after
 from epochal.plan.ops import (
     ITEM_BYTES,
     Absent,
@@ -68,6 +67,7 @@ from epochal.plan.ops import (
     Transact,
     TransactGet,
     Update,
+    after,
     equals,
 )
 from epochal.plan.values import AttributeValue, Item, Key, binary, item_size, number, sequence, text

@@ -18,8 +18,7 @@ from epochal.contrib.sekiban.paging import DcbReads
 from epochal.contrib.sekiban.reading import matches, read_events, read_heads, settled_events, stand
 from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan, recorded, tags_of
 from epochal.errors import CorruptData
-from epochal.layout.fences import Condition, IdTaken, check_covered
-from epochal.layout.reads import first_in_the_way
+from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way
 from epochal.model.events import Recorded, content_of
 from epochal.model.tags import own_tags, repeats
 from epochal.model.versions import Appended, Conflict, Position, Reached

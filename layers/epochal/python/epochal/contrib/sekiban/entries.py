@@ -15,8 +15,7 @@ from typing import Final, TypeVar
 from epochal.contrib.sekiban.items import TagSite
 from epochal.contrib.sekiban.listing import read_entry
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.fences import Fence
-from epochal.layout.matching import types_fenced_by
+from epochal.layout.queries import Fence, types_fenced_by
 from epochal.model.tags import TagEntry
 from epochal.model.versions import Reached
 from epochal.plan.ops import Steps

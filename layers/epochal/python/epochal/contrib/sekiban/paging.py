@@ -1,4 +1,4 @@
-"""What a query matches, a bounded part at a time, oldest or newest first: what `layout.reads` asks of a layout.
+"""What a query matches, a bounded part at a time, oldest or newest first: what `layout.queries` asks of a layout.
 
 A part reads a bounded number of entries of each fencing tag. Where a tag has more of them, the part ends at the
 earliest such cut: beyond it, tags could not be put in order.
@@ -27,9 +27,7 @@ from epochal.contrib.sekiban.entries import (
 )
 from epochal.contrib.sekiban.items import TagSite
 from epochal.contrib.sekiban.reading import certain_events, read, stand
-from epochal.layout.fences import Fence, check_covered
-from epochal.layout.matching import begun, is_new
-from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
+from epochal.layout.queries import ENTRIES, Fence, Part, PartBack, Wanted, begun, check_covered, is_new
 from epochal.model.events import Recorded
 from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
 from epochal.model.versions import Position, Reached
@@ -235,7 +233,7 @@ def _look_back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcbReads:
-    """See `layout.reads`."""
+    """See `layout.queries`."""
 
     site: TagSite
     fenced: Fence

@@ -17,8 +17,7 @@ from functools import partial
 from epochal.contrib.sekiban.entries import just_after, places_of, read_entries, whole
 from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.items import TagSite, read_event, read_head
-from epochal.layout.fences import Fence
-from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
+from epochal.layout.queries import Fence, at_the_end, begun, is_new, types_fenced_by
 from epochal.model.events import Recorded
 from epochal.model.tags import Reach, Seen, Trail
 from epochal.model.versions import Position, Reached

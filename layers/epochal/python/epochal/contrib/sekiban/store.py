@@ -21,7 +21,7 @@ from epochal.contrib.sekiban.reading import read_heads, settled_events
 from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.fences import Condition, Fence
+from epochal.layout.queries import Condition, Fence
 from epochal.layout.streams import Also
 from epochal.model.events import Claim, Event
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole

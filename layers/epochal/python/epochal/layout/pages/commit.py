@@ -29,13 +29,14 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from epochal.errors import TooLarge, Unavailable
-from epochal.layout.pages.append import Earlier, absent_from
-from epochal.layout.pages.batch import NEVER, Packed
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import last_pages, load_head
+from epochal.layout.pages.streams import Earlier, absent_from
 from epochal.layout.pages.writes import (
+    NEVER,
     Blocked,
+    Packed,
     Planned,
     can_be_left,
     head_from,
@@ -46,7 +47,6 @@ from epochal.layout.pages.writes import (
 )
 from epochal.layout.streams import Known, Unmet, version_of
 from epochal.model.times import Ticks
-from epochal.plan.effects import holds
 from epochal.plan.ops import (
     ITEM_BYTES,
     Absent,
@@ -61,6 +61,7 @@ from epochal.plan.ops import (
     TransactGet,
     TransactionWrite,
     Update,
+    holds,
     settled,
 )
 from epochal.plan.values import Item

@@ -24,11 +24,10 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.layout.pages.batch import MARK_BYTES, packed
 from epochal.layout.pages.frames import Frame, stamp_of
 from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query
-from epochal.layout.pages.writes import as_read, head_from, marking
+from epochal.layout.pages.writes import MARK_BYTES, as_read, head_from, marking, packed
 from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts, version_of
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update

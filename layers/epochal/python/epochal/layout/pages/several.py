@@ -13,37 +13,47 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
-from epochal.layout.key_records import (
+from epochal.errors import TooLarge
+from epochal.layout import once
+from epochal.layout.once import (
     KeyRecord,
     Remembered,
+    UnfoldsRefused,
     check_contents,
+    done_record,
     made_record,
     read_record,
     recall,
 )
-from epochal.layout.pages.batch import Packed
 from epochal.layout.pages.commit import (
     Commit,
     Heads,
     Made,
     Writes,
+    check_over,
+    check_own,
     commit,
     is_as_known,
     page_of,
+    unmet,
     unmoved,
 )
 from epochal.layout.pages.frames import ByteReader, Writer
-from epochal.layout.pages.items import Page, page_key, state_of
-from epochal.layout.pages.writes import Planned
+from epochal.layout.pages.items import Page, page_key, read_page, state_of
+from epochal.layout.pages.reading import load_head
+from epochal.layout.pages.streams import Earlier, append_on, find, settle
+from epochal.layout.pages.writes import Blocked, Packed, Planned, can_be_left, head_from, next_write
 from epochal.layout.streams import (
     UNREAD,
     Also,
+    Answer,
     DecidedBefore,
     Known,
     Rejected,
     Results,
+    Settled,
     Unknown,
     Unmet,
     Written,
@@ -54,7 +64,7 @@ from epochal.layout.streams import (
 )
 from epochal.model.times import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
-from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
+from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Put, Refusal, Steps, Together, Transact, TransactGet
 
 _ETAG_BYTES: Final = 16
 _NO_ETAG: Final = "00" * _ETAG_BYTES
@@ -68,23 +78,24 @@ StreamsEnd: TypeAlias = dict[str, Rejected[Page]] | DecidedBefore
 
 
 def append_all(
-    table: str,
-    appends: Sequence[tuple[Packed, ExpectedVersion]],
-    record: KeyRecord | None = None,
-    also: Also = (),
+    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]], key: str | None = None, also: Also = ()
 ) -> Steps[Results[Page] | Unmet]:
     """Append to every stream, or to none. The batches are of one append: their stamps differ by time alone.
 
     Args:
-        record: of the key that the batches are known by.
+        key: that the batches are known by; to one stream alone it is the stream's own.
         also: goes with them.
 
     Raises:
         TooLarge: the events of a stream do not fit an item, or all of them a transaction.
         InvalidInput: a stream is full; the key was used for other contents.
     """
-    key = None if record is None else SeveralKey.of_append([batch for batch, _ in appends], record)
-    part = StreamsPart.of(table, appends, key=key)
+    if key is not None and len(appends) == 1:
+        ((batch, expected),) = appends
+        result = yield from append_once(table, batch, expected, key, also)
+        return result if isinstance(result, Unmet) else (result,)
+    once = None if key is None else SeveralKey.of_append([batch for batch, _ in appends], key)
+    part = StreamsPart.of(table, appends, key=once)
     came = yield from commit(replace(part.commit, also=also))
     return came if isinstance(came, Unmet) else part.results(came)
 
@@ -93,19 +104,27 @@ def append_all_on(
     table: str,
     appends: Sequence[tuple[Packed, Known[Page]]],
     reads: Sequence[StreamRead],
-    key: SeveralKey | None = None,
+    key: str | None = None,
     also: Also = (),
 ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
     """`append_all` on exactly the last pages that are known, where those of `reads` are as known, too.
 
     Where nothing is appended, that is all that is asked. Results are of the appends, and then of the reads; None where
-    a stream that was only read is in nobody's way. Under a key they may be those of an earlier call.
+    a stream that was only read is in nobody's way. Under a key they may be those of an earlier call; one append alone
+    that is keyed is as `layout.once` wants it.
     """
     if not appends:
         moved = yield from unmoved(table, dict(reads))
         return tuple(Rejected(head=moved[stream]) if stream in moved else None for stream, _ in reads)
-    part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), key)
+    if len(appends) == 1 and appends[0][0].keyed:
+        ((batch, known),) = appends
+        attempts = PageAttempts(table=table, batch=batch, also=also)
+        result = yield from attempts.append_on(known, repeatable=True)
+        return result if isinstance(result, Unmet) else (result,)
     given = {batch.stream: known for batch, known in appends}
+    names = [*given, *(stream for stream, _ in reads)]
+    once = None if key is None else SeveralKey.of(names, key, appends[0][0].now)
+    part = StreamsPart.of(table, [(batch, exactly(known)) for batch, known in appends], dict(reads), once)
     came = yield from commit(replace(part.commit, known={**part.reads, **given}, also=also))
     return came if isinstance(came, DecidedBefore | Unmet) else part.results(came)
 
@@ -135,9 +154,10 @@ class SeveralKey:
         return cls(streams=tuple(sorted(streams)), record=record, append_id=append_id)
 
     @classmethod
-    def of_append(cls, batches: Sequence[Packed], record: KeyRecord) -> SeveralKey:
-        """That of batches that are known by a recorded key."""
+    def of_append(cls, batches: Sequence[Packed], key: str) -> SeveralKey:
+        """That of batches that are known by a caller's `key`."""
         counts = {batch.stream: batch.count for batch in batches}
+        record = KeyRecord.of_all(counts, key, unix_seconds(batches[0].now))
         return cls(
             streams=tuple(sorted(counts)), record=record, append_id=batches[0].append_id, counts=counts
         )
@@ -305,3 +325,108 @@ def _waited_for(table: str, left: Mapping[str, Token]) -> Steps[dict[str, Token]
         if page is not None and page.etag == left[stream].etag:
             found[stream] = page.token()
     return found
+
+
+# What `layout.once` tries with a batch under an idempotency key.
+
+
+def append_once(
+    table: str, batch: Packed, expected: ExpectedVersion, key: str, also: Also = ()
+) -> Steps[Answer[Page]]:
+    """`append`, where the batch is known by the caller's key."""
+    attempts = PageAttempts(table=table, batch=batch, also=also)
+    record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
+    if batch.count:
+        return (yield from once.append_once(attempts, expected, record))
+    return (yield from once.unfold_once(attempts, expected, record))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageAttempts:
+    """See `layout.once.Attempts`."""
+
+    table: str
+    batch: Packed
+    also: Also = ()
+
+    def load(self) -> Steps[Page | None]:
+        """The last page."""
+        return load_head(self.table, self.batch.stream)
+
+    def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Answer[Page]]:
+        """See `append.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
+        if not self.also:
+            return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
+        # Whether it was made the stream is searched for: others have the key, and may have the moment, too.
+        part, sent = StreamsPart.of(self.table, [(self.batch, exactly(known))]), list[Planned]()
+
+        def records(writes: Writes) -> tuple[()]:
+            sent.extend(writes.values())
+            return ()
+
+        wanted = replace(
+            part.commit, known={self.batch.stream: known}, records=records, also=self.also, keyed=True
+        )
+        came = yield from commit(wanted)
+        result = cast("Answer[Page]", came if isinstance(came, Unmet) else part.results(came)[0])
+        if not isinstance(result, Rejected | Unmet):
+            return result
+        head = result.head if isinstance(result, Rejected) else (yield from self.load())
+        if head is None:
+            return result
+        planned = sent[-1] if sent else None
+        since = version_of(known)
+        settled = yield from settle(
+            self.table, self.batch, head, since, repeatable=repeatable, planned=planned
+        )
+        return settled or result
+
+    def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
+        """See `append.settle`."""
+        return settle(self.table, self.batch, head, since, repeatable=repeatable)
+
+    def unfold_on(
+        self, known: Known[Page], record: KeyRecord, seen: Remembered | None
+    ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
+        """A page, the record, and what goes with them, in one transaction."""
+        extending = True
+        while True:
+            planned = yield from next_write(self.table, self.batch, known, extending=extending)
+            if isinstance(planned, Blocked):
+                return self._refused(planned.page, seen, None)
+            leaving = replace(self.batch, etag=planned.token.etag or "")
+            note = done_record(self.table, record, leaving, version_of(known), seen)
+            reply: Done | Refusal | Overflow = yield Transact(writes=(planned.write, note, *self.also))
+            if isinstance(reply, Done):
+                return planned.token
+            if isinstance(reply, Refusal):
+                if not any(reply.failed[:2]):
+                    return (yield from self._unmet(reply, record, seen, planned.token.etag))
+                page, said = reply.items[:2]
+                return self._refused(
+                    None if page is None else read_page(page, self.table),
+                    seen if said is None else read_record(said),
+                    planned.token.etag,
+                )
+            check_own(reply, 2)
+            if not extending or not can_be_left(known):
+                raise TooLarge("unfolds", planned.token.size, ITEM_BYTES)
+            extending = False
+
+    def is_pruned(self, head: Page, since: int) -> Steps[bool]:
+        """See `find`."""
+        found = yield from find(self.table, head, self.batch, since, or_later=True)
+        return found is Earlier.PRUNED
+
+    def _unmet(
+        self, refusal: Refusal, record: KeyRecord, seen: Remembered | None, etag: str | None
+    ) -> Steps[UnfoldsRefused[Page] | Unmet]:
+        """Only the caller's own conditions are said to have failed; but the record is there if all was written."""
+        found = yield from recall(self.table, record)
+        if found is not None and found != seen:
+            return UnfoldsRefused(head=self.load(), seen=found, etag=etag)
+        check_over(refusal, ())
+        return Unmet(items=unmet(refusal, 2))
+
+    def _refused(self, page: Page | None, seen: Remembered | None, etag: str | None) -> UnfoldsRefused[Page]:
+        return UnfoldsRefused(head=head_from(self.table, self.batch.stream, page), seen=seen, etag=etag)

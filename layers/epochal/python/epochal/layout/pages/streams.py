@@ -1,18 +1,52 @@
-"""Named streams as chains of pages: what the store asks of the layout (see `epochal.layout.streams`)."""
+"""Appending: one conditional write of the last page, and everything that can come back from it.
+
+    what is known         the last page, or a token of it: the write goes out      nothing: the page is read first
+    the page is open      it is extended, if it is still at this revision and open
+    the batch is too big  the page is closed first, if it is still at this revision and open; then
+    the page is full      a new one is begun where it ends, if nothing is there
+
+    refused               the page that stood in the way comes back
+      ├ it holds our stamp              appended: a response was lost, or the key was used before
+      ├ our index has been pruned       undetermined
+      └ none of these                   conflict; or, where any version will do, again on the last page
+
+An extension names the exact state that it changes. A begin names a place only; so which page it follows is told by a
+page, or by a token that was made from a page of this stream: any other may be forged, or be another stream's.
+
+Finding an append by its stamp, to tell our own write from another's after a lost response.
+
+Contents are never compared: two writers may append equal events. Nor is an append taken for absent because it was not
+found: only a page that holds the events at every index where it may be shows that.
+
+Several appends to the end of one stream as one write, a frame each, and what each of them is told.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from epochal.codec.bodies import MIN_SIZE
-from epochal.layout.pages import append, reading
-from epochal.layout.pages.batch import Packed, packed
-from epochal.layout.pages.items import Page, PageSpan
-from epochal.layout.pages.reading import Cursor
-from epochal.layout.pages.writes import ROOM
+from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.pages.items import Page, read_page, state_of
+from epochal.layout.pages.reading import advance, begin, load_head, load_whole, query, stand
+from epochal.layout.pages.writes import (
+    ROOM,
+    WHOSE,
+    Blocked,
+    Packed,
+    Planned,
+    head_from,
+    joined,
+    left_by,
+    packed,
+    rest_of,
+    write,
+)
 from epochal.layout.streams import (
+    UNREAD,
     Also,
     Answer,
     Batch,
@@ -20,23 +54,274 @@ from epochal.layout.streams import (
     EncodedUnfold,
     Known,
     PruneProgress,
-    ReadPart,
     Rejected,
     Result,
     Results,
     Settled,
+    Unknown,
     Unmet,
+    Unread,
+    Written,
+    accepts,
+    decided_events,
+    told,
+    version_of,
 )
-from epochal.model.times import Ticks, unix_seconds
-from epochal.model.versions import ExpectedVersion, Token
-from epochal.plan.ops import ITEM_BYTES, Steps
+from epochal.model.times import Ticks
+from epochal.model.versions import ANY, Expected, ExpectedVersion, Token
+from epochal.plan.ops import ITEM_BYTES, Items, Steps
 
 if TYPE_CHECKING:
-    from epochal.layout.fences import Condition
     from epochal.layout.pages.dictionaries import InUse
-    from epochal.layout.pages.mixed import MixedResult
-    from epochal.layout.pages.tags.append import TaggedBatch
+    from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
     from epochal.layout.pages.tags.entries import TagStreams
+    from epochal.layout.queries import Condition
+
+
+def append(
+    table: str, batch: Packed, expected: ExpectedVersion, start: Known[Page] | Unread = UNREAD
+) -> Steps[Result[Page]]:
+    """Append `batch`, beginning from `start` or, where that is unread, from what `expected` tells.
+
+    Raises:
+        TooLarge: the events do not fit an item.
+        InvalidInput: the idempotency key was used for other events; the stream is full.
+    """
+    known: Known[Page] | Unread = told(expected) if start is UNREAD else start
+    if known is UNREAD:
+        known = yield from load_head(table, batch.stream)
+        if not accepts(expected, known):
+            return Rejected(head=known)
+    repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
+    while True:
+        result = yield from append_on(table, batch, known, repeatable=repeatable)
+        if not isinstance(result, Rejected) or not accepts(expected, result.head):
+            return result
+        known = result.head
+
+
+def append_on(
+    table: str, batch: Packed, known: Known[Page], *, repeatable: bool = False
+) -> Steps[Result[Page]]:
+    """Append on exactly the last page that is known (None: no stream yet). Any other is a rejection, which brings it.
+
+    Args:
+        repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key may
+            stand later than on what is known, by another process.
+    """
+    sent = yield from write(table, batch, known)
+    if isinstance(sent, Planned):
+        version = sent.token.version
+        return Written(first=version - batch.count, version=version, token=sent.token)
+    head = yield from head_from(table, batch.stream, sent.page)
+    settled = yield from _settle(table, batch, sent, head, version_of(known), repeatable=repeatable)
+    return Rejected(head=head) if settled is None else settled
+
+
+def settle(
+    table: str, batch: Packed, head: Page, since: int, *, repeatable: bool, planned: Planned | None = None
+) -> Steps[Settled | None]:
+    """Whether an append has been made from index `since` on, as an existing stream shows it: by another process, unless
+    it was `planned` so.
+    """
+    blocked = Blocked(page=head, planned=planned)
+    return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
+
+
+def decided(table: str, head: Page, append_id: bytes, since: int) -> Steps[Settled | None]:
+    """The outcome of a decision under a key, from index `since` on, or None if there is none."""
+    found = yield from find(table, head, SoughtDecision(rest=rest_of(append_id)), since, or_later=True)
+    if isinstance(found, FoundAppend):
+        return _left_by(found, replayed=True)
+    return Unknown(first=since) if found is Earlier.PRUNED else None
+
+
+def _settle(
+    table: str, batch: Packed, blocked: Blocked, head: Page | None, since: int, *, repeatable: bool
+) -> Steps[Settled | None]:
+    """How the append has already ended, or None: it has not been made."""
+    if head is None or blocked.page is None:
+        return None
+    if not batch.count:
+        return _settle_unfolds(blocked, blocked.page, repeatable=repeatable)
+    # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
+    # by a key, may be later.
+    wanted = sought(batch)
+    found: FoundAppend | Earlier = in_page(blocked.page, wanted, since) or absent_from(blocked.page, since)
+    if not isinstance(found, FoundAppend) and batch.keyed:
+        found = yield from find(table, head, wanted, since, or_later=repeatable)
+    if isinstance(found, FoundAppend):
+        return _already(batch, blocked.planned, found)
+    doubtful = found is Earlier.PRUNED and (blocked.ambiguous or batch.keyed)
+    return Unknown(first=since) if doubtful else None
+
+
+def _settle_unfolds(blocked: Blocked, page: Page, *, repeatable: bool) -> Settled | None:
+    """Unfolds alone leave no trace once replaced; where they may have been, they are written again."""
+    planned = blocked.planned
+    if planned is None or not blocked.ambiguous:
+        return None
+    if page.stamp == planned.stamp:
+        return Written(first=page.version, version=page.version, token=planned.token)
+    return None if repeatable and not page.deleted else Unknown(first=planned.token.version)
+
+
+def _already(batch: Packed, planned: Planned | None, found: FoundAppend) -> Written:
+    """The token is of the page that the append left, never of one that another has written since, if only unfolds: an
+    append on that would replace what its writer has not seen.
+
+    Another process may have the key, and even the moment: what it has made of the page, nobody else knows.
+    """
+    # Two that decide under one key at one moment have one stamp, whatever each of them has decided.
+    ours = planned is not None and planned.stamp == found.stamp and not is_decision(batch)
+    left = _left_by(found, replayed=batch.keyed and not ours)
+    as_found = found.page.version == found.end and found.page.stamp is None
+    if planned is not None and ours and not batch.keyed and not as_found:
+        return replace(left, token=planned.token)
+    return left
+
+
+def _left_by(found: FoundAppend, *, replayed: bool) -> Written:
+    page, version = found.page, found.end
+    as_left = page.version == version and page.stamp is None
+    token = page.token() if as_left else left_by(page, version, found.stamp)
+    return Written(first=found.first, version=version, token=token, replayed=replayed)
+
+
+class Earlier(Enum):
+    """What a search that found nothing means."""
+
+    ABSENT = "absent"
+    PRUNED = "pruned"
+
+
+class Sought(Protocol):
+    """What an append is looked for by."""
+
+    @property
+    def rest(self) -> bytes:
+        """What follows the time in its stamp."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether that stems from a caller's idempotency key."""
+
+    @property
+    def count(self) -> int | None:
+        """How many events it has, with those that went out with it; None where that depends on what was decided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoughtDecision:
+    """A decision, looked for by the key that it was made under."""
+
+    rest: bytes
+    keyed = True
+    count = None
+
+
+def sought(batch: Packed) -> Sought:
+    """What a batch is looked for by."""
+    return SoughtDecision(rest=batch.rest) if is_decision(batch) else batch
+
+
+def is_decision(batch: Packed) -> bool:
+    """Whether it is what was decided, which may be otherwise where that is done again."""
+    return batch.keyed and decided_events(batch.append_id) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundAppend:
+    """An append that has been made: its first index and the one after its last, its stamp, and the page that holds it,
+    as it was read.
+    """
+
+    first: int
+    end: int
+    stamp: bytes
+    page: Page
+
+
+def in_page(page: Page, batch: Sought, since: int) -> FoundAppend | None:
+    """The append, if the page holds it at index `since` or later. What is below that is of a key that was used before,
+    and has been forgotten since.
+
+    Raises:
+        InvalidInput: an append under the same idempotency key holds other events.
+    """
+    first = page.base
+    for frame in page.frames:
+        end = first + frame.count
+        if first >= since and _is_of(frame.stamp[8:], batch):
+            count = frame.count if batch.count is None else batch.count
+            return FoundAppend(first=end - count, end=end, stamp=frame.stamp, page=page)
+        first = end
+    return None
+
+
+def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
+    """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
+    found = in_page(head, batch, at)
+    if found is not None:
+        return found
+    if head.index <= at:
+        return absent_from(head, at)
+    # Newest first: a retry follows its first try closely.
+    pages = query(
+        table,
+        head.stream,
+        0,
+        head.index - 1 if or_later else at,
+        forward=False,
+        limit=None if or_later else 1,
+    )
+    while True:
+        reply: Items = yield pages
+        for page in (read_page(item, table) for item in reply.items):
+            found = in_page(page, batch, at)
+            if found is not None or page.index <= at or absent_from(page, page.index) is Earlier.PRUNED:
+                return found or absent_from(page, max(at, page.index))
+        if reply.last is None:
+            raise CorruptData(f"{head.stream}: event {at} is in no page")
+        pages = replace(pages, after=reply.last)
+
+
+def absent_from(page: Page, at: int) -> Earlier:
+    """The conclusion if an append is not among the page's events from index `at` on."""
+    return Earlier.PRUNED if page.base > at else Earlier.ABSENT
+
+
+def _is_of(rest: bytes, batch: Sought) -> bool:
+    if rest == batch.rest:
+        return True
+    if batch.keyed and rest[:WHOSE] == batch.rest[:WHOSE]:
+        raise InvalidInput("idempotency_key", "was used before for other contents")
+    return False
+
+
+def _told(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
+    if isinstance(result, Rejected):
+        yield from (result for _ in batches)
+        return
+    at = result.first
+    for later, batch in zip(range(len(batches) - 1, -1, -1), batches, strict=True):
+        first, at = at, at + batch.count
+        if isinstance(result, Unknown):
+            yield Unknown(first=first)
+        else:
+            token = _overtaken(result.token, at, later) if later else result.token
+            yield Written(first=first, version=at, token=token, replayed=result.replayed)
+
+
+def _overtaken(token: Token, version: int, later: int) -> Token:
+    """Of what an append would have left, had not so many others come with it: one on it is in conflict."""
+    state = state_of(token.etag or "")
+    if state is None:
+        return Token(version=version, etag=token.etag)
+    return Token(version=version, etag=replace(state, full=False, time=Ticks(state.time - later)).etag())
+
+
+# What the store asks of the layout (see `epochal.layout.streams`).
 
 T = TypeVar("T")
 
@@ -66,56 +351,36 @@ class Pages:
         """Bytes that an append has beside these unfolds, on a page of its own; nothing is compressed yet."""
         return ITEM_BYTES - ROOM - sum(map(_unfold_size, unfolds))
 
-    def append(self, table: str, batch: Batch, expected: ExpectedVersion) -> Steps[Result[Page]]:
-        """See `append.append`."""
-        return (yield from append.append(table, (yield from self._packed(table, batch)), expected))
+    def append(
+        self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
+    ) -> Steps[Answer[Page]]:
+        """See `append`, and of a keyed one `several.append_once`."""
+        packed = yield from self._packed(table, batch)
+        if key is None:
+            return (yield from append(table, packed, expected))
+        from epochal.layout.pages import several  # noqa: PLC0415  a function starts without it: 2 ms
+
+        return (yield from several.append_once(table, packed, expected, key))
 
     def append_on(self, table: str, batch: Batch, known: Known[Page]) -> Steps[Result[Page]]:
-        """See `append.append_on`."""
+        """See `append_on`."""
         packed = yield from self._packed(table, batch)
-        return (yield from append.append_on(table, packed, known, repeatable=batch.keyed))
+        return (yield from append_on(table, packed, known, repeatable=batch.keyed))
 
-    def append_once(
-        self, table: str, batch: Batch, expected: ExpectedVersion, key: str
-    ) -> Steps[Answer[Page]]:
-        """See `layout.once`."""
-        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  a function starts without it: 2 ms
-        from epochal.layout.pages import keyed  # noqa: PLC0415  likewise
-
-        record = KeyRecord.of(batch.stream, key, unix_seconds(batch.now))
-        packed = yield from self._packed(table, batch)
-        return (yield from keyed.append_once(table, packed, expected, record))
-
-    def decided(self, table: str, head: Page, append_id: bytes, since: int) -> Steps[Settled | None]:
-        """See `append.decided`."""
-        return append.decided(table, head, append_id, since)
+    decided = staticmethod(decided)
 
     def append_all(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], also: Also = ()
+        self,
+        table: str,
+        appends: Sequence[tuple[Batch, ExpectedVersion]],
+        key: str | None = None,
+        also: Also = (),
     ) -> Steps[Results[Page] | Unmet]:
         """See `several`."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        return (
-            yield from several.append_all(table, (yield from self._all_packed(table, appends)), also=also)
-        )
-
-    def append_all_once(
-        self, table: str, appends: Sequence[tuple[Batch, ExpectedVersion]], key: str, also: Also = ()
-    ) -> Steps[Results[Page] | Unmet]:
-        """See `several`; to one stream alone it is `append_once`, under the stream's own key."""
-        from epochal.layout.key_records import KeyRecord  # noqa: PLC0415  likewise
-        from epochal.layout.pages import keyed, several  # noqa: PLC0415  likewise
-
-        seconds = unix_seconds(appends[0][0].now)
-        if len(appends) == 1:
-            ((batch, expected),) = yield from self._all_packed(table, appends)
-            record = KeyRecord.of(batch.stream, key, seconds)
-            result = yield from keyed.append_once(table, batch, expected, record, also)
-            return result if isinstance(result, Unmet) else (result,)
-        record = KeyRecord.of_all((batch.stream for batch, _ in appends), key, seconds)
         batches = yield from self._all_packed(table, appends)
-        return (yield from several.append_all(table, batches, record, also))
+        return (yield from several.append_all(table, batches, key, also))
 
     def append_all_on(
         self,
@@ -125,22 +390,11 @@ class Pages:
         key: str | None = None,
         also: Also = (),
     ) -> Steps[Results[Page] | DecidedBefore | Unmet]:
-        """As `append_all`, on states that the caller knows; of one alone that is keyed, as `layout.once` wants it."""
+        """See `several`."""
         from epochal.layout.pages import several  # noqa: PLC0415  likewise
 
-        if len(appends) == 1 and appends[0][0].keyed:
-            from epochal.layout.pages.keyed import PageAttempts  # noqa: PLC0415  likewise
-
-            ((batch, known),) = yield from self._all_packed(table, appends)
-            attempts = PageAttempts(table=table, batch=batch, also=also)
-            result = yield from attempts.append_on(known, repeatable=True)
-            return result if isinstance(result, Unmet) else (result,)
         batches = yield from self._all_packed(table, appends)
-        once = None
-        if key is not None and batches:
-            names = [*(batch.stream for batch, _ in batches), *(stream for stream, _ in reads)]
-            once = several.SeveralKey.of(names, key, batches[0][0].now)
-        return (yield from several.append_all_on(table, batches, reads, once, also))
+        return (yield from several.append_all_on(table, batches, reads, key, also))
 
     def decided_all(
         self, table: str, streams: Sequence[str], key: str, now: Ticks
@@ -158,43 +412,31 @@ class Pages:
         condition: Condition | None,
         key: str | None,
     ) -> Steps[MixedResult | Unmet]:
-        """See `mixed`."""
-        from epochal.layout.pages import mixed  # noqa: PLC0415  likewise
+        """See `tags.append`."""
+        from epochal.layout.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
 
         batches = yield from self._all_packed(site.table, appends)
-        return (yield from mixed.append(site, batches, tagged, condition, key))
+        return (yield from append_mixed(site, batches, tagged, condition, key))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None
     ) -> Steps[tuple[Result[Page], ...]]:
-        """See `append.append_together`."""
-        packs: list[Packed] = []
-        for batch in batches:
-            packs.append((yield from self._packed(table, batch)))  # noqa: PERF401  a generator cannot be listed
-        return (yield from append.append_together(table, packs, start))
+        """Append all of them in their order, or none, whatever the stream's version is. Raises as `append` does."""
+        packs = yield from self._all_packed(table, [(batch, None) for batch in batches])
+        whole = joined([batch for batch, _ in packs])
+        result = yield from append(table, whole, ANY, UNREAD if start is None else start)
+        return tuple(_told([batch for batch, _ in packs], result))
 
     def load(
         self, table: str, stream: str, *, consistent: bool = True, whole: bool = False
     ) -> Steps[Page | None]:
         """The last page, and where all are wanted those of a short stream with it."""
-        load = reading.load_whole if whole else reading.load_head
+        load = load_whole if whole else load_head
         return load(table, stream, consistent=consistent)
 
-    def begin(
-        self, table: str, stream: str, start: int | None, *, forward: bool, limit: int | None = None
-    ) -> Steps[Cursor | None]:
-        """See `reading.begin`."""
-        return reading.begin(table, stream, start, forward=forward, limit=limit)
-
-    def stand(self, head: Page, start: int | None, *, forward: bool) -> Cursor:
-        """See `reading.stand`."""
-        return reading.stand(head, start, forward=forward)
-
-    def advance(
-        self, table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
-    ) -> Steps[ReadPart[PageSpan, Cursor]]:
-        """See `reading.advance`."""
-        return reading.advance(table, cursor, limit, consistent=consistent)
+    begin = staticmethod(begin)
+    stand = staticmethod(stand)
+    advance = staticmethod(advance)
 
     def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
         """See `pruning`."""
@@ -224,7 +466,7 @@ class Pages:
         before: int,
         etags: Iterator[str],  # noqa: ARG002  copied pages keep their own
     ) -> Steps[int]:
-        """See `archiving`."""
+        """See `pruning`."""
         from epochal.layout.pages import pruning  # noqa: PLC0415  few have an archive, and copy to it
 
         return pruning.archive(table, into, stream, before)

@@ -1,30 +1,18 @@
-"""The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §8.
+"""A batch, packed once for all its tries: neither its content nor who it is depends on where it will be.
 
-When a page is full: what its next append would cost here, against what an append costs over a page's life.
-
-Every append is charged by the whole page, so each byte that a page carries taxes the appends after it. A page that is
-left costs too: its item and the unfolds in it stay, and count for nothing. The writer reckons with appends of the
-page's average size, each with unfolds as large as now. `rate` is the least average cost of an append over a page's
-life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
-where the next one here would cost more than the rate, all after it would, and the page is full.
-
-Large unfolds that stay are the exception: the next page names this one instead, and is as small as any.
-
-A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
-token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
-
-One attempt to append on what is known of the last page: the write that goes out, and what blocked it.
+Several batches of one stream may be joined, to go out as one write with a frame for each. It is known by the last of
+them, since all or none are there. Their stamps are one tick apart, by which the feed knows what one write has appended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
 from epochal.errors import InvalidInput, TooLarge
-from epochal.layout.pages.batch import MARK_BYTES, Packed
-from epochal.layout.pages.frames import Frame, refer_to, stamp_of, time_of
+from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, refer_to, stamp_of, time_of
 from epochal.layout.pages.items import (
     Page,
     PageState,
@@ -38,8 +26,8 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
-from epochal.layout.streams import Known, version_of
-from epochal.model.times import Ticks
+from epochal.layout.streams import Batch, EncodedEvent, Known, version_of
+from epochal.model.times import PER_SECOND, Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import (
     ITEM_BYTES,
@@ -57,6 +45,172 @@ from epochal.plan.ops import (
     equals,
 )
 from epochal.plan.values import Key, attribute_size, binary, number, sequence, value_size, write_units
+
+if TYPE_CHECKING:
+    from epochal.codec.dictionaries import Dictionary
+
+
+WHOSE: Final = 5
+"""Bytes after a stamp's time that tell appends apart under a key; the other three are a digest of what was appended."""
+
+
+MARK_BYTES: Final = 8
+"""Bytes of an etag that tell writes without events apart."""
+
+NEVER: Final = Ticks(0)
+"""Before all stamps."""
+
+AHEAD: Final = PER_SECOND
+"""By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one
+clock that was years ahead would date all later events of the stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """One append: all or nothing.
+
+    Attributes:
+        before: appends that go out with this one, ahead of it.
+        count: how many events, with theirs.
+        events: its own, and
+        content: theirs, where their time is that of the stamp.
+        unfolds: how many there are to replace those stored, and their content; None keeps those.
+        rest: what follows the time in the append's stamp,
+        mark: and in the stamp of a write without events.
+        append_id: as the caller gave it,
+        etag: as the caller gave it; of unfolds alone, that they leave (see `layout.once`).
+        keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
+        dictionary: what the events are packed under, where that gains.
+        dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
+        above: no stamp of it is at this time or before: of the streams that it is for besides this one.
+    """
+
+    stream: str
+    count: int
+    events: tuple[EncodedEvent, ...]
+    content: Encoded
+    unfolds: tuple[int, Encoded] | None
+    now: Ticks
+    rest: bytes
+    mark: bytes
+    append_id: bytes
+    etag: str
+    keyed: bool
+    dictionary: Dictionary | None = None
+    dated: bool = False
+    above: Ticks = NEVER
+    before: tuple[Packed, ...] = ()
+
+    def stamp(self, last: Ticks | None) -> bytes:
+        """The stamp of this append, above the last one of the stream whatever the clock says."""
+        time = _after(self.now, max(self.above, last or self.above))
+        return stamp_of(Ticks(time + len(self.before)), self.rest if self.count else self.mark)
+
+    def mark_after(self, last: Ticks) -> bytes:
+        """The stamp of a further write that this append needs, above the last one of its stream."""
+        return stamp_of(_after(self.now, last), self.mark)
+
+    def frames(self, stamp: bytes) -> tuple[Frame, ...]:
+        """The events as a frame, if there are any, after the frames of those before."""
+        if not self.count:
+            return ()
+        first = time_of(stamp) - len(self.before)
+        return tuple(
+            each._frame(Ticks(first + position))  # noqa: SLF001  its own kind
+            for position, each in enumerate((*self.before, self))
+        )
+
+    def unfolds_at(self, version: int) -> bytes:
+        """The unfolds, made from `version`; empty where there are none."""
+        if self.unfolds is None or not self.unfolds[0]:
+            return b""
+        count, content = self.unfolds
+        return Unfolds(version=version, moment=self.now, count=count, content=content).binary()
+
+    @property
+    def may_gain(self) -> int:
+        """Bytes that `denser` may save."""
+        unfolds = 0 if self.unfolds is None else may_gain(self.unfolds[1])
+        return may_gain(self.content) + unfolds + sum(each.may_gain for each in self.before)
+
+    def denser(self) -> Packed:
+        """The same, in as few bytes as CPU can buy."""
+        return replace(
+            self,
+            content=denser(self.content),
+            unfolds=None if self.unfolds is None else (self.unfolds[0], denser(self.unfolds[1])),
+            before=tuple(each.denser() for each in self.before),
+        )
+
+    def _frame(self, time: Ticks) -> Frame:
+        stamp = stamp_of(time, self.rest)
+        return Frame(stamp=stamp, count=len(self.events), content=self._dated(time))
+
+    def _dated(self, time: Ticks) -> Encoded:
+        if time == self.now or (not self.dated and time - self.now <= AHEAD):
+            return self.content
+        return pack_events(self.events, time, dictionary=self.dictionary)
+
+
+def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
+    """A batch, packed, its events under the dictionary where that gains.
+
+    Raises:
+        TooLarge: it has more events than one append may have.
+    """
+    unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, batch.now))
+    identity = batch.append_id
+    return Packed(
+        stream=batch.stream,
+        count=len(batch.events),
+        events=batch.events,
+        content=pack_events(batch.events, batch.now, dictionary=dictionary) if batch.events else EMPTY,
+        unfolds=unfolds,
+        now=batch.now,
+        rest=rest_of(identity),
+        mark=bytes.fromhex(batch.etag)[:MARK_BYTES],
+        append_id=identity,
+        etag=batch.etag,
+        keyed=batch.keyed,
+        dictionary=dictionary,
+        dated=batch.dated,
+    )
+
+
+def rest_of(append_id: bytes) -> bytes:
+    """What an append's stamp has of its id."""
+    return append_id[:WHOSE] + append_id[8 : 16 - WHOSE]
+
+
+def joined(batches: Sequence[Packed]) -> Packed:
+    """Batches of one stream, all of events alone and under no key, as one append."""
+    *before, last = batches
+    now = max(each.now for each in batches)
+    if last.dated and now != last.now:
+        last = replace(last, content=pack_events(last.events, now, dictionary=last.dictionary))
+    return replace(last, before=tuple(before), count=sum(len(each.events) for each in batches), now=now)
+
+
+def _after(now: Ticks, last: Ticks | None) -> Ticks:
+    return now if last is None else Ticks(max(now, last + 1))
+
+
+# The writes of an append, as plans, and the token that each leaves behind. Pure arithmetic on FORMATS §8.
+#
+# When a page is full: what its next append would cost here, against what an append costs over a page's life.
+#
+# Every append is charged by the whole page, so each byte that a page carries taxes the appends after it. A page that is
+# left costs too: its item and the unfolds in it stay, and count for nothing. The writer reckons with appends of the
+# page's average size, each with unfolds as large as now. `rate` is the least average cost of an append over a page's
+# life: a page begun, so many appends on it, and what is left behind. An append costs more the more the page carries, so
+# where the next one here would cost more than the rate, all after it would, and the page is full.
+#
+# Large unfolds that stay are the exception: the next page names this one instead, and is as small as any.
+#
+# A first append is taken for what the others will be. A pure function of a `Token`, so that a writer that holds only a
+# token can decide without reading. Any answer is safe; measured against the offline optimum by `bench/fullness.py`.
+#
+# One attempt to append on what is known of the last page: the write that goes out, and what blocked it.
 
 _EMPTY_LIST: Final = attribute_size("f", sequence(()))
 

@@ -2,11 +2,11 @@
 
 A tag's last page is read first, or with all of a short chain; what is before it no longer changes. So an append never
 shows in parts through one tag. The tags are read one after the other: what one of them shows, another that was read
-before may not (`layout.matching`).
+before may not (`layout.queries`).
 
 Events for entries, with their bodies, as long as there is room.
 
-What the store asks of the layout about one query (see `layout.reads`).
+What the store asks of the layout about one query (see `layout.queries`).
 
 What a query matches, a bounded part at a time, forward and newest first.
 
@@ -22,8 +22,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.fences import Fence, check_covered
-from epochal.layout.matching import at_the_end, begun, is_new, types_fenced_by
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.reading import SHORT, Cursor, advance, last_pages, load_head, query, stand
 from epochal.layout.pages.reading import begin as begin_stream
@@ -31,64 +29,163 @@ from epochal.layout.pages.tags.entries import (
     EventOfTag,
     TagStreams,
     entries_of,
+    last_entry,
     reached_by,
     recorded_all,
     stream_of,
 )
-from epochal.layout.reads import ENTRIES, Part, PartBack, Wanted
-from epochal.model.events import Recorded
-from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
+from epochal.layout.queries import (
+    ENTRIES,
+    Fence,
+    Part,
+    PartBack,
+    Wanted,
+    at_the_end,
+    begun,
+    check_covered,
+    is_new,
+    types_fenced_by,
+)
+from epochal.model.events import TAG_STREAMS, Recorded
+from epochal.model.tags import REST, Down, Reach, Seen, TagCount, TagEntry, Takes, Trail, is_reserved
 from epochal.model.versions import MAX_VERSION, Position, Reached
-from epochal.plan.ops import BATCH_KEYS, Items, Query, Steps, side_by_side
+from epochal.plan.ops import (
+    BATCH_KEYS,
+    All,
+    AnyOf,
+    BeginsWith,
+    Condition,
+    Items,
+    Query,
+    Scan,
+    Steps,
+    equals,
+    side_by_side,
+)
+from epochal.plan.values import Item, number, text
 
 Cursors = Mapping[str, Cursor]
 """Where the reads of tags have got to that have begun; a tag that is missing has not."""
 
 
-def read(site: TagStreams, fenced: Fence, after: Position | None = None) -> Steps[Seen]:
-    """The events that match a query, or those of them that are new since `after`."""
-    before: Reach = {} if after is None else after.seen
-    position, cursors = yield from begin(site, fenced, before)
-    events = yield from matches(site, fenced, before, position.seen, cursors, end=position)
-    return Seen(events=at_the_end(events, position), position=position)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageReads:
+    """What one query matches (see `layout.queries.TaggedReads`).
 
-
-def begin(
-    site: TagStreams, fenced: Fence, before: Reach, limit: int = SHORT
-) -> Steps[tuple[Position, Cursors]]:
-    """The position of a read that begins now, and its cursors.
-
-    The heads of the query's other tags come along: they save an append a request.
-
-    Args:
-        limit: events of each tag that are wanted; a page has an event at least.
+    Attributes:
+        cursors: of the tags that a read begins with, whose pages came with its position.
     """
-    others = {tag for item in fenced.query.items for tag in item.tags}.difference(fenced.all_tags)
-    whole = [tag for tag in fenced.all_tags if not before.get(tag, Reached()).count]
-    rest = [tag for tag in (*fenced.all_tags, *sorted(others)) if tag not in whole]
-    replies: list[Items] = yield from side_by_side(
-        [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=min(SHORT, limit + 1)) for tag in whole]
-        + [_last(site, tag) for tag in rest]
-    )
-    cursors = dict[str, Cursor]()
-    heads = dict[str, Page | None]()
-    for tag, reply in zip((*whole, *rest), replies, strict=True):
-        pages = tuple(read_page(item, site.table) for item in reply.items)
-        head: Page | None = pages[-1] if pages else None
-        if tag in whole and reply.last is not None:
-            head = yield from load_head(site.table, stream_of(tag))
-        heads[tag] = head
-        if head is not None and tag in whole:
-            cursors[tag] = Cursor(head=head, at=0, forward=True, located=True, ahead=pages)
-        elif head is not None:
-            cursors[tag] = stand(head, max(0, before.get(tag, Reached()).count - 1))
-    reached = {tag: reached_by(head) for tag, head in heads.items()}
-    position = Position(
-        seen={tag: reached[tag] for tag in fenced.all_tags},
-        heads={tag: reached[tag] for tag in others},
-        items=fenced.marks,
-    )
-    return position, cursors
+
+    site: TagStreams
+    fenced: Fence
+    cursors: Cursors = field(default_factory=dict)
+
+    def everything(self, after: Position | None = None) -> Steps[Seen]:
+        """The events that match, or those of them that are new since `after`."""
+        before: Reach = {} if after is None else after.seen
+        position, first = yield from self.begin(before)
+        events = yield from matches(
+            self.site, self.fenced, before, position.seen, first.cursors, end=position
+        )
+        return Seen(events=at_the_end(events, position), position=position)
+
+    def begin(self, before: Reach, limit: int = SHORT) -> Steps[tuple[Position, Self]]:
+        """The position of a read that begins now, and what its first part is read from.
+
+        The heads of the query's other tags come along: they save an append a request.
+
+        Args:
+            limit: events of each tag that are wanted; a page has an event at least.
+        """
+        site, fenced = self.site, self.fenced
+        others = {tag for item in fenced.query.items for tag in item.tags}.difference(fenced.all_tags)
+        whole = [tag for tag in fenced.all_tags if not before.get(tag, Reached()).count]
+        rest = [tag for tag in (*fenced.all_tags, *sorted(others)) if tag not in whole]
+        replies: list[Items] = yield from side_by_side(
+            [query(site.table, stream_of(tag), 0, MAX_VERSION, limit=min(SHORT, limit + 1)) for tag in whole]
+            + [_last(site, tag) for tag in rest]
+        )
+        cursors = dict[str, Cursor]()
+        heads = dict[str, Page | None]()
+        for tag, reply in zip((*whole, *rest), replies, strict=True):
+            pages = tuple(read_page(item, site.table) for item in reply.items)
+            head: Page | None = pages[-1] if pages else None
+            if tag in whole and reply.last is not None:
+                head = yield from load_head(site.table, stream_of(tag))
+            heads[tag] = head
+            if head is not None and tag in whole:
+                cursors[tag] = Cursor(head=head, at=0, forward=True, located=True, ahead=pages)
+            elif head is not None:
+                cursors[tag] = stand(head, max(0, before.get(tag, Reached()).count - 1))
+        reached = {tag: reached_by(head) for tag, head in heads.items()}
+        position = Position(
+            seen={tag: reached[tag] for tag in fenced.all_tags},
+            heads={tag: reached[tag] for tag in others},
+            items=fenced.marks,
+        )
+        return position, replace(self, cursors=cursors)
+
+    def part(self, wanted: Wanted) -> Steps[Part]:
+        """What is wanted, or its beginning. A few more events are read of each tag, since pages are read whole."""
+        at, until = wanted.at, wanted.until
+        most = ENTRIES if wanted.most is None else min(ENTRIES, wanted.most)
+        slices = dict[str, _Slice]()
+        for tag in self.fenced.all_tags:
+            between, cursor = (at[tag], until[tag]), self.cursors.get(tag)
+            slices[tag] = yield from _upward(self.site, tag, between, cursor, most=most, field=wanted.field)
+        chains = {tag: part.entries for tag, part in slices.items()}
+        bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
+        entries = [
+            entry
+            for entry in candidates(self.fenced, chains, wanted.before, until)
+            if bound is None or entry.key < bound
+        ]
+        trail = None if wanted.end is None else Trail(base=at, passed=places_of(chains), end=wanted.end)
+        taken, cut = yield from take(self.site, entries, wanted.takes, trail=trail)
+        bound = bound if cut is None else cut
+        if bound is None:
+            return Part(events=tuple(taken), reached=until, done=True)
+        reached = {tag: _passed(part.entries, at[tag], bound) for tag, part in slices.items()}
+        return Part(events=tuple(taken), reached=reached, done=False, full=cut is not None)
+
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
+        """Some of them, newest first, of so many of each tag; `rest` is of the part before, of the same query."""
+        fenced = self.fenced
+        base = begun(fenced, {} if after is None else after.seen)
+        cursors: Cursors = {}
+        if rest is None:
+            # Any place but the beginning: that the last pages are read.
+            position, first_read = yield from self.begin({tag: Reached(1) for tag in fenced.all_tags})
+            cursors = first_read.cursors
+        else:
+            for each in (rest.position, Position(seen=rest.at)):
+                check_covered(each, fenced, REST)
+            position = rest.position
+        tops = position.seen if rest is None else rest.at
+        field = "after" if rest is None else REST
+        slices = dict[str, _Slice]()
+        for tag in fenced.all_tags:
+            slices[tag] = yield from _downward(
+                self.site, tag, base[tag], tops[tag], cursors.get(tag), most=most, field=field
+            )
+        chains = {tag: part.entries for tag, part in slices.items()}
+        floor = max((part.entries[0].key for part in slices.values() if not part.whole), default=None)
+        wanted = [
+            entry
+            for entry in reversed(candidates(fenced, chains, base, position.seen))
+            if floor is None or entry.key > floor
+        ]
+        trail = Trail(base=base, passed=places_of(chains), end=position)
+        first = Trail.of(position) if rest is None else None
+        taken, cut = yield from take(self.site, wanted, takes, trail=trail, first=first)
+        lowest = floor if cut is None else cut
+        further = None
+        if lowest is not None:
+            left = {tag: _left(part.entries, base[tag], lowest) for tag, part in slices.items()}
+            further = Down(upto=lowest, position=position, at=left)
+        return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
 
 
 def events_between(site: TagStreams, tag: str, first: int, end: int) -> Steps[tuple[Recorded, ...]]:
@@ -226,38 +323,6 @@ def take(
     return taken, None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageReads:
-    """See `layout.reads`.
-
-    Attributes:
-        cursors: of the tags that a read begins with, whose pages came with its position.
-    """
-
-    site: TagStreams
-    fenced: Fence
-    cursors: Cursors = field(default_factory=dict)
-
-    def everything(self, after: Position | None) -> Steps[Seen]:
-        """See `reading.read`."""
-        return read(self.site, self.fenced, after)
-
-    def part_back(
-        self, after: Position | None, rest: Down | None, takes: Takes, most: int
-    ) -> Steps[PartBack]:
-        """See `paging.read_back`."""
-        return read_back(self.site, self.fenced, after, rest, takes, most=most)
-
-    def begin(self, before: Reach, limit: int) -> Steps[tuple[Position, Self]]:
-        """See `reading.begin`."""
-        position, cursors = yield from begin(self.site, self.fenced, before, limit)
-        return position, replace(self, cursors=cursors)
-
-    def part(self, wanted: Wanted) -> Steps[Part]:
-        """See `paging.read_part`."""
-        return read_part(self.site, self.fenced, wanted, self.cursors)
-
-
 SLICE_BYTES: Final = 1024 * 1024
 """Bytes of a tag's events after which a part reads no more."""
 
@@ -268,80 +333,6 @@ class _Slice:
 
     entries: Sequence[EventOfTag]
     whole: bool
-
-
-def read_back(
-    site: TagStreams,
-    fenced: Fence,
-    after_: Position | None,
-    rest: Down | None,
-    takes: Takes,
-    *,
-    most: int,
-) -> Steps[PartBack]:
-    """A page of the events that match a query, or of those that are new since a position, newest first.
-
-    Args:
-        rest: of the page before, whose query and position must have been the same; None begins a read.
-        most: events of each tag that are read.
-    """
-    before: Reach = {} if after_ is None else after_.seen
-    base = begun(fenced, before)
-    cursors: Cursors = {}
-    if rest is None:
-        # Any place but the beginning: that the last pages are read.
-        position, cursors = yield from begin(site, fenced, {tag: Reached(1) for tag in fenced.all_tags})
-    else:
-        for each in (rest.position, Position(seen=rest.at)):
-            check_covered(each, fenced, REST)
-        position = rest.position
-    tops = position.seen if rest is None else rest.at
-    field = "after" if rest is None else REST
-    slices = dict[str, _Slice]()
-    for tag in fenced.all_tags:
-        slices[tag] = yield from _downward(
-            site, tag, base[tag], tops[tag], cursors.get(tag), most=most, field=field
-        )
-    chains = {tag: part.entries for tag, part in slices.items()}
-    floor = max((part.entries[0].key for part in slices.values() if not part.whole), default=None)
-    wanted = [
-        entry
-        for entry in reversed(candidates(fenced, chains, before, position.seen))
-        if floor is None or entry.key > floor
-    ]
-    trail = Trail(base=base, passed=places_of(chains), end=position)
-    first = Trail.of(position) if rest is None else None
-    taken, cut = yield from take(site, wanted, takes, trail=trail, first=first)
-    lowest = floor if cut is None else cut
-    further = None
-    if lowest is not None:
-        left = {tag: _left(part.entries, base[tag], lowest) for tag, part in slices.items()}
-        further = Down(upto=lowest, position=position, at=left)
-    return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
-
-
-def read_part(site: TagStreams, fenced: Fence, wanted: Wanted, cursors: Cursors) -> Steps[Part]:
-    """What is wanted, or the beginning of it. A few more events are read of each tag, since pages are read whole."""
-    at, until = wanted.at, wanted.until
-    most = ENTRIES if wanted.most is None else min(ENTRIES, wanted.most)
-    slices = dict[str, _Slice]()
-    for tag in fenced.all_tags:
-        between = (at[tag], until[tag])
-        slices[tag] = yield from _upward(site, tag, between, cursors.get(tag), most=most, field=wanted.field)
-    chains = {tag: part.entries for tag, part in slices.items()}
-    bound = min((f"{part.entries[-1].key}~" for part in slices.values() if not part.whole), default=None)
-    entries = [
-        entry
-        for entry in candidates(fenced, chains, wanted.before, until)
-        if bound is None or entry.key < bound
-    ]
-    trail = None if wanted.end is None else Trail(base=at, passed=places_of(chains), end=wanted.end)
-    taken, cut = yield from take(site, entries, wanted.takes, trail=trail)
-    bound = bound if cut is None else cut
-    if bound is None:
-        return Part(events=tuple(taken), reached=until, done=True)
-    reached = {tag: _passed(part.entries, at[tag], bound) for tag, part in slices.items()}
-    return Part(events=tuple(taken), reached=reached, done=False, full=cut is not None)
 
 
 def _upward(
@@ -433,3 +424,101 @@ def _passed(entries: Sequence[EventOfTag], at: Reached, bound: str) -> Reached:
 
 def _left(entries: Sequence[EventOfTag], base: Reached, bound: str) -> Reached:
     return next((entry.reached for entry in reversed(entries) if entry.key <= bound), base)
+
+
+# Listing what there is: a tag's events since one of them, and which tags there are.
+#
+# Sortable ids increase with the index in a tag, so where to begin is found as one finds a page in a book: from the end,
+# in steps that double, then between two pages that are known. Who follows the end finds it with one request.
+
+
+def tags_page(site: TagStreams, group: str | None) -> Scan:
+    """The first page of a scan for the first page of each tag of a group, or of all. They are never pruned."""
+    named: Condition = BeginsWith("p", TAG_STREAMS)
+    if group is not None:
+        own = stream_of(group)
+        named = AnyOf((equals("p", text(own)), BeginsWith("p", f"{own}:")))
+    where = All((equals("i", number(0)), named))
+    return Scan(table=site.table, where=where, consistent=False)
+
+
+def read_tag(site: TagStreams, item: Item) -> TagCount | None:
+    """The tag whose first page this is, with its number of events, or 0 where others follow; None: it is reserved."""
+    page = read_page(item, site.table)
+    tag = page.stream.removeprefix(TAG_STREAMS)
+    return None if is_reserved(tag) else TagCount(tag=tag, events=0 if page.full else page.version)
+
+
+def latest(site: TagStreams, tag: str) -> Steps[TagEntry | None]:
+    """The last event of a tag."""
+    head = (yield from heads_of(site, [tag]))[tag]
+    return None if head is None else entry_of(last_entry(head))
+
+
+def entry_of(entry: EventOfTag) -> TagEntry:
+    """An event without its body."""
+    return TagEntry(
+        event_id=entry.id,
+        event_type=entry.type,
+        place=entry.place,
+        index=entry.index,
+        created_at=entry.event.timestamp,
+    )
+
+
+def count_since(site: TagStreams, tag: str, since: str | None) -> Steps[int]:
+    """How many events a tag has after `since`."""
+    head = (yield from heads_of(site, [tag]))[tag]
+    if head is None or since is None:
+        return 0 if head is None else head.version
+    page = yield from _holding(site, head, since)
+    passed = sum(entry.place <= since for entry in entries_of(page.span))
+    return head.version - page.index - passed
+
+
+def stand_after(
+    site: TagStreams, tag: str, since: str | None, limit: int | None = None
+) -> Steps[Cursor | None]:
+    """Before the page of a tag that has the first event after `since`, or the last one up to it. None: it has none."""
+    if since is None:
+        return (yield from begin_stream(site.table, stream_of(tag), None, limit=limit))
+    head = (yield from heads_of(site, [tag]))[tag]
+    if head is None:
+        return None
+    page = yield from _holding(site, head, since)
+    return Cursor(head=head, at=page.index, forward=True, located=True, ahead=(page,))
+
+
+def entries_after(
+    site: TagStreams, cursor: Cursor, since: str | None, limit: int
+) -> Steps[tuple[Cursor, list[EventOfTag]]]:
+    """One part more of a tag, of what came after `since`."""
+    part = yield from advance(site.table, cursor, limit)
+    found = [entry for span in part.spans for entry in entries_of(span)]
+    return part.cursor, [entry for entry in found if since is None or entry.place > since]
+
+
+def _holding(site: TagStreams, head: Page, since: str) -> Steps[Page]:
+    """The last page that begins at or before `since`; the first one, where none does."""
+    low, high, step = head, head.version, 1
+    while low.index and _first(low) > since:
+        high, at = low.index, max(0, low.index - step)
+        step *= 2
+        low = yield from _page_at(site, head, at)
+    while low.version < high:
+        page = yield from _page_at(site, head, (low.version + high) // 2)
+        if _first(page) > since:
+            high = page.index
+        else:
+            low = page
+    return low
+
+
+def _page_at(site: TagStreams, head: Page, at: int) -> Steps[Page]:
+    """The page that holds event `at`."""
+    reply = yield query(site.table, head.stream, 0, at, forward=False, limit=1)
+    return read_page(reply.items[0], site.table)
+
+
+def _first(page: Page) -> str:
+    return next(entries_of(page.span)).place
