@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from epochal.care.catch_up import Behind, Mender, ScannedHead, UnreadableHead, by_partition, read_head, scan
+from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, read_heads, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.names import calf_key
 from epochal.indexer.indexer import sources_of
@@ -142,13 +142,7 @@ class Auditor:
         """A page, read without consistency: half the price, and an old head is looked at again the next time."""
         source, cursor = scanning.source, scanning.cursor
         page = self.mender.driver.ask(scan(source, after=cursor.after, consistent=False))
-        heads: list[ScannedHead] = []
-        for image in page.items:
-            head = read_head(source, image)
-            if isinstance(head, UnreadableHead):
-                audit.troubles.append(f"{source.name}: the head {head.key} cannot be read: {head.cause}")
-            elif head is not None:
-                heads.append(head)
+        heads = read_heads(source, page.items, lambda head: audit.troubles.append(str(head)))
         audit.checked += len(heads)
         scanning.sample.take(page.items)
         behind = self._behind(source, heads, audit)
@@ -282,10 +276,9 @@ def training_of(source: Source) -> Any:
 
 def in_category(source: Source, images: Iterable[Item]) -> Iterator[tuple[str, Item]]:
     """Heads that can be read, each with its category. Events of tags are not packed under dictionaries."""
-    for image in images:
-        head = read_head(source, image)
-        if isinstance(head, ScannedHead) and not head.end.stream.startswith(TAG_STREAMS):
-            yield category_of(head.end.stream), image
+    for head in read_heads(source, images):
+        if not head.end.stream.startswith(TAG_STREAMS):
+            yield category_of(head.end.stream), head.image
 
 
 def _sample(driver: Driver, source: Source, category: str) -> Iterator[Item]:

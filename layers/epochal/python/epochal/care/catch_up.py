@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Final
@@ -66,8 +66,12 @@ class ScannedHead:
 class UnreadableHead:
     """A head that cannot be read."""
 
+    source: str
     key: Key
     cause: str
+
+    def __str__(self) -> str:
+        return f"{self.source}: the head {self.key} cannot be read: {self.cause}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +84,21 @@ class Behind:
     end: int
 
 
-def read_head(source: Source, image: Item) -> ScannedHead | UnreadableHead | None:
-    """A head of the feed; None for any other item."""
-    try:
-        end = source.end(image)
-    except CorruptData as cause:
-        return UnreadableHead(key=head_key(source.name, image), cause=f"{type(cause).__name__}: {cause}")
-    return (
-        None
-        if end is None or not is_fed(end.stream)
-        else ScannedHead(source=source.name, image=image, end=end)
-    )
+def read_heads(
+    source: Source, images: Iterable[Item], unreadable: Callable[[UnreadableHead], object] = id
+) -> list[ScannedHead]:
+    """The heads of the feed among items; `unreadable` is called with those that cannot be read."""
+    found: list[ScannedHead] = []
+    for image in images:
+        try:
+            end = source.end(image)
+        except CorruptData as error:
+            cause = f"{type(error).__name__}: {error}"
+            unreadable(UnreadableHead(source=source.name, key=head_key(source.name, image), cause=cause))
+            continue
+        if end is not None and is_fed(end.stream):
+            found.append(ScannedHead(source=source.name, image=image, end=end))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +133,7 @@ class Mender(IndexWriter):
     def again(self, source: Source, key: Key) -> ScannedHead | None:
         """A head as it is now."""
         image = self.driver.ask(Get(table=source.table, key=key)).item
-        found = None if image is None else read_head(source, image)
-        return found if isinstance(found, ScannedHead) else None
+        return next(iter(read_heads(source, () if image is None else (image,))), None)
 
     def mend(self, source: Source, partition: int, heads: Iterable[ScannedHead]) -> Ingested:
         """Index what heads of a partition tell and the index lacks.
@@ -215,10 +222,8 @@ def named(driver: Driver, source: Source, prefix: str, *, after: Key | None, req
     streams: dict[str, None] = {}
     for _ in range(requests):
         page = driver.ask(scan(source, after=after, consistent=False))
-        for image in page.items:
-            head = read_head(source, image)
-            if isinstance(head, ScannedHead) and head.end.stream.startswith(prefix):
-                streams.setdefault(head.end.stream)
+        found = (head.end.stream for head in read_heads(source, page.items))
+        streams.update(dict.fromkeys(stream for stream in found if stream.startswith(prefix)))
         after = page.last
         if after is None:
             break

@@ -22,11 +22,12 @@ from epochal.index.names import poison_stream
 from epochal.index.tip import read_all
 from epochal.index.tip_append import append, batch_of
 from epochal.indexer.indexer import SET_ASIDE, Indexer
+from epochal.indexer.records import read_value
 from epochal.layout.port import Source
 from epochal.layout.registry import head_key
 from epochal.layout.streams import EncodedEvent
 from epochal.plan.ops import Get
-from epochal.plan.values import AttributeValue, Item, Key
+from epochal.plan.values import Item, Key
 
 RESOLVED: Final = "Resolved"
 
@@ -140,7 +141,7 @@ def _read(source: str, index: int, event: EncodedEvent) -> PoisonRecord:
         index=index,
         since=event.timestamp,
         cause=fields["cause"],
-        image={name: _value(value) for name, value in fields["image"].items()},
+        image={name: read_value(value, bytes.fromhex) for name, value in fields["image"].items()},
         omitted=fields.get("omitted"),
     )
 
@@ -156,19 +157,3 @@ def _outcome(text: str) -> Outcome:
             found: Outcome = outcome
             return found
     raise CorruptData(f"a record of poison was {text!r}, of which this version knows nothing")
-
-
-def _value(value: AttributeValue) -> AttributeValue:
-    """A value as it was, from the JSON that has binaries in hex."""
-    ((kind, content),) = value.items()
-    match kind:
-        case "B":
-            return {"B": bytes.fromhex(content)}
-        case "BS":
-            return {"BS": [bytes.fromhex(each) for each in content]}
-        case "L":
-            return {"L": [_value(each) for each in content]}
-        case "M":
-            return {"M": {name: _value(each) for name, each in content.items()}}
-        case _:
-            return {kind: content}

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, heads, read_head, told_by
+from epochal.care.catch_up import Mender, ScannedHead, by_partition, heads, read_heads, told_by
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.layout.registry import head_key
@@ -77,7 +77,7 @@ class Rebuilder:
         """Index all that the heads of a source tell and the index lacks."""
         done = Rebuilt()
         for page in heads(self.mender.driver, source, self.segments):
-            found = list(_readable(source, page, done))
+            found = read_heads(source, page, lambda head: done.troubles.append(str(head)))
             done.streams += len(found)
             for number, mine in by_partition(source, found).items():
                 behind = [each.head for each in self.mender.behind(source, number, mine)]
@@ -163,15 +163,6 @@ class Rebuilder:
 
     def _say(self, source: Source, done: Rebuilt) -> None:
         self.tell(f"{source.name}: {done.streams:,} streams, {done.events:,} events indexed")
-
-
-def _readable(source: Source, page: Iterable[Item], done: Rebuilt) -> Iterator[ScannedHead]:
-    for image in page:
-        head = read_head(source, image)
-        if isinstance(head, UnreadableHead):
-            done.troubles.append(f"{source.name}: the head {head.key} cannot be read: {head.cause}")
-        elif head is not None:
-            yield head
 
 
 def _joined(stream: str, below: int, spans: Iterable[Span], done: Rebuilt) -> Iterator[Span]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeVar
 
-from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, heads, read_head
+from epochal.care.catch_up import Mender, ScannedHead, UnreadableHead, by_partition, heads, read_heads
 from epochal.care.status import strayed
 from epochal.errors import CorruptData
 from epochal.index.chain_check import Break, ChainPosition, Finding, Following, HashRange, Kind, step
@@ -49,8 +49,7 @@ Tell = Callable[[str], object]
 
 def has_heads(driver: Driver, source: Source) -> bool:
     """Whether a source has any head: an unused source need not be on record."""
-    pages = heads(driver, source)
-    return any(isinstance(read_head(source, image), ScannedHead) for page in pages for image in page)
+    return any(read_heads(source, page) for page in heads(driver, source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,13 +205,12 @@ class _Pass:
         late: list[ScannedHead] = []
         count = 0
         for page in heads(self.of.mender.driver, self.source, self.of.segments):
-            for image in page:
-                head = read_head(self.source, image)
-                if isinstance(head, UnreadableHead):
-                    if self.first:
-                        yield self._finding("head unreadable", None, str(head.key), cause=head.cause)
-                elif head is not None and self.following.range.holds(head.end.stream):
+            unreadable: list[UnreadableHead] = []
+            for head in read_heads(self.source, page, unreadable.append):
+                if self.following.range.holds(head.end.stream):
                     self._head(head, late)
+            for bad in unreadable if self.first else ():
+                yield self._finding("head unreadable", None, str(bad.key), cause=bad.cause)
             count += len(page)
             self.of.tell(f"{self.source.name}: {count:,} heads")
             if len(late) >= SUSPECTS:

@@ -25,7 +25,7 @@ from epochal.index.groups import group_stream, load
 from epochal.reactions.group import Member, Name, told_of, unmet
 from epochal.reactions.handling import Attempt, OnFailed
 from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Delivery, Reaction
+from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.traces import trace_of
 
@@ -40,7 +40,7 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
     name are the same group: they share the partitions.
     """
-    reactor = _reactor(store, load_reaction(target), _complaint())
+    reactor = _reactor(store, load_reaction(target))
     seen: set[Name] = set()
 
     def told(partition: int, ran: Ran) -> None:
@@ -109,7 +109,7 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
     "stream": "..."}.
     """
     reaction = load_reaction(target)
-    parking = Parking(reactor=_reactor(store, reaction, _complaint()))
+    parking = Parking(reactor=_reactor(store, reaction))
     failed = False
     for each in _chosen(store, reaction.name, streams):
         with output.progress(f"replaying {each.stream}"):
@@ -141,7 +141,7 @@ def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool
     (each,) = _chosen(store, group, (stream,))
     what = f"event {each.index}" if one else f"every event from {each.index} on"
     inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
-    parking = _parking(store, group)
+    parking = Parking.of(group, store.feed)
     if one:
         following, unparked = parking.skip(each.partition, stream, each.index), False
     else:
@@ -172,8 +172,8 @@ def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
         click.echo(f"warning: {words}", err=True)
 
 
-def _reactor(store: OpenedStore, reaction: Reaction, on_failed: OnFailed = lambda _attempt: None) -> Reactor:
-    return Reactor(member=Member(reaction=reaction, reader=store.feed), on_failed=on_failed)
+def _reactor(store: OpenedStore, reaction: Reaction) -> Reactor:
+    return Reactor(member=Member(reaction=reaction, reader=store.feed), on_failed=_complaint())
 
 
 def _complaint() -> OnFailed:
@@ -190,15 +190,6 @@ def _complaint() -> OnFailed:
     return complain
 
 
-def _parking(store: OpenedStore, group: str) -> Parking:
-    """For whatever needs no handler."""
-    return Parking(reactor=_reactor(store, Reaction(name=group, handler=_never)))
-
-
-def _never(_: Delivery) -> None:
-    raise RuntimeError("listing and discarding handle nothing")
-
-
 def _check_there(store: OpenedStore, group: str) -> None:
     """Refuse a mistyped name: a group of that name would have nothing parked."""
     driver, table = store.feed.driver, store.feed.table
@@ -209,7 +200,7 @@ def _check_there(store: OpenedStore, group: str) -> None:
 
 
 def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
-    parking = _parking(store, group)
+    parking = Parking.of(group, store.feed)
     for each in store.feed.partitions():
         yield from parking.streams(each.partition)
 

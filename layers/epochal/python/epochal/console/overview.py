@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochal.care.auditor import AuditCursor, read_cursor
-from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_head, scan
+from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_heads, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import Arrival, PartitionStanding, arrivals, standings
 from epochal.console.page import Services
@@ -98,11 +98,7 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
     heads, after = list[ScannedHead](), None
     for _ in range(SCANS):
         page = deployment.driver.ask(replace(scan(source, after=after, consistent=False), limit=SCANNED))
-        heads += (
-            each
-            for each in (read_head(source, image) for image in page.items)
-            if isinstance(each, ScannedHead)
-        )
+        heads += read_heads(source, page.items)
         after = page.last
         if after is None or len(heads) >= COMPARED:
             break

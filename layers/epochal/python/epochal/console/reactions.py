@@ -14,7 +14,6 @@ from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, 
 from epochal.index.groups import GroupState
 from epochal.reactions.group import Member
 from epochal.reactions.parking import ParkedStream, Parking
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 
 # Writes: what a reaction has parked is handled after all, or given up; each is asked for twice.
@@ -76,19 +75,13 @@ def settle(services: Services, deployment: Deployment, arguments: Mapping[str, s
     _found(deployment, asked)
     if asked.act == "replay":
         return {"asked": asked, "settled": _replay(services, deployment, asked)}
-    parking = parking_of(deployment, asked.group)
+    parking = Parking.of(asked.group, deployment.feed)
     if asked.act == "skip":
         settled = Settled(next=parking.skip(asked.partition, asked.stream, asked.index), unparked=False)
     else:
         done = parking.discard(asked.partition, asked.stream)
         settled = Settled(next=done.next, unparked=done.unparked)
     return {"asked": asked, "settled": settled}
-
-
-def parking_of(deployment: Deployment, group: str, reaction: Reaction | None = None) -> Parking:
-    """What a group has parked; without its reaction nothing can be replayed."""
-    member = Member(reaction=reaction or Reaction(name=group, handler=_never), reader=deployment.feed)
-    return Parking(reactor=Reactor(member=member))
 
 
 def handler_of(services: Services, group: str) -> str:
@@ -100,7 +93,7 @@ def handler_of(services: Services, group: str) -> str:
 
 def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
     """The stream as it is parked now: a page may be old."""
-    member = parking_of(deployment, asked.group).reactor.member
+    member = Parking.of(asked.group, deployment.feed).reactor.member
     state = member.load(asked.partition).state or GroupState()
     index = state.parked.get(asked.stream)
     if index is None:
@@ -116,8 +109,8 @@ def _found(deployment: Deployment, asked: Asked) -> ParkedStream:
 def _replay(services: Services, deployment: Deployment, asked: Asked) -> Settled:
     reaction = services.reactions.get(asked.group)
     if reaction is not None:
-        parking = parking_of(deployment, asked.group, reaction)
-        done = parking.replay(asked.partition, asked.stream, seconds=SECONDS)
+        reactor = Reactor(member=Member(reaction=reaction, reader=deployment.feed))
+        done = Parking(reactor=reactor).replay(asked.partition, asked.stream, seconds=SECONDS)
         return Settled(
             next=done.next, unparked=done.unparked, cause="" if done.failure is None else done.failure.cause
         )
@@ -139,10 +132,6 @@ def _answered(told: Mapping[str, Any]) -> Settled:
             raise Unavailable(detail)
         case error, detail:
             raise InvalidRequest("replay", str(error), detail)
-
-
-def _never(_: Delivery) -> None:
-    raise RuntimeError("the console handles nothing of its own")
 
 
 # Reactions: how far their groups are behind, and what they have parked.
@@ -200,6 +189,6 @@ def _parked(
     parked: dict[str, list[ParkedStream]] = {}
     for at, group in rows:
         if group.parked:
-            found = parking_of(deployment, group.group).streams(at.partition)
+            found = Parking.of(group.group, deployment.feed).streams(at.partition)
             parked.setdefault(group.group, []).extend(found)
     return parked

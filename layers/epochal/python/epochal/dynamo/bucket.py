@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
@@ -30,12 +31,16 @@ CONTENT_TYPE: Final = "application/octet-stream"
 """Of every body: its readers know what it is, and no browser should guess."""
 
 
-class S3Bodies:
-    """The bucket of bodies too large for an item. Implements `store.encoding.Bodies`."""
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """A bucket by its name, and a client that reaches it."""
 
-    def __init__(self, client: S3Client, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
+    _client: S3Client
+    _bucket: str
+
+
+class S3Bodies(_Bucket):
+    """The bucket of bodies too large for an item. Implements `store.encoding.Bodies`."""
 
     def put(self, claim: Claim, content: bytes) -> None:
         """Store `content` under the claim's key; doing so again changes nothing."""
@@ -104,12 +109,8 @@ UNDER_WAY: Final = timedelta(days=1)
 """An object younger than this may belong to a write that has not named it yet."""
 
 
-class S3Objects:
+class S3Objects(_Bucket):
     """Objects of a bucket. Implements `store.encoding.Objects`; encryption is the bucket's default."""
-
-    def __init__(self, client: S3Client, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
 
     def put(self, key: str, content: IO[bytes]) -> None:
         """Store a file's content under `key`, sent as it is read; at most 5 GB."""
@@ -165,12 +166,8 @@ _AS_BYTES: Final = {
 """What S3 is to say of an object instead of what is stored with it."""
 
 
-class S3Links:
+class S3Links(_Bucket):
     """Signs URLs of objects in one bucket. Signing sends nothing; `object` looks first."""
-
-    def __init__(self, client: S3Client, bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
 
     def download(self, claim: Claim, seconds: int) -> str:
         """Where the content that `claim` names can be got from for so many seconds."""

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -61,18 +61,18 @@ def table_of(arn: str) -> str:
     return arn.partition(":table/")[2].partition("/")[0]
 
 
-def read_value(value: dict[str, Any]) -> AttributeValue:
-    """A value in the JSON of events and exports, where binaries are base64 text."""
+def read_value(value: dict[str, Any], binary: Callable[[str], bytes] = base64.b64decode) -> AttributeValue:
+    """A value in the JSON of events and exports, where binaries are text: base64, where nothing else is said."""
     ((kind, content),) = value.items()
     match kind:
         case "B":
-            return {"B": base64.b64decode(content) if isinstance(content, str) else content}
+            return {"B": binary(content) if isinstance(content, str) else content}
         case "BS":
-            return {"BS": [read_value({"B": each})["B"] for each in content]}
+            return {"BS": [read_value({"B": each}, binary)["B"] for each in content]}
         case "L":
-            return {"L": [read_value(each) for each in content]}
+            return {"L": [read_value(each, binary) for each in content]}
         case "M":
-            return {"M": {name: read_value(each) for name, each in content.items()}}
+            return {"M": {name: read_value(each, binary) for name, each in content.items()}}
         case _:
             return {kind: content}
 

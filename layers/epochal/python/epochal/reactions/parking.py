@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from math import inf
 
 from epochal.errors import InvalidInput
+from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
+from epochal.reactions.group import Member
 from epochal.reactions.handling import Failure, Progress, Task, Work, still_parked, unparked
+from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 
 
@@ -52,6 +55,13 @@ class Parking:
     """What a group has parked."""
 
     reactor: Reactor
+
+    @classmethod
+    def of(cls, group: str, reader: FeedReader) -> Parking:
+        """Of a group whose handler is not here: nothing can be replayed."""
+        return cls(
+            reactor=Reactor(member=Member(reaction=Reaction(name=group, handler=_never), reader=reader))
+        )
 
     def streams(self, partition: int) -> list[ParkedStream]:
         """The streams that a group has parked in a partition."""
@@ -157,3 +167,7 @@ class Parking:
 
 def _state(held: Held) -> GroupState:
     return held.state or GroupState()
+
+
+def _never(_: Delivery) -> None:
+    raise RuntimeError("listing and discarding handle nothing")

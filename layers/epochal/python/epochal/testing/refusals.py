@@ -38,7 +38,6 @@ from epochal.plan.ops import (
     Check,
     Compare,
     Condition,
-    Delete,
     Extend,
     Get,
     IndexSpec,
@@ -97,18 +96,6 @@ _PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
 _GROWN: Final[Mapping[type, str]] = {Extend: "L", Add: "N"}
 """What a change adds to is of this kind, and so is what it adds."""
 
-_ACTIONS: Final[Mapping[type, str]] = {
-    Get: "GetItem",
-    BatchGet: "BatchGetItem",
-    TransactGet: "TransactGetItems",
-    Query: "Query",
-    Scan: "Scan",
-    Put: "PutItem",
-    Update: "UpdateItem",
-    Delete: "DeleteItem",
-    Transact: "TransactWriteItems",
-}
-
 
 class _MalformedError(Exception):
     """What is wrong, in a few words."""
@@ -149,7 +136,7 @@ def check_stored(op: Op, stored: Callable[[str, Key], Item | None]) -> None:
 
 
 def _refuse(op: Op, words: str) -> NoReturn:
-    raise InvalidRequest(_ACTIONS[type(op)], "ValidationException", words)
+    raise InvalidRequest(request_of(op).operation, "ValidationException", words)
 
 
 def _check(op: Op, spec_of: SpecOf) -> None:
