@@ -86,6 +86,6 @@ def dynamodb() -> Iterator[Endpoint]:
     """DynamoDB Local for the length of a block; fetched first if it is not here yet."""
     server = dynamodb_local.start(here(), tell=lambda line: print(line, file=sys.stderr))
     try:
-        yield dynamodb_local.endpoint(server)
+        yield Endpoint(url=server.url)
     finally:
         processes.stop(server)

@@ -134,7 +134,7 @@ def ddbl(places: Places) -> Iterator[Endpoint]:
         yield given
         return
     server = dynamodb_local.start(places)
-    yield dynamodb_local.endpoint(server)
+    yield Endpoint(url=server.url)
     processes.stop(server)
 
 

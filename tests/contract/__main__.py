@@ -21,6 +21,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from epochal.local import dynamodb_local, processes
+from epochal.local.endpoint import Endpoint
 from epochal.local.programs import here
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def locally(_: str) -> Iterator[tuple[DynamoDBClient, dict[str, str]]]:
     """A DynamoDB Local of this run's own."""
     server = dynamodb_local.start(here())
     try:
-        endpoint = dynamodb_local.endpoint(server)
+        endpoint = Endpoint(url=server.url)
         yield endpoint.client("dynamodb"), {"EPOCHAL_CONTRACT_URL": endpoint.url}
     finally:
         processes.stop(server)

@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,9 +120,7 @@ def test_services_that_came_back_with_less_than_was_kept_are_not_taken_up(machin
         more = replace(here, counts={**here.counts, service: count + 1})
         for counts in ((more,), (here, more), (here, replace(elsewhere, counts=more.counts))):
             with pytest.raises(KeptUnreadable, match="rm -r"):
-                ministack.take_up(
-                    machine.places, replace(kept, counts=counts), partial(ministack.endpoint, server)
-                )
+                ministack.take_up(machine.places, replace(kept, counts=counts), server)
 
 
 @pytest.mark.proof

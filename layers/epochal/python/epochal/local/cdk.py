@@ -19,7 +19,7 @@ from epochal.local import programs
 from epochal.local.endpoint import ACCOUNT, REGION, Endpoint
 from epochal.local.errors import AccountRefused, CommandFailed, LookupNeeded
 from epochal.local.processes import Server, Tell
-from epochal.local.programs import Package, Places, user_cache
+from epochal.local.programs import Package, Places, note, noted, user_cache
 
 # What an application was synthesised to: its stacks, the account and region of each, and what they look for there.
 #
@@ -206,7 +206,7 @@ def synthesise(
     work: Path,
     app: str | None = None,
     context: Mapping[str, str] | None = None,
-    tell: Tell | None = None,
+    tell: Tell = str,
 ) -> Assembly:
     """`cdk synth` of a project; `app` is the application where it is not that of cdk.json, `work` takes the assembly.
 
@@ -250,7 +250,7 @@ def prepare_account(stacks: Iterable[Stack], endpoint: Endpoint) -> None:
         )
 
 
-def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell | None = None) -> None:
+def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell = str) -> None:
     """`cdk deploy` of every stack of an assembly, with the credentials of the account that each is for.
 
     Raises:
@@ -269,7 +269,7 @@ def deploy(places: Places, endpoint: Endpoint, assembly: Assembly, *, tell: Tell
     _run(command, places, endpoint, tell, doing="deploy")
 
 
-def command_line(places: Places, *, tell: Tell | None = None) -> list[str]:
+def command_line(places: Places, *, tell: Tell = str) -> list[str]:
     """The command that is CDK's: of the project, of the path, or fetched for this user."""
     node = programs.find(programs.NODE)
     for directory in (places.root, *places.root.parents):
@@ -308,7 +308,7 @@ def line_for_people(line: str) -> str | None:
     return None
 
 
-def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | None, *, doing: str) -> None:
+def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell, *, doing: str) -> None:
     end: deque[str] = deque(maxlen=OUTPUT_END_LINES)
     with subprocess.Popen(
         command,
@@ -325,7 +325,7 @@ def _run(command: list[str], places: Places, endpoint: Endpoint, tell: Tell | No
             for line in process.stdout:
                 end.append(line)
                 told = line_for_people(line.rstrip())
-                if tell is not None and told is not None:
+                if told is not None:
                     tell(told)
     if process.returncode != 0:
         raise CommandFailed(f"cdk {doing}", process.returncode, "".join(end).strip())
@@ -359,17 +359,14 @@ def environments_of(deployed: Assembly | RememberedDeployment) -> tuple[Environm
 
 
 def remember(server: Server, deployed: RememberedDeployment) -> None:
-    """Written beside and moved into place, so that no command reads half of it."""
-    new = _note(server).with_suffix(".new")
-    new.write_text(json.dumps(asdict(deployed)))
-    new.replace(_note(server))
+    """Keep it beside the server."""
+    note(_note(server), asdict(deployed))
 
 
 def remembered(server: Server) -> RememberedDeployment | None:
     """What was deployed to `server`; None where nothing was."""
-    try:
-        told = json.loads(_note(server).read_text())
-    except FileNotFoundError:
+    told = noted(_note(server))
+    if told is None:
         return None
     stacks = (
         Outputs(**each | {"environment": Environment(**each["environment"])}) for each in told["stacks"]

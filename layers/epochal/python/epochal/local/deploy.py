@@ -130,7 +130,7 @@ def deploy(
     *,
     app: str | None = None,
     context: Mapping[str, str] | None = None,
-    tell: Tell | None = None,
+    tell: Tell = str,
 ) -> LocalDeployment:
     """Deploy every stack to `server`, or bring what is there up to date. Takes ten seconds or more.
 
@@ -147,8 +147,7 @@ def deploy(
         AccountRefused: a stack is to go to an account that is none.
         CommandFailed: the deployment failed; carries the end of its output.
     """
-    if tell is not None:
-        tell("synthesising the stacks")
+    tell("synthesising the stacks")
     assembly = cdk.synthesise(
         places,
         ministack.endpoint(server),

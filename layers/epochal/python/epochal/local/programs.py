@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from epochal.local.errors import CommandFailed, DownloadCorrupt, NoApplication, ProgramMissing
 from epochal.local.processes import Tell
@@ -59,6 +61,18 @@ class Places:
         """Make the folder for what runs, which git is not to see."""
         self.running.mkdir(parents=True, exist_ok=True)
         (self.running / ".gitignore").write_text("*\n")
+
+
+def note(path: Path, value: object) -> None:
+    """Write JSON beside a file and move it into place, so that no command reads half of it."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(value, default=str))
+    new.replace(path)
+
+
+def noted(path: Path) -> Any:
+    """What was noted there; None where nothing was."""
+    return json.loads(path.read_text()) if path.exists() else None
 
 
 def user_cache() -> Path:
@@ -119,7 +133,7 @@ class Package:
         return cache / f"{self.folder}-{self.version}-{self.sha256[:12]}"
 
 
-def fetch(package: Package, cache: Path, *, tell: Tell | None = None) -> Path:
+def fetch(package: Package, cache: Path, *, tell: Tell = str) -> Path:
     """The directory of `package` in `cache`, fetched if it is not there yet.
 
     Raises:
@@ -133,8 +147,7 @@ def fetch(package: Package, cache: Path, *, tell: Tell | None = None) -> Path:
     npm = find(NPM)
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as scratch:
-        if tell is not None:
-            tell(f"fetching {package.title}")
+        tell(f"fetching {package.title}")
         archive = _pack(npm, package, Path(scratch))
         _check(archive, package.sha256)
         unpacked = Path(scratch) / "unpacked"
