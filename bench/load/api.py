@@ -17,8 +17,8 @@ from botocore.httpsession import URLLib3Session
 from bench.load.measures import Measures
 from epochal.codec import json
 from epochal.errors import Unavailable
-from epochal.proving.signed_http import SECONDS, SignedHttp
-from epochal.proving.signed_http import Answer as HttpAnswer
+from epochal.proving.proof import ANSWER_SECONDS, SignedHttp
+from epochal.proving.proof import Answer as HttpAnswer
 
 CONNECTIONS: Final = 32
 TRIES: Final = 5
@@ -53,7 +53,7 @@ class Api:
             service="execute-api",
             region=region,
             credentials=lambda: credentials,
-            session=URLLib3Session(timeout=SECONDS, max_pool_connections=CONNECTIONS),
+            session=URLLib3Session(timeout=ANSWER_SECONDS, max_pool_connections=CONNECTIONS),
         )
 
     def __call__(

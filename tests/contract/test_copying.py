@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.copying.sources import StreamSource
-from epochal.copying.stream_copy import StreamCopier
+from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import AtVersion

@@ -70,7 +70,7 @@ def test_what_it_says_of_costs_is_what_the_checks_say() -> None:
 def test_it_names_the_permissions_that_the_checks_ask_for() -> None:
     code = "".join(
         (ROOT / "layers/epochal/python/epochal" / each).read_text()
-        for each in ("proving/stacks.py", "proving/account.py", "dynamo/services.py")
+        for each in ("proving/proof.py", "proving/account.py", "hosting/services.py")
     )
     asked = {*re.findall(r'(?:asking|translated)\("(\w+)"', code)} - {"Invoke", "ListQueues"}  # the console's
     assert asked >= {"DescribeStacks", "SimulatePrincipalPolicy", "GetMetricData"}

@@ -14,8 +14,7 @@ from epochal import Event
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
-from epochal.copying.sources import StreamSource
-from epochal.copying.stream_copy import StreamCopier
+from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.feed.history import StreamHistory
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout

@@ -13,7 +13,7 @@ from epochal.cli import prove as command
 from epochal.cli.target import OpenedStore
 from epochal.codec import json
 from epochal.plan.ops import Op, Put, Reply
-from epochal.proving.stacks import DeployedStack
+from epochal.proving.proof import DeployedStack
 from tests.support.terminal import Terminal
 
 

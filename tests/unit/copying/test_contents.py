@@ -9,7 +9,7 @@ import pytest
 
 from epochal.codec.bodies import claim_for, encode
 from epochal.copying import stream_copy
-from epochal.copying.sources import Digest, said_by, time_of
+from epochal.copying.stream_copy import Digest, said_by, time_of
 from epochal.copying.stream_copy import batches as batched
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent

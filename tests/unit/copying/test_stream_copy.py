@@ -17,10 +17,8 @@ from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import stream_copy
-from epochal.copying.sources import Original, StreamSource
-from epochal.copying.stream_copy import StreamCopier
+from epochal.copying.stream_copy import Original, StreamCopier, StreamSource
 from epochal.errors import Unavailable
-from epochal.model.times import Ticks
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
@@ -371,7 +369,7 @@ def test_what_was_appended_is_read_back_and_told_where_it_reads_otherwise(
 ) -> None:
     """A store that loses what it was given would be noticed."""
     append(original(copier), "Cart-1", 2)
-    monkeypatch.setattr(stream_copy, "time_of", lambda _: Ticks(0))
+    monkeypatch.setattr(stream_copy, "format_ticks", lambda _: "1970-01-01T00:00:00Z")
     found = copier.copy("Cart-1")
     assert (found.ending, found.why) == ("differs", "what was appended reads otherwise")
 

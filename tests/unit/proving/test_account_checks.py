@@ -12,8 +12,17 @@ from botocore.exceptions import ClientError
 
 from epochal.errors import Refused
 from epochal.proving import account as checks
-from epochal.proving.proof import Broken, ProofRun, Trial, Unproven, prove
-from epochal.proving.stacks import DeployedStack, functions_of, resolved, stacks_of
+from epochal.proving.proof import (
+    Broken,
+    DeployedStack,
+    ProofRun,
+    Trial,
+    Unproven,
+    functions_of,
+    prove,
+    resolved,
+    stacks_of,
+)
 from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 from tests.unit.stacks.test_permissions import EXPECTED
 

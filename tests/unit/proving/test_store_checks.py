@@ -14,10 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from epochal.proving import store as checks
-from epochal.proving.proof import CATEGORY, Broken, ProofRun, Unproven, prove
-from epochal.proving.signed_http import Answer
-from epochal.proving.stacks import DeployedStack
-from epochal.proving.writers import Outcome, ProofWriter, StreamWriter, writers_of
+from epochal.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
+from epochal.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
 from epochal.reactions.group import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

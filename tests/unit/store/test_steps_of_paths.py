@@ -14,8 +14,7 @@ from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter import store as aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
-from epochal.copying.sources import StreamSource
-from epochal.copying.stream_copy import StreamCopier
+from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
 from epochal.store import streams, tagged_store
 from epochal.store.joined import JoinedAppends

@@ -12,8 +12,7 @@ from epochal.cli import output
 from epochal.cli.errors import CopyUnsound, must_be_named
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store
 from epochal.copying.feed_copy import FeedCopier
-from epochal.copying.sources import CopySource, StreamSource
-from epochal.copying.stream_copy import StreamCopier, StreamCopy, Tally
+from epochal.copying.stream_copy import CopySource, StreamCopier, StreamCopy, StreamSource, Tally
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.registry import layout_named

@@ -16,10 +16,19 @@ from epochal.dynamo.clients import credentials
 from epochal.errors import EpochalError, InvalidInput
 from epochal.http.operations import OPERATIONS
 from epochal.proving.account import ACCOUNT
-from epochal.proving.proof import ProofReport, ProofRun, Result, Trial
-from epochal.proving.proof import prove as tried
-from epochal.proving.signed_http import SignedHttp
-from epochal.proving.stacks import AWS, DeployedStack, stacks_of
+from epochal.proving.proof import (
+    AWS,
+    DeployedStack,
+    ProofReport,
+    ProofRun,
+    Result,
+    SignedHttp,
+    Trial,
+    stacks_of,
+)
+from epochal.proving.proof import (
+    prove as tried,
+)
 from epochal.proving.store import QUARANTINE, store_checks
 
 GATEWAY = "ApiUrl"

@@ -9,8 +9,17 @@ from typing import Any, Final
 from epochal.errors import Unavailable
 from epochal.hosting.services import Metric, measuring
 from epochal.layout.registry import layouts_in
-from epochal.proving.proof import Broken, ProofRun, Trial, Unproven
-from epochal.proving.stacks import AWS, DeployedFunction, asking, functions_of, resolved
+from epochal.proving.proof import (
+    AWS,
+    Broken,
+    DeployedFunction,
+    ProofRun,
+    Trial,
+    Unproven,
+    asking,
+    functions_of,
+    resolved,
+)
 from epochal.settings import setting_of_variable
 
 METRICS_SECONDS: Final = 180.0

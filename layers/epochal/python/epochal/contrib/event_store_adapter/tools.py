@@ -11,14 +11,14 @@ from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, opened
-from epochal.copying.sources import CopiedEvent, Original, Said, said_by
+from epochal.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Claim, RecordedUnfold
 from epochal.model.spans import Span
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.proving.proof import CATEGORY, ProofRun
-from epochal.proving.writers import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
+from epochal.proving.store import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome
 from epochal.store.encoding import BodyCodec
 
 
