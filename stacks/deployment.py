@@ -35,7 +35,8 @@ def deployment(app: App, sources: Sources) -> None:
     told = app.node.try_get_context
     said = {name: told(name) for name in ALSO_CONTEXT}
     stage = fitted(stage_from(told("stage"), told("stages"), said), target)
-    _stacks(app, stage, target, code_of(sources, target, sdk=stage.boto3 == "tested"), sources.root)
+    code = code_of(sources, target, sdk=stage.boto3 == "tested", layouts=stage.brought_layouts())
+    _stacks(app, stage, target, code, sources.root)
     _tag(app, stage)
 
 

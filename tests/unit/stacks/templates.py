@@ -178,6 +178,7 @@ def sources_in(place: Path) -> Sources:
         vendor=vendor,
         sdk=sdk,
         packages=lambda _, platform: vendor(platform),
+        layouts=lambda _, platform: vendor(platform),
         lambdas=place / "lambdas",
         root=place,
     )

@@ -18,6 +18,8 @@ from epochal.declaration import Setting, declared
 from epochal.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from epochal.layout.port import Port
 
 BASE_DISTANCE: Final = 10_000
@@ -158,19 +160,30 @@ PLUGINS: Final = "EPOCHAL_PLUGINS"
 
 def layouts() -> tuple[Layout, ...]:
     """All of them, in the order of their partitions. Raises `InvalidInput` where a package does not bring one named."""
-    return tuple(sorted((*LAYOUTS, *_brought(os.environ.get(PLUGINS, ""))), key=lambda each: each.base))
+    return tuple(sorted((*LAYOUTS, *brought()), key=lambda each: each.base))
+
+
+def brought() -> tuple[Layout, ...]:
+    """Those of other packages that the environment names."""
+    return _loaded(os.environ.get(PLUGINS, ""))
 
 
 @cache
-def _brought(names: str) -> tuple[Layout, ...]:
+def _loaded(names: str) -> tuple[Layout, ...]:
     known = list(LAYOUTS)
     for name in names.split(",") if names else ():
-        # 10 ms, for those alone who name some.
-        found = [*at("importlib.metadata").entry_points(group=GROUP, name=name)]
-        if len(found) != 1:
-            raise InvalidInput(PLUGINS, f"names {name}, which {len(found)} packages bring as {GROUP}")
-        known.append(_checked(name, found[0].load(), known))
+        known.append(_checked(name, entry_of(name).load(), known))
     return tuple(known[len(LAYOUTS) :])
+
+
+def entry_of(name: str) -> EntryPoint:
+    """What a layout of another package is brought by."""
+    # 10 ms, for those alone who name some.
+    found = [*at("importlib.metadata").entry_points(group=GROUP, name=name)]
+    if len(found) != 1:
+        raise InvalidInput(PLUGINS, f"names {name}, which {len(found)} packages bring as {GROUP}")
+    entry: EntryPoint = found[0]
+    return entry
 
 
 def _checked(name: str, found: object, known: Sequence[Layout]) -> Layout:

@@ -141,6 +141,8 @@ class Settings(Options):
     mappings: tuple[str, ...] = setting(
         (), Names(), "Mappings of streams to functions, which have to be enabled", ("auditor",)
     )
+    # Those that the deployment has: `plugins.layouts` loads them.
+    plugins: tuple[str, ...] = setting((), Names(), "Layouts that other packages bring", EVENTS)
     reaction: str = setting("", Text(), "Name of the reaction that a function runs", ("reaction",))
     queue: str = setting("", Text(), "URL of the queue that wakes it", ("reaction",))
 

@@ -197,6 +197,7 @@ def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, 
         python=other or python,
         processor=processor or architecture,
         sdk=stage.boto3 == "tested",
+        layouts=stage.brought_layouts(),
     )
 
 

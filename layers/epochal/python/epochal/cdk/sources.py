@@ -20,9 +20,10 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +31,7 @@ from aws_cdk import CliCredentialsStackSynthesizer, DefaultStackSynthesizer, ISt
 from aws_cdk import aws_lambda as lambda_
 
 from epochal.cdk.parts.functions import Code
-from epochal.cdk.parts.layers import Platform, bundled, prepared, vendored
+from epochal.cdk.parts.layers import Platform, brought, bundled, prepared, vendored
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.local.programs import user_cache
 from epochal.settings import LAMBDA_PYTHON
@@ -149,6 +150,7 @@ class Sources:
         vendor: layer 2, given the platform it has to fit.
         sdk: a layer with the boto3 that was tested, given the same.
         packages: a layer of what a file of requirements names, given the same.
+        layouts: a layer of the packages that bring layouts of these names, given the same.
         lambdas: one folder for each function.
         root: where entries of reactions are looked for.
     """
@@ -157,6 +159,7 @@ class Sources:
     vendor: Callable[[Platform], Path]
     sdk: Callable[[Platform], Path]
     packages: Callable[[Path, Platform], Path]
+    layouts: Callable[[Sequence[str], Platform], Path]
     lambdas: Path
     root: Path
 
@@ -166,28 +169,29 @@ class Sources:
         cache = user_cache()
         # Another installation's library is another.
         own = cache / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:12]
-        pins, sdk = (_shipped(f"layers/vendor/{name}.txt") for name in PINS)
-        return cls(
-            library=lambda python: prepared(_PACKAGE, python, own, below="python/epochal"),
-            vendor=lambda platform: vendored(pins, platform, cache),
-            sdk=lambda platform: vendored(sdk, platform, cache),
-            packages=lambda requirements, platform: bundled(requirements, platform, cache),
-            lambdas=_shipped("lambdas"),
-            root=Path.cwd(),
-        )
+        library = partial(prepared, _PACKAGE, cache=own, below="python/epochal")
+        return cls._fetched(library, cache, _shipped, Path.cwd())
 
     @classmethod
     def in_repository(cls, root: Path) -> Sources:
         """The sources of the checkout at `root`."""
         root = root.resolve()
-        library, cache = root / "layers" / "epochal", root / ".cache" / "layers"
-        pins, sdk = (root / "layers" / "vendor" / f"{name}.txt" for name in PINS)
+        cache = root / ".cache" / "layers"
+        library = partial(prepared, root / "layers" / "epochal", cache=cache)
+        return cls._fetched(library, cache, root.joinpath, root)
+
+    @classmethod
+    def _fetched(
+        cls, library: Callable[[str], Path], cache: Path, place: Callable[[str], Path], root: Path
+    ) -> Sources:
+        pins, sdk = (place(f"layers/vendor/{name}.txt") for name in PINS)
         return cls(
-            library=lambda python: prepared(library, python, cache),
+            library=library,
             vendor=lambda platform: vendored(pins, platform, cache),
             sdk=lambda platform: vendored(sdk, platform, cache),
             packages=lambda requirements, platform: bundled(requirements, platform, cache),
-            lambdas=root / "lambdas",
+            layouts=lambda names, platform: brought(names, platform, cache),
+            lambdas=place("lambdas"),
             root=root,
         )
 
@@ -199,8 +203,10 @@ def code_of(
     python: str = LAMBDA_PYTHON,
     processor: lambda_.Architecture | None = None,
     sdk: bool = False,
+    layouts: Sequence[str] = (),
 ) -> Code:
     """The functions' code for a target; its second layer is fetched if it is not there yet, and with `sdk` a third.
+    One more has what brings `layouts`.
 
     Raises:
         InstallerFailed: it could not be.
@@ -210,6 +216,7 @@ def code_of(
         library=sources.library(platform.python),
         vendor=sources.vendor(platform),
         sdk=sources.sdk(platform) if sdk else None,
+        layouts=sources.layouts(layouts, platform) if layouts else None,
         packages=lambda requirements: sources.packages(requirements, platform),
         lambdas=sources.lambdas,
         architecture=architecture(target, processor),

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 from epochal.cdk.fields import EXISTING, LIMITS, OF_LAYOUTS, RULES, Declared
 from epochal.errors import InvalidInput
 from epochal.layout.registry import READ_MODELS, archives, store_tables
-from epochal.plugins import Layout, layouts, parts
+from epochal.plugins import Layout, brought, layouts, parts
 from epochal.settings import Options
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -138,6 +138,11 @@ class Stage(Options):
     def deployed_layouts(self) -> tuple[Layout, ...]:
         """Its layouts, in the order of their partitions."""
         return tuple(each for each in layouts() if self.layouts is None or each.name in self.layouts)
+
+    def brought_layouts(self) -> tuple[str, ...]:
+        """Names of those that other packages bring."""
+        there = brought()
+        return tuple(each.name for each in self.deployed_layouts() if each in there)
 
     def limits(self) -> Mapping[str, int]:
         """Requests a second of the routes that have a limit of their own."""

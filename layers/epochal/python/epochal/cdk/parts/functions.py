@@ -59,6 +59,7 @@ class Code:
         library: folder of layer 1; `python/` is inside.
         vendor: folder of layer 2, filled for `architecture`.
         sdk: folder of a layer with boto3; None where it is the runtime's.
+        layouts: folder of a layer with packages that bring layouts; None where there are none.
         packages: folder of a layer with what a file of requirements names.
         lambdas: folder with one folder for each function.
         python: `major.minor`.
@@ -71,6 +72,7 @@ class Code:
     architecture: lambda_.Architecture
     python: str = LAMBDA_PYTHON
     sdk: Path | None = None
+    layouts: Path | None = None
 
 
 _KEPT: Final[list[Layers]] = []
@@ -93,6 +95,8 @@ class Layers(Construct):
         ]
         if code.sdk is not None:
             versions.append(self._layer("Sdk", code, code.sdk, "The boto3 that was tested", []))
+        if code.layouts is not None:
+            versions.append(self._layer("Layouts", code, code.layouts, "Layouts of other packages", []))
         self.versions: Final = tuple(versions)
         if not has_bytecode(code.library):
             Annotations.of(self).add_info_v2("epochal:sources-only", SOURCES_ONLY.format(python=code.python))
@@ -253,4 +257,5 @@ def settings_of(stage: Stage, stores: Stores) -> Settings:
         for each in declared().values()
         if each.table in stores.tables
     }
-    return Settings.of(**chosen, **partitions, **own, **tables, bucket=stores.bucket.bucket_name)
+    places = {**tables, "bucket": stores.bucket.bucket_name, "plugins": stage.brought_layouts()}
+    return Settings.of(**chosen, **partitions, **own, **places)

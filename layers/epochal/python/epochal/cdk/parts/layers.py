@@ -20,9 +20,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
+
+from epochal.plugins import entry_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 RECIPE: Final = 4
 """Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
@@ -32,6 +38,9 @@ _OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"(.*)')
 
 _OURS: Final = re.compile(r"\s*epochal\s*([\[=<>~!@;#]|$)", re.IGNORECASE)
 """A requirement that the library's layer meets."""
+
+_NOT_NEEDED: Final = re.compile(rf"^{_OURS.pattern}|\bextra\s*==", re.IGNORECASE)
+"""A requirement of a package that the library's layer meets, or that is an extra's."""
 
 _REFERRING: Final = re.compile(r"^\s*(-|\.|/)|file:", re.MULTILINE)
 """A line that is about another file."""
@@ -107,6 +116,53 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
             _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
             compile_modules(content / "python", interpreter)
     return folder
+
+
+def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
+    """A layer with the packages that bring layouts of these names, as they are installed here: what makes the tables is
+    what runs on them. What a package needs beside the library is fetched.
+    """
+    interpreter, entries = interpreter_of(platform.python), [entry_of(name) for name in names]
+    packages = {each.module.partition(".")[0]: cast("Distribution", each.dist) for each in entries}
+    places = {name: _place_of(name) for name in packages}
+    contents = (f"{packages[name].version} {_digest(place, name)}" for name, place in places.items())
+    identity = "\n".join((f"{RECIPE}\n{bool(interpreter)}\n{platform.name}", *contents))
+    folder = cache / f"layouts-{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
+    if not folder.exists():
+        with filling(folder) as content:
+            for name, package in packages.items():
+                needed = [each for each in package.requires or () if not _NOT_NEEDED.search(each)]
+                if needed:
+                    _fetch(Path(package.name), platform, content / "python", run, needed)
+                _copy(places[name], content / "python" / places[name].name)
+                # By these the entry point is found there.
+                metadata = (
+                    content / "python" / f"{package.name.replace('-', '_')}-{package.version}.dist-info"
+                )
+                metadata.mkdir()
+                for each in ("METADATA", "entry_points.txt"):
+                    (metadata / each).write_text(package.read_text(each) or "")
+            compile_modules(content / "python", interpreter)
+    return folder
+
+
+def _place_of(package: str) -> Path:
+    """The folder of a package that can be imported, or the file of a module."""
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise InstallerFailed(
+            f"{package} brings a layout, and is no package of files that a layer could have"
+        )
+    origin = Path(found.origin)
+    return origin.parent if found.submodule_search_locations else origin
+
+
+def _copy(place: Path, into: Path) -> None:
+    if place.is_dir():
+        shutil.copytree(place, into, ignore=shutil.ignore_patterns(*LITTER))
+    else:
+        into.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(place, into)
 
 
 def _fetch(requirements: Path, platform: Platform, packages: Path, run: Run, wanted: Sequence[str]) -> None:
@@ -238,7 +294,7 @@ def has_bytecode(layer: Path) -> bool:
 
 def _digest(layer: Path, below: str) -> str:
     digest = hashlib.sha256(below.encode())
-    for path in sorted(layer.rglob("*")):
+    for path in sorted(layer.rglob("*")) if layer.is_dir() else [layer]:
         place = path.relative_to(layer)
         if path.is_file() and not any(fnmatch(part, each) for part in place.parts for each in LITTER):
             content = path.read_bytes()
