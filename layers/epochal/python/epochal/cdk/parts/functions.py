@@ -35,7 +35,6 @@ DEVELOPERS_ONLY: Final = (
     "cli",
     "console",
     "contrib/*/commands.py",
-    "contrib/*/testing.py",
     "contrib/*/tools.py",
     "contrib/eventsourcing",
     "local",

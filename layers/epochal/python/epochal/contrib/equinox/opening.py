@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from epochal.contrib.equinox.append import Calving
 from epochal.contrib.equinox.streams import opened
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import InvalidInput
 from epochal.settings import Settings
 from epochal.store.streams import Streams
-from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_deployment
+
+if TYPE_CHECKING:
+    from epochal.testing.memory import MemoryTables
 
 
 def open_tips(
@@ -38,4 +41,6 @@ def open_tips(
 
 def memory_tips(tables: MemoryTables | None = None) -> Streams:
     """A store of streams in memory that are stored as tips, with a bucket."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+
     return opened(memory_deployment(tables))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from epochal.contrib.event_store_adapter.items import hash_of
 from epochal.contrib.event_store_adapter.model import Hash
@@ -13,8 +14,9 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.dynamo.stores import HERE, Place
 from epochal.settings import Settings
 from epochal.store.checking import distinct
-from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_deployment
+
+if TYPE_CHECKING:
+    from epochal.testing.memory import MemoryTables
 
 
 def open_aggregates(
@@ -48,4 +50,6 @@ def open_aggregates(
 
 def memory_aggregates(tables: MemoryTables | None = None, *, types: Iterable[str] = ()) -> AggregateStore:
     """A store of aggregates in memory; `types` are declared, as those that hold `-` must be."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+
     return opened(memory_deployment(tables, aggregate_types=tuple(types)))

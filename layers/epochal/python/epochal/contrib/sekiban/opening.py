@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
@@ -11,8 +12,9 @@ from epochal.dynamo.stores import HERE, Place
 from epochal.settings import Settings
 from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Patience
-from epochal.testing.memory import MemoryTables
-from epochal.testing.stores import memory_deployment
+
+if TYPE_CHECKING:
+    from epochal.testing.memory import MemoryTables
 
 
 def open_dcb_events(
@@ -83,9 +85,13 @@ def open_projection_states(
 
 def memory_dcb_events(tables: MemoryTables | None = None, *, type_heads: bool = False) -> DcbEvents:
     """A store of tagged events in memory, in Sekiban's tables."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+
     return opened(memory_deployment(tables, type_heads=type_heads))
 
 
 def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionStates:
     """States of projections in memory, with a bucket."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+
     return states_of(memory_deployment(tables))
