@@ -98,6 +98,7 @@ class AsyncFeed:
     partitions = reads(FeedReader.partitions, of="reader")
     place = reads(FeedReader.place, of="reader")
     page = reads(FeedReader.page, of="reader")
+    newest = reads(FeedReader.newest, of="reader")
     spans = reads(FeedReader.spans, of="reader")
     events = iterates(FeedReader.events, of="reader")
     items = reads(FeedReader.items, of="reader")

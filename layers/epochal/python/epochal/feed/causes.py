@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from epochal.feed.history import bare_items
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedEvent, FeedItem, PartitionTail, name_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.model.spans import Span
 
-# The latest items of a partition of the feed, within one page of it.
-
-ALL: Final = 2**31
-"""A page ends at the tail: read on from an entry, it would read the newest item of the index again."""
+# The latest items of a partition of the feed.
 
 
 def latest(
@@ -27,17 +22,9 @@ def latest(
     categories: Collection[str] | None = None,
     data: bool = False,
 ) -> tuple[FeedItem, ...]:
-    """The last `count` items of the newest epoch, or of the one before where that has just begun, oldest first.
-
-    An entry of the index has one event or more, so to go back `count` entries is to go back far enough. Those of other
-    `categories` are left out of what is found. Events are read of the last items alone.
-    """
-    if not at.tail:
-        return ()
-    start = before(at.tail, count)
-    spans = feed.spans(at.partition, start=start, limit=ALL, categories=categories).spans
-    last = _last(spans, count)
-    return feed.items(at.partition, last) if data else tuple(bare_items(last))
+    """The last `count` items, oldest first: of these `categories` alone, as far back as there is time to look."""
+    page = feed.newest(count, before={at.partition: at.tail}, categories=categories, data=data)
+    return page.items[:count][::-1]
 
 
 def before(at: Checkpoint, entries: int) -> Checkpoint:
@@ -45,17 +32,6 @@ def before(at: Checkpoint, entries: int) -> Checkpoint:
     if at.offset:
         return Checkpoint.of(at.epoch, max(0, at.offset - entries))
     return Checkpoint.of(at.epoch - 1, 0) if at.epoch else BEGINNING
-
-
-def _last(spans: Sequence[Span], count: int) -> list[Span]:
-    """The last so many events of spans."""
-    kept: list[Span] = []
-    for span in reversed(spans):
-        if count <= 0:
-            break
-        kept.append(span.since(span.next - count))
-        count -= len(kept[-1].types)
-    return kept[::-1]
 
 
 # What belongs to one conversation, as a tree of causes.

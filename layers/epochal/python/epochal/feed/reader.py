@@ -7,18 +7,21 @@ their events come from their stores, in one shape.
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Final, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import History, Hydrate, PageBounds, bare_items, fill, histories_of, hydrated
-from epochal.feed.results import FeedEvent, FeedItem, FeedPage, PartitionTail, SpanPage
-from epochal.index.checkpoints import BEGINNING, Checkpoint, Moment, Place
-from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tails
+from epochal.feed.results import FeedEvent, FeedItem, FeedPage, NewestPage, PartitionTail, SpanPage
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
+from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
 from epochal.layout.port import Categories
 from epochal.layout.registry import layout_of, source_of
 from epochal.model.kinds import must_be, must_be_done, must_be_names, must_be_plain, must_be_whole
@@ -26,6 +29,7 @@ from epochal.model.spans import Span
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
+from epochal.store.reading import Direction
 
 Predicate = Callable[[Span], bool]
 
@@ -76,6 +80,7 @@ class _Page:
     wanted: Predicate
     limit: int
     at: Checkpoint
+    forward: bool
     spans: list[Span] = field(default_factory=list)
     count: int = 0
     first: PlacedEntry | None = None
@@ -86,9 +91,11 @@ class _Page:
         return self.count >= self.limit
 
     def take(self, placed: PlacedEntry) -> None:
-        """Take in an entry; `at` is then the checkpoint after it."""
+        """Take in an entry; `at` is then the checkpoint to go on from."""
         self.first, self.last = self.first or placed, placed
         kept = [span for span in placed.entry().spans if self.wanted(span)]
+        if not self.forward:
+            kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
         self.spans += kept
         self.count += sum(len(span.types) for span in kept)
         self.at = placed.after
@@ -105,6 +112,7 @@ class SpanReader:
         items: of the index that the next request asks for.
         ahead: where requests are made that nobody waits for yet; one at a time.
         first: the first entry of the last page.
+        last: the last one.
         following: the one after that page, where it is here already; else the page's last.
     """
 
@@ -116,20 +124,23 @@ class SpanReader:
     items: int = FIRST_ITEMS
     ahead: Executor | None = None
     first: PlacedEntry | None = None
+    last: PlacedEntry | None = None
     following: PlacedEntry | None = None
     _coming: Future[WalkPage] | None = None
 
     @classmethod
-    def begin(cls, driver: Driver, table: str, partition: int, start: Checkpoint) -> SpanReader:
+    def begin(
+        cls, driver: Driver, table: str, partition: int, start: Checkpoint, *, forward: bool = True
+    ) -> SpanReader:
         """A passage that nothing has been read of."""
-        return cls(driver=driver, table=table, walk=Walk(partition=partition, at=start))
+        return cls(driver=driver, table=table, walk=Walk(partition=partition, at=start, forward=forward))
 
     def spans(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> SpanPage:
         """The next page: until `limit` is reached, the tail, or the end of the time allowed."""
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
-        page = _Page(wanted=wanted, limit=limit, at=self.walk.at)
+        page = _Page(wanted=wanted, limit=limit, at=self.walk.at, forward=self.walk.forward)
         while True:
             if not self.left:
                 self._read_on()
@@ -138,10 +149,11 @@ class SpanReader:
             if not self.left:
                 page.at = self.walk.at
             at_tail, now = self.at_tail and not self.left, self.driver.clock()
-            if at_tail and not page.spans and now < patience:
+            if at_tail and not page.spans and now < patience and self.walk.forward:
                 self.driver.sleep(min(POLL_SECONDS, patience - now))
             elif at_tail or page.full or now >= ends:
-                self.first, self.following = page.first, self.left[0] if self.left else page.last
+                self.first, self.last = page.first, page.last
+                self.following = self.left[0] if self.left else page.last
                 return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
 
     def entries(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> Iterator[SpanPage]:
@@ -263,10 +275,10 @@ class FeedReader:
         if start == "beginning":
             return BEGINNING
         if start == "tail":
-            tails = {each.partition: each.tail for each in self.partitions()}
-            if partition not in tails:
+            tail = self.driver.run(tail_on_record(self.table, partition))
+            if tail is None:
                 raise InvalidInput("partition", f"{partition} is not on record: deploy its indexer first")
-            return tails[partition]
+            return tail
         must_be(
             Checkpoint, start, "start", "a Checkpoint, as parse_checkpoint makes, at(…), beginning or tail"
         )
@@ -276,7 +288,8 @@ class FeedReader:
         self,
         partition: int,
         *,
-        start: Place = BEGINNING,
+        start: Place | None = None,
+        direction: Direction = "forward",
         seconds: float = 10.0,
         wait: float = 0.0,
         **options: Unpack[PageOptions],
@@ -284,6 +297,8 @@ class FeedReader:
         """Items from `start` on: at least `limit` where there are as many, and all of the entry that reaches it.
 
         Args:
+            start: the beginning, or backward the tail, if left out.
+            direction: `backward` has what is before `start`, newest first; `next` is then where to go on backward.
             seconds: a page that is not full after so long ends, with the checkpoint reached.
             wait: seconds to wait for something to come where there is nothing.
             options: as `PageOptions` has them.
@@ -294,14 +309,16 @@ class FeedReader:
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
         request = self._request(partition, **options)
-        return replace(request, seconds=seconds, wait=wait).page(self._span_reader(partition, start))
+        patient = replace(request, seconds=seconds, wait=wait)
+        return patient.page(self._span_reader(partition, start, direction))
 
     def page_within(
         self,
         room: PageBounds,
         partition: int,
         *,
-        start: Place = BEGINNING,
+        start: Place | None = None,
+        direction: Direction = "forward",
         limit: int = 1000,
         categories: Collection[str] | None = None,
         data: bool = False,
@@ -310,13 +327,76 @@ class FeedReader:
     ) -> FeedPage:
         """`page` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
         hydrate = self._hydrate(partition, fetch=False) if data else None
-        entries = self._span_reader(partition, start).entries(
+        entries = self._span_reader(partition, start, direction).entries(
             limit=limit,
             wanted=wanted(partial(self.categories, partition), categories, None),
             seconds=seconds,
             wait=wait,
         )
         return fill(room, list(entries), hydrate, self.driver.clock)
+
+    def newest(
+        self,
+        limit: int = 100,
+        *,
+        before: Mapping[int, Checkpoint] | None = None,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        data: bool = False,
+        seconds: float = 10.0,
+    ) -> NewestPage:
+        """The newest items of all partitions, newest first: at least `limit` where there are as many, and all of the
+        entry of the index that reaches it. Between partitions, entries are in the order of their times.
+
+        Args:
+            before: a position, as a page's `next`: only its partitions, and what is before it.
+            seconds: a page that is not full after so long ends, with the position reached.
+
+        Raises:
+            InvalidInput: a limit below 1, data without the store.
+            BeyondTheEnd: `before` is of another index.
+        """
+        must_be_whole(limit, "limit", 1)
+        if before is None:
+            before = {each.partition: each.tail for each in self.partitions()}
+        reached, ends = FeedPosition(before), self.driver.clock() + seconds
+        found: list[tuple[int, Span]] = []
+        for _, partition, page in heapq.merge(
+            *(
+                self._backward(
+                    partition, at, wanted(partial(self.categories, partition), categories, predicate), ends
+                )
+                for partition, at in before.items()
+            ),
+            key=itemgetter(0),
+        ):
+            reached[partition] = page.next
+            found += [(partition, span) for span in page.spans]
+            if len(found) >= limit:
+                break
+        items = {
+            partition: iter(
+                self._items(partition, [span for of, span in found if of == partition], data=data)
+            )
+            for partition in before
+        }
+        return NewestPage(items=tuple(next(items[partition]) for partition, _ in found), next=reached)
+
+    def _backward(
+        self, partition: int, at: Checkpoint, wanted: Predicate, ends: float
+    ) -> Iterator[tuple[int, int, SpanPage]]:
+        """Each entry that has something wanted, from a checkpoint back, with its age for merging."""
+        reader, age, at_tail = self._span_reader(partition, at, "backward"), 0, False
+        while not at_tail:
+            seconds = ends - self.driver.clock()
+            page = reader.spans(limit=1, wanted=wanted, seconds=seconds, wait=0.0)
+            at_tail = page.at_tail or not page.spans
+            with suppress(InvalidInput):  # another program's entry, with no time that can be read
+                age = age if reader.last is None else -reader.last.ticks
+            yield age, partition, page
+
+    def _items(self, partition: int, spans: Sequence[Span], *, data: bool) -> Sequence[FeedItem]:
+        return self.items(partition, spans) if data else bare_items(spans)
 
     def events(
         self, partition: int, stream: str, first: int, end: int, *, fetch: bool = True
@@ -390,8 +470,14 @@ class FeedReader:
         while True:
             yield patient.page(reader)
 
-    def _span_reader(self, partition: int, start: Place) -> SpanReader:
-        return SpanReader.begin(self.driver, self.table, partition, self.place(partition, start))
+    def _span_reader(
+        self, partition: int, start: Place | None, direction: Direction = "forward"
+    ) -> SpanReader:
+        forward = direction == "forward"
+        if start is None:
+            start = BEGINNING if forward else "tail"
+        place = self.place(partition, start)
+        return SpanReader.begin(self.driver, self.table, partition, place, forward=forward)
 
     def _request(
         self,

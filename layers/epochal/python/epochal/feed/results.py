@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.model.events import TAG_STREAMS, Body, content_of, json_of
 from epochal.model.spans import Span
 
@@ -112,7 +112,9 @@ class FeedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPage:
-    """Items in feed order, and the checkpoint to go on from. `at_tail`: the index held no more."""
+    """Items in feed order, or newest first, and the checkpoint to go on from. `at_tail`: the index held no more,
+    backward nothing older.
+    """
 
     items: tuple[FeedItem, ...]
     next: Checkpoint
@@ -126,6 +128,19 @@ class SpanPage:
     spans: tuple[Span, ...]
     next: Checkpoint
     at_tail: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewestPage:
+    """The newest items of the feed, newest first, and the position before which the next page goes on."""
+
+    items: tuple[FeedItem, ...]
+    next: FeedPosition
+
+    @property
+    def at_beginning(self) -> bool:
+        """Whether nothing is left."""
+        return not any(self.next.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,15 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
                 ],
             },
         ),
+        query(
+            "direction",
+            {
+                "enum": ["forward", "backward"],
+                "default": "forward",
+                "description": "Backward comes what is before `from`, or the tail if left out, newest first; `next` is "
+                "then where to go on backward, and `atTail` says that nothing is older.",
+            },
+        ),
         query("limit", {**LIMIT, "description": "Items after which the page ends."}),
         query("data", flag("Also the events themselves.")),
         query(
@@ -164,7 +173,8 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
         rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
         raise InvalidInput("category", rule)
     partition = _partition(request.path["partition"])
-    place = parse_place("0" if start is None else start)
+    backward = asked.choice("direction") == "backward"
+    place = parse_place(start or (TAIL if backward else "beginning"))
     limit, data = asked.limit(), asked.flag("data")
     wait = asked.whole("wait") or 0
     if partition not in reading.partitions:
@@ -177,6 +187,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
         _bounds(source, shown, request.seconds),
         partition,
         start=begin,
+        direction="backward" if backward else "forward",
         limit=limit,
         categories=frozenset(categories) or None,
         data=data,

@@ -8,6 +8,7 @@ one. Checkpoints of one partition are ordered as integers. A reader may begin at
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
@@ -22,6 +23,7 @@ MAX_EPOCH: Final = (1 << 43) - 1
 """The sign bit of an int64 stays clear."""
 
 _TEXT: Final = re.compile(r"(\d{1,13})@(\d{1,7})|(\d{1,19})", re.ASCII)
+_PARTITION: Final = re.compile(r"\d{1,9}", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-", re.ASCII)
 
 
@@ -71,6 +73,32 @@ def parse_checkpoint(text: str, field: str = "from") -> Checkpoint:
     if int(epoch) > MAX_EPOCH or int(offset) > MAX_OFFSET:
         raise InvalidInput(field, f"must have an offset of at most {MAX_OFFSET:,}")
     return Checkpoint.of(int(epoch), int(offset))
+
+
+class FeedPosition(dict[int, Checkpoint]):
+    """A place in the whole feed: a checkpoint of each partition. A partition that is missing is at its beginning.
+
+    Its text is `partition:epoch@offset`, with commas between; `parse_position` reads it.
+    """
+
+    def covers(self, other: Mapping[int, Checkpoint]) -> bool:
+        """Whether all that is before the other position is before this one."""
+        return all(self.get(partition, BEGINNING) >= checkpoint for partition, checkpoint in other.items())
+
+    def __str__(self) -> str:
+        return ",".join(f"{partition}:{checkpoint}" for partition, checkpoint in sorted(self.items()))
+
+
+def parse_position(text: str, field: str = "position") -> FeedPosition:
+    """Read the text of a position; raises `InvalidInput` naming `field`."""
+    must_be(str, text, field, "text")
+    found = FeedPosition()
+    for each in text.split(",") if text else ():
+        partition, _, checkpoint = each.partition(":")
+        if not _PARTITION.fullmatch(partition) or int(partition) in found:
+            raise InvalidInput(field, "must be partition:epoch@offset, or several with commas between")
+        found[int(partition)] = parse_checkpoint(checkpoint, field)
+    return found
 
 
 # Where a reader begins that names no checkpoint.

@@ -1,4 +1,4 @@
-"""Walks a chain of epochs from a checkpoint on, one request at a time.
+"""Walks a chain of epochs from a checkpoint on, or back, one request at a time.
 
 A checkpoint from outside may be of an index that has been rebuilt since: a walk from there would wait for ever, or skip
 what comes. Two signs of it are refused: an offset beyond its epoch's entries, and an epoch that has not begun.
@@ -11,11 +11,22 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import CLOSED, Entry, read_spans
 from epochal.index.epochs import epoch_tip, is_closed, stored_entries
 from epochal.index.series import read_series
-from epochal.index.tip import Cursor, StoredSpan, Tip, advance, holding, read_data, read_timestamp, stand
+from epochal.index.tip import (
+    Cursor,
+    StoredSpan,
+    Tip,
+    advance,
+    calves,
+    holding,
+    read_data,
+    read_timestamp,
+    sound,
+    stand,
+)
 from epochal.model.times import PER_SECOND, Ticks, parse_time, unix_seconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
@@ -23,8 +34,8 @@ from epochal.plan.values import AttributeValue
 
 @dataclass(frozen=True, slots=True)
 class PlacedEntry:
-    """An entry as stored, and the checkpoint after it. Decoding waits until someone wants it: a request brings
-    whole items, of which a page may need the beginning.
+    """An entry as stored, and the checkpoint after it; of a walk back, the one before it. Decoding waits until someone
+    wants it: a request brings whole items, of which a page may need the beginning.
     """
 
     kind: str
@@ -36,9 +47,14 @@ class PlacedEntry:
         return Entry(read_spans(self.kind, read_data(self.event)))
 
     @property
+    def ticks(self) -> Ticks:
+        """When it was written; raises `InvalidInput` where that is no time."""
+        return parse_time(read_timestamp(self.event))
+
+    @property
     def seconds(self) -> int:
-        """When it was written, in seconds since 1970; raises `InvalidInput` where that is no time."""
-        return unix_seconds(parse_time(read_timestamp(self.event)))
+        """The same, in seconds since 1970."""
+        return unix_seconds(self.ticks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +63,14 @@ class Walk:
 
     Attributes:
         known: it has come here by itself, so that the place exists.
+        forward: it goes on to the tail; else back to the beginning.
     """
 
     partition: int
     at: Checkpoint
     cursor: Cursor | None = None
     known: bool = False
+    forward: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +96,8 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[WalkPage]:
     Raises:
         BeyondTheEnd: the walk began where nothing is, nor will come next.
     """
+    if not walk.forward:
+        return (yield from _step_back(table, walk, limit))
     cursor = walk.cursor
     if cursor is None or cursor.at_end:
         tip = yield from epoch_tip(table, walk.partition, walk.at.epoch)
@@ -94,6 +114,57 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[WalkPage]:
     same = at.epoch == walk.at.epoch
     following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
     return WalkPage(placed=found, walk=following, at_tail=same and pages.cursor.at_end)
+
+
+def _step_back(table: str, walk: Walk, limit: int | None) -> Steps[WalkPage]:
+    at, tip = walk.at, None if walk.cursor is None else walk.cursor.head
+    if at == BEGINNING:
+        return WalkPage(placed=(), walk=walk, at_tail=True)
+    if tip is None:
+        at, tip = yield from _ending(table, walk)
+    spans: list[StoredSpan] = [] if tip is None else (yield from _spans_before(table, tip, at.offset, limit))
+    found = tuple(
+        PlacedEntry(kind, event, Checkpoint.of(at.epoch, offset))
+        for span in spans
+        for offset, (kind, event) in reversed([*enumerate(span.pairs, span.base)])
+        if kind != CLOSED
+    )
+    following = Checkpoint.of(at.epoch, spans[-1].base if spans else 0)
+    cursor = stand(tip, following.offset) if tip is not None and following.offset else None
+    moved = Walk(partition=walk.partition, at=following, cursor=cursor, known=True, forward=False)
+    return WalkPage(placed=found, walk=moved, at_tail=following == BEGINNING)
+
+
+def _ending(table: str, walk: Walk) -> Steps[tuple[Checkpoint, Tip | None]]:
+    """Where a walk back goes on, with the epoch's Tip: at the beginning of an epoch, at the end of the one before."""
+    at = walk.at
+    tip = yield from epoch_tip(table, walk.partition, at.epoch if at.offset else at.epoch - 1)
+    version = 0 if tip is None else tip.version
+    if not walk.known and (at.offset > version if at.offset else not is_closed(tip)):
+        raise BeyondTheEnd(walk.partition, at)
+    return at if at.offset else Checkpoint.of(at.epoch - 1, version), tip
+
+
+def _spans_before(table: str, tip: Tip, end: int, limit: int | None) -> Steps[list[StoredSpan]]:
+    """Entries of an epoch before an offset, by what one request brings (two where calves overlap), the last first."""
+    if end > tip.span.base:
+        return [tip.span.before(end)]
+    if not end:
+        return []
+    spans: list[StoredSpan] = []
+    first = end
+    reply = yield calves(table, tip.stream, 0, end - 1, forward=False, limit=limit)
+    for span in sound(reply.items):
+        if span.next < first:
+            break
+        spans.append(span.before(first))
+        first = span.base
+    if not spans:
+        held = yield from holding(table, tip.stream, end - 1)
+        if held is None:
+            raise CorruptData(f"{tip.stream}: entry {end - 1} is in no item, and was not pruned")
+        spans = [held.before(end)]
+    return spans
 
 
 def _check(table: str, walk: Walk, tip: Tip | None) -> Steps[None]:
@@ -118,6 +189,12 @@ def newest(table: str, partition: int, epoch: int) -> Steps[tuple[Checkpoint, Ti
         if not is_closed(tip):
             return Checkpoint.of(epoch, 0 if tip is None else tip.version), tip
         epoch += 1
+
+
+def tail_on_record(table: str, partition: int) -> Steps[Checkpoint | None]:
+    """The tail of a partition; None where it is not on record."""
+    epoch = dict((yield from read_series(table)).reached()).get(partition)
+    return None if epoch is None else (yield from tail(table, partition, epoch))
 
 
 def tails(table: str) -> Steps[list[tuple[int, Checkpoint]]]:
