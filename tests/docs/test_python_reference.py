@@ -154,7 +154,7 @@ def reached() -> dict[str, griffe.Object]:
         if each is None or each.canonical_path in at or each.canonical_path in INNER:
             continue
         _, room, *within = each.canonical_path.split(".")
-        inner = room in INNER_ROOMS or (room == "contrib" and within[1] in PLUGIN_INNER)
+        inner = (room in INNER_ROOMS and within[0] != "checkpoints") or (room == "contrib" and within[1] in PLUGIN_INNER)
         if not inner:
             at[each.canonical_path] = each
             paths.extend(named_in(each))

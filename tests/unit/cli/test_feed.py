@@ -92,6 +92,21 @@ def test_the_feed_is_printed_and_followed_from_a_moment(filled: Terminal) -> Non
     assert len(filled.documents("tail", "--from", "2000-01-01T00:00Z", "--for", "0")) == 4
 
 
+def test_the_newest_items_come_first_and_go_on_before_a_position(filled: Terminal) -> None:
+    everything = filled.lines("feed", "0")[:-1]
+    first = filled.lines("newest", "--limit", "1")
+    assert first[-1].startswith("next ")
+    rest = filled.lines("newest", "--before", first[-1].removeprefix("next "))
+    assert [*first[:-1], *rest] == [*everything[::-1], "at the beginning"]
+    (page,) = filled.documents("newest", "--category", "Cart", "--data")
+    assert [(each["stream"], each.get("data")) for each in page["items"]] == [
+        ("Cart-2", None),
+        ("Cart-1", {"n": 1}),
+        ("Cart-1", None),
+    ]
+    assert page["atBeginning"]
+
+
 def test_following_the_feed_from_a_checkpoint_prints_a_line_an_event(filled: Terminal) -> None:
     shown = filled.documents(
         "tail", "--from", "0@0", "--for", "0", "--category", "User", "--category", "Cart"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from base64 import urlsafe_b64encode
 from html.parser import HTMLParser
@@ -271,3 +272,19 @@ def test_a_long_chain_of_causes_nests_no_deeper_than_a_page_can(
 )
 def test_no_address_is_beyond_what_a_page_can_say(browser: FlaskClient, path: str) -> None:
     assert "must be" in _page(browser, path, 400)
+
+
+def test_the_feed_goes_back_page_by_page_to_its_first_event(feed: MemoryFeed, browser: FlaskClient) -> None:
+    for number in range(120):
+        feed.streams.append("Shelf-1", [Event(type="Even" if number % 2 == 0 else "Odd")])
+        feed.index()
+    for asked, expected in (("", [*range(120)]), ("&type=Even", [*range(0, 120, 2)])):
+        found, path = list[int](), f"/feed?category=Shelf{asked}"
+        while True:
+            page = _page(browser, path)
+            found += map(int, re.findall(r'<td class="n">(\d+)</td>', page))
+            older = re.search(r'href="([^"]*before=[^"]*)"', page)
+            if older is None:
+                break
+            path = "/feed" + html.unescape(older[1])
+        assert found == expected[::-1]

@@ -328,6 +328,19 @@ def test_a_reader_may_begin_at_a_moment(api: Api, start: str, found: list[tuple[
     assert places(read(api, f"from={start}")) == found
 
 
+def test_backward_the_newest_come_first_and_next_goes_on(api: Api) -> None:
+    found, start = [], ""
+    while True:
+        page = read(api, f"direction=backward&limit=1&data=true&wait=20{start}")
+        found += places(page)
+        if page.json["atTail"]:
+            break
+        start = f"&from={page.json['next']}"
+    assert found == ALL[::-1]
+    assert places(read(api, "direction=backward&from=0@0&wait=20")) == []
+    assert api.call("GET", "/feed/0", query="direction=up").problem == "invalid-input"
+
+
 @pytest.mark.parametrize("place", ["2000-13-01T00:00", "2000-01-01", "now"])
 def test_what_is_no_place_is_refused(api: Api, place: str) -> None:
     answer = api.call("GET", "/feed/0", query=f"from={place}")

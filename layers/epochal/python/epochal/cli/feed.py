@@ -20,7 +20,7 @@ from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.results import FeedEvent, FeedItem
-from epochal.index.checkpoints import BEGINNING, Place, parse_place
+from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_position
 from epochal.layout.registry import layout_of
 from epochal.model.events import Recorded
 
@@ -75,6 +75,41 @@ def feed(
         "atTail": page.at_tail,
     }
     end = f"next {page.next}{', at the tail' if page.at_tail else ''}"
+    output.document(view, [*map(views.item_line, page.items), end], as_json=as_json)
+
+
+@click.command()
+@click.option("--before", help="A position, where an earlier part has ended.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="About so many items."
+)
+@click.option(
+    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
+)
+@click.option("--data", is_flag=True, help="Read the events too.")
+@output.json_option
+@pass_store
+def newest(
+    store: OpenedStore,
+    *,
+    before: str | None,
+    limit: int,
+    categories: Sequence[str],
+    data: bool,
+    as_json: bool,
+) -> None:
+    """Print the newest items of the feed, newest first.
+
+    The position to go on before follows them.
+    """
+    start = None if before is None else parse_position(before, "--before")
+    page = store.feed.newest(limit, before=start, categories=categories or None, data=data)
+    view = {
+        "items": [views.item(each) for each in page.items],
+        "next": str(page.next),
+        "atBeginning": page.at_beginning,
+    }
+    end = "at the beginning" if page.at_beginning else f"next {page.next}"
     output.document(view, [*map(views.item_line, page.items), end], as_json=as_json)
 
 

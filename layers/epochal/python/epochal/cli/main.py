@@ -20,7 +20,7 @@ from click.shell_completion import get_completion_class
 
 from epochal.cli import output
 from epochal.cli.copying import copy
-from epochal.cli.feed import feed, search, streams, tail, trace, watch
+from epochal.cli.feed import feed, newest, search, streams, tail, trace, watch
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
@@ -152,6 +152,7 @@ for command in (
     index,
     stats,
     streams,
+    newest,
     search,
     trace,
     watch,

@@ -25,8 +25,8 @@ READ: Final = 200
 
 
 def show(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Items of `partition`: the latest, those before the checkpoint `before`, or from `from` on. Of streams in `category`, of `type`, and with
-    `text` in their names, data or metadata, whatever its case, where these are named.
+    """Items of `partition`: the latest, those before the checkpoint `before`, or from `from` on. They are of streams in
+    `category`, of `type`, and with `text` in names, data or metadata, whatever its case, where these are named.
     """
     feed = deployment.feed
     tails = {each.partition: each for each in feed.partitions()}
