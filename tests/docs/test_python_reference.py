@@ -51,6 +51,7 @@ INNER = {
         "feed.history.History",
         "feed.history.Hydrate",
         "feed.history.PageBounds",
+        "model.times.Ticks",
         "store.encoding.Bodies",
         "store.encoding.Objects",
         "testing.memory.MemoryTables",
@@ -154,7 +155,8 @@ def reached() -> dict[str, griffe.Object]:
         if each is None or each.canonical_path in at or each.canonical_path in INNER:
             continue
         _, room, *within = each.canonical_path.split(".")
-        inner = (room in INNER_ROOMS and within[0] != "checkpoints") or (room == "contrib" and within[1] in PLUGIN_INNER)
+        named = room in INNER_ROOMS and within[0] != "checkpoints"
+        inner = named or (room == "contrib" and within[1] in PLUGIN_INNER)
         if not inner:
             at[each.canonical_path] = each
             paths.extend(named_in(each))
