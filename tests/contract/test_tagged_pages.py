@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from epochal.contrib.sekiban import paging
+from epochal.contrib.sekiban import reading
 from epochal.errors import InvalidInput
 from epochal.layout import queries
 from epochal.layout.pages.tags import reading as pages_paging
@@ -50,7 +50,7 @@ def filled(request: pytest.FixtureRequest, tables: Tables | None) -> TaggedStore
 def test_all_pages_are_what_one_read_returns(
     filled: TaggedStore, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (paging, pages_paging, queries):
+    for each in (reading, pages_paging, queries):
         monkeypatch.setattr(each, "ENTRIES", 5)
     whole = filled.read(EITHER)
     found: list[Recorded] = []

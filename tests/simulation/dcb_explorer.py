@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from epochal.contrib.sekiban import append, reading
+from epochal.contrib.sekiban.append import Stamp, TaggedBatch
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.items import Keys, TagSite
-from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
 from epochal.layout import queries
 from epochal.layout.queries import Condition, fence
 from epochal.model.events import Event

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.sekiban import append, entries, paging, reading, writes
+from epochal.contrib.sekiban import append, entries, reading
 from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban import store as dcb_events
+from epochal.contrib.sekiban.append import Planned, TaggedBatch, plan
 from epochal.contrib.sekiban.items import TagSite
-from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan
 from epochal.layout import queries
 from epochal.layout.queries import Condition, Fence, fence
 from epochal.model.events import Event, Recorded
@@ -88,23 +88,25 @@ def the_head_of_one_of_the_tags_is_forgotten(patch: Patch) -> None:
 
 @mutant("lacks its head|Present|violated")
 def type_heads_are_not_moved(patch: Patch) -> None:
-    tags_of = writes.tags_of
+    tags_of = append.tags_of
 
     def without(event: Event, *, type_heads: bool) -> tuple[str, ...]:
         del type_heads
         return tags_of(event, type_heads=False)
 
-    patch.setattr(writes, "tags_of", without)
+    patch.setattr(append, "tags_of", without)
     patch.setattr(append, "tags_of", without)
 
 
 @mutant("violated|position and events differ")
 def heads_are_read_after_the_events(patch: Patch) -> None:
+    read = reading.read
+
     def late(site: TagSite, fenced: Fence, *given: Any) -> Steps[Any]:
-        seen = yield from reading.read(site, fenced, *given)
+        seen = yield from read(site, fenced, *given)
         return replace(seen, position=(yield from reading.stand(site, fenced)))
 
-    patch.setattr(paging, "read", late)
+    patch.setattr(reading, "read", late)
 
 
 @mutant("position and events differ|a false conflict|violated")
@@ -168,19 +170,19 @@ def own_events_are_not_looked_for_where_a_condition_fails(patch: Patch) -> None:
 
 @mutant("do not increase|order|a gap|its entries do not")
 def an_id_is_what_the_clock_says(patch: Patch) -> None:
-    patch.setattr(writes, "later_than", lambda proposed, *_: proposed)
+    patch.setattr(append, "later_than", lambda proposed, *_: proposed)
 
 
 @mutant("do not increase|order|a gap|its entries do not")
 def an_id_exceeds_those_of_one_tag_only(patch: Patch) -> None:
-    recorded = writes._recorded  # noqa: SLF001  # where ids are chosen
+    recorded = append._recorded  # noqa: SLF001  # where ids are chosen
 
     def by_one(site: TagSite, batch: TaggedBatch, heads: Heads) -> Iterator[Recorded]:
         of_first = min(heads, default="")
         known = {tag: replace(reached, last="0" * 30) for tag, reached in heads.items() if tag != of_first}
         return recorded(site, batch, {**heads, **known})
 
-    patch.setattr(writes, "_recorded", by_one)
+    patch.setattr(append, "_recorded", by_one)
 
 
 @mutant("another query was accepted|violated")

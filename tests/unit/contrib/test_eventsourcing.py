@@ -29,7 +29,7 @@ from epochal.contrib.eventsourcing import (
     EpochalProcessRecorder,
     applications,
 )
-from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.contrib.eventsourcing.records import as_the_library_has_them
 from epochal.model.versions import AllUndetermined, StreamAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from epochal.contrib.sekiban import memory_dcb_events, paging
+from epochal.contrib.sekiban import memory_dcb_events, reading
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout import queries
 from epochal.model.events import Recorded
@@ -34,7 +34,7 @@ def world() -> World:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> int:
     """Parts read few entries, so that tags are cut in many places."""
-    for each in (paging, queries):
+    for each in (reading, queries):
         monkeypatch.setattr(each, "ENTRIES", 4)
     return 4
 
@@ -149,8 +149,8 @@ def test_a_page_reads_no_more_events_than_it_may_look_at(world: World, short: in
 def test_a_page_ends_after_so_many_bytes_whether_they_matched_or_not(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paging, "BATCH_KEYS", 2)
-    monkeypatch.setattr(paging, "PART_BYTES", 10)
+    monkeypatch.setattr(reading, "BATCH_KEYS", 2)
+    monkeypatch.setattr(reading, "PART_BYTES", 10)
     for _ in range(6):
         world.store().append([event("X", "a", data='"123456"')])
     found = page(world, query(("", "a b")))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from epochal.contrib.sekiban import paging as sekiban_paging
+from epochal.contrib.sekiban import reading as sekiban_reading
 from epochal.layout import queries
 from epochal.layout.pages.tags import reading as tag_reading
 from epochal.model.tags import read_position
@@ -296,7 +296,7 @@ def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
 
 
 def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    for paging in (sekiban_paging, tag_reading, queries):
+    for paging in (sekiban_reading, tag_reading, queries):
         monkeypatch.setattr(paging, "ENTRIES", 2)
     for number in range(9):
         tag = "rare" if number == 8 else "x"

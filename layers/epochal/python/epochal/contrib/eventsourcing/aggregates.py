@@ -19,8 +19,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import AggregateRecorder, IntegrityError, OperationalError, StoredEvent
 
-from epochal.contrib.eventsourcing.records import event_at, stored_event, version_of
-from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.contrib.eventsourcing.records import as_the_library_has_them, event_at, stored_event, version_of
 from epochal.model.versions import (
     NO_STREAM,
     AllAppended,

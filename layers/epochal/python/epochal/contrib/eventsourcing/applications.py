@@ -18,8 +18,7 @@ from typing import Any, Final, Generic, TypeVar
 from eventsourcing.persistence import ApplicationRecorder, Notification, StoredEvent, Subscription
 
 from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
-from epochal.contrib.eventsourcing.records import logged, notification
-from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.contrib.eventsourcing.records import as_the_library_has_them, logged, notification
 from epochal.model.events import Recorded
 from epochal.model.versions import StreamAppend
 from epochal.store.streams import Streams

@@ -20,7 +20,7 @@ from eventsourcing.persistence import (
 
 from epochal.contrib.eventsourcing.aggregates import ATTEMPTS
 from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
-from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.contrib.eventsourcing.records import as_the_library_has_them
 from epochal.model.events import Unfold
 from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, StreamAppend
 from epochal.store.streams import Streams

@@ -17,10 +17,32 @@ from contextlib import contextmanager
 from typing import Any, Final
 from uuid import UUID
 
-from eventsourcing.persistence import Notification, StoredEvent
+from eventsourcing.persistence import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InternalError,
+    Notification,
+    OperationalError,
+    PersistenceError,
+    ProgrammingError,
+    StoredEvent,
+)
 
 from epochal.codec import json
-from epochal.errors import CorruptData
+from epochal.errors import (
+    ConflictError,
+    CorruptData,
+    EpochalError,
+    InvalidInput,
+    Misconfigured,
+    MissingBucket,
+    MissingTable,
+    OutcomeUndetermined,
+    Refused,
+    Unavailable,
+    WrongTable,
+)
 from epochal.model.events import Event, Recorded, content_of
 
 VERSION: Final = "originator_version"
@@ -94,3 +116,31 @@ def _members(event: Recorded) -> dict[str, Any]:
     meta = content_of(event.meta)
     found: dict[str, Any] = json.loads(meta) if meta else {}
     return found
+
+
+# Errors of Epochal's as those that the library's applications catch.
+
+
+_TWINS: Final[tuple[tuple[type[EpochalError], type[PersistenceError]], ...]] = (
+    (ConflictError, IntegrityError),
+    (WrongTable, ProgrammingError),
+    (InvalidInput, DataError),
+    (MissingTable, ProgrammingError),
+    (MissingBucket, ProgrammingError),
+    (Misconfigured, ProgrammingError),
+    (Refused, OperationalError),
+    (Unavailable, OperationalError),
+    (OutcomeUndetermined, OperationalError),
+    (CorruptData, InternalError),
+)
+"""The first that fits."""
+
+
+@contextmanager
+def as_the_library_has_them() -> Iterator[None]:
+    """Errors raised within the block, as the library names them; Epochal's own is the cause."""
+    try:
+        yield
+    except EpochalError as error:
+        twin = next((twin for kind, twin in _TWINS if isinstance(error, kind)), DatabaseError)
+        raise twin(str(error)) from error

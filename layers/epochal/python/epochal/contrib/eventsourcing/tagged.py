@@ -34,8 +34,7 @@ from eventsourcing.persistence import IntegrityError, OperationalError, Programm
 
 from epochal.contrib.eventsourcing.aggregates import ATTEMPTS
 from epochal.contrib.eventsourcing.applications import Inserts, Polled
-from epochal.contrib.eventsourcing.records import tagged_as, tags_of
-from epochal.contrib.eventsourcing.refusals import as_the_library_has_them
+from epochal.contrib.eventsourcing.records import as_the_library_has_them, tagged_as, tags_of
 from epochal.model.events import TAG_STREAMS, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Undetermined

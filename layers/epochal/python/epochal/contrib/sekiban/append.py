@@ -10,20 +10,159 @@ condition. What a refusal means:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from epochal.contrib.sekiban.items import TagSite, read_head
-from epochal.contrib.sekiban.paging import DcbReads
-from epochal.contrib.sekiban.reading import matches, read_events, read_heads, settled_events, stand
-from epochal.contrib.sekiban.writes import Planned, TaggedBatch, plan, recorded, tags_of
+from epochal.contrib.sekiban.events import RecordedTaggedEvent, TaggedEvent, later_than
+from epochal.contrib.sekiban.items import TagSite, read_head, write_entry, write_event, write_head
+from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
 from epochal.errors import CorruptData
 from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way
-from epochal.model.events import Recorded, content_of
-from epochal.model.tags import own_tags, repeats
+from epochal.model.events import Event, Recorded, content_of
+from epochal.model.tags import EVERYTHING, UNTAGGED, DatedEvent, own_tags, repeats, type_tag
 from epochal.model.versions import Appended, Conflict, Position, Reached
-from epochal.plan.ops import Done, Refusal, Steps, settled
-from epochal.plan.values import Key
+from epochal.plan.ops import (
+    TRANSACTION_BYTES,
+    TRANSACTION_ITEMS,
+    Absent,
+    All,
+    Check,
+    Done,
+    Put,
+    Refusal,
+    Steps,
+    Transact,
+    TransactionWrite,
+    equals,
+    settled,
+)
+from epochal.plan.values import Key, item_size, number, text
+
+TOKEN_CHARACTERS = 36
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When an event happened, as it is stored, and the sortable id that it gets unless its tags are beyond that."""
+
+    proposed: str
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedBatch:
+    """One append: all or nothing.
+
+    Attributes:
+        events: at least one, each with its id.
+        stamps: one for each.
+    """
+
+    events: tuple[TaggedEvent, ...]
+    stamps: tuple[Stamp, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A transaction with what its writes are about, and the state it leads to.
+
+    Attributes:
+        events: as they will be stored; the first writes, in order.
+        heads: tags whose heads the last writes move or check, in order.
+        reached: where the moved heads will be.
+    """
+
+    transact: Transact
+    events: tuple[Recorded, ...]
+    heads: tuple[str, ...]
+    reached: dict[str, Reached]
+
+
+def tags_of(event: Event, *, type_heads: bool) -> tuple[str, ...]:
+    """Every tag whose head an event moves."""
+    own = tuple(sorted(set(event.tags))) or (UNTAGGED,)
+    return (*own, type_tag(event.type), EVERYTHING) if type_heads else own
+
+
+def recorded(event: Event, chosen: str, timestamp: str) -> RecordedTaggedEvent:
+    """An event as it is stored under a sortable id."""
+    return RecordedTaggedEvent(
+        id=event.id or "",
+        place=chosen,
+        type=event.type,
+        data=event.data,
+        meta=event.meta,
+        tags=tuple(sorted(set(event.tags))),
+        timestamp=timestamp,
+        causation_id=event.causation_id,
+        correlation_id=event.correlation_id,
+        executed_user=TaggedEvent.of(event).executed_user,
+    )
+
+
+def plan(site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached], fences: Sequence[str]) -> Planned:
+    """The transaction that appends on exactly these heads; `fences` must not have moved either."""
+    events = tuple(_recorded(site, batch, heads))
+    by_tag: dict[str, list[Recorded]] = {}
+    for event, stored in zip(batch.events, events, strict=True):
+        for tag in tags_of(event, type_heads=site.type_heads):
+            by_tag.setdefault(tag, []).append(stored)
+    checked = [tag for tag in fences if tag not in by_tag]
+    writes: list[TransactionWrite] = [
+        Put(table=site.events, item=write_event(site.keys, stored, event.expires), condition=Absent("pk"))
+        for event, stored in zip(batch.events, events, strict=True)
+    ]
+    writes += _entries(site, by_tag, heads)
+    writes += [_moved(site, tag, heads[tag], own) for tag, own in by_tag.items()]
+    writes += [Check(table=site.tags, key=site.keys.head(tag), condition=_at(heads[tag])) for tag in checked]
+    reached = {tag: Reached(heads[tag].count + len(own), own[-1].place) for tag, own in by_tag.items()}
+    transact = Transact(writes=tuple(writes), token=_token(writes))
+    return Planned(transact=transact, events=events, heads=(*by_tag, *checked), reached=reached)
+
+
+def _recorded(
+    site: TagSite, batch: TaggedBatch, heads: Mapping[str, Reached]
+) -> Iterator[RecordedTaggedEvent]:
+    """The events with sortable ids beyond all their tags' last ones, whatever the clock says."""
+    last = ""
+    for event, stamp in zip(batch.events, batch.stamps, strict=True):
+        tags = tags_of(event, type_heads=site.type_heads)
+        before = max(last, *(heads[tag].last for tag in tags))
+        last = later_than(stamp.proposed, before, _digits(event.id or ""))
+        yield recorded(event, last, stamp.timestamp)
+
+
+def _digits(event_id: str) -> int:
+    """A random number for each event, the same whenever its append is planned again."""
+    return int.from_bytes(hashlib.sha256(event_id.encode()).digest()[:8], "big")
+
+
+def _entries(
+    site: TagSite, by_tag: Mapping[str, Sequence[Recorded]], heads: Mapping[str, Reached]
+) -> list[Put]:
+    return [
+        Put(table=site.tags, item=write_entry(site.keys, tag, heads[tag].count + offset, event))
+        for tag, own in by_tag.items()
+        for offset, event in enumerate(own)
+    ]
+
+
+def _moved(site: TagSite, tag: str, before: Reached, own: Sequence[Recorded]) -> Put:
+    return Put(table=site.tags, item=write_head(site.keys, tag, before, own), condition=_at(before))
+
+
+def _at(reached: Reached) -> Absent | All:
+    """That a head has not moved; `last` too, because ids are made to exceed it and a position may be forged."""
+    if not reached.count:
+        return Absent("pk")
+    return All((equals("n", number(reached.count)), equals("last", text(reached.last))))
+
+
+def _token(writes: Sequence[TransactionWrite]) -> str:
+    """Over the whole plan, heads included, so that a plan decided again has another token."""
+    return hashlib.sha256(repr(writes).encode()).hexdigest()[:TOKEN_CHARACTERS]
 
 
 def append(
@@ -197,3 +336,39 @@ def _advanced(
     seen = {tag: planned.reached.get(tag, reached) for tag, reached in begun.items()}
     others = {tag: planned.reached.get(tag, reached) for tag, reached in heads.items() if tag not in seen}
     return Position(seen=seen, heads=others, items=position.items)
+
+
+# Parts of a history that is imported: each is an append within the limits.
+
+_PER_TAG: Final = 3
+"""An entry, a head, and an event's part in the head's lists."""
+
+_LAST_INDEX: Final = 10**20
+"""More digits than a tag's index will ever have."""
+
+
+def parts_of(site: TagSite, history: Iterable[DatedEvent]) -> Iterator[tuple[DatedEvent, ...]]:
+    """Parts of a history, each an append within the limits, if its first event is. An id appears once in a part."""
+    taken: list[DatedEvent] = []
+    ids: set[str | None] = set()
+    tags: set[str] = set()
+    items, size = 0, 0
+    for each in history:
+        own = set(tags_of(each.event, type_heads=site.type_heads))
+        items += 1 + len(own) + len(own - tags)
+        size += _bytes(site, each, own)
+        if taken and (items > TRANSACTION_ITEMS or size > TRANSACTION_BYTES or each.event.id in ids):
+            yield tuple(taken)
+            taken, ids, tags = [], set(), set()
+            items, size = 1 + 2 * len(own), _bytes(site, each, own)
+        taken.append(each)
+        ids.add(each.event.id)
+        tags |= own
+    if taken:
+        yield tuple(taken)
+
+
+def _bytes(site: TagSite, dated: DatedEvent, tags: set[str]) -> int:
+    stored = recorded(dated.event, dated.place, dated.timestamp)
+    entries = sum(item_size(write_entry(site.keys, tag, _LAST_INDEX, stored)) for tag in tags)
+    return item_size(write_event(site.keys, stored, TaggedEvent.of(dated.event).expires)) + _PER_TAG * entries

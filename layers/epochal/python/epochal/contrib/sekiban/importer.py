@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
 from epochal.contrib.sekiban.events import TaggedEvent
-from epochal.contrib.sekiban.importing import cut
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.contrib.sekiban.writes import Stamp, TaggedBatch, recorded
 from epochal.model.events import Recorded
 from epochal.model.tags import DatedEvent
 from epochal.store.importing import Importer
@@ -27,7 +25,7 @@ class DcbImporter(Importer):
     store: DcbEvents
 
     def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
-        return cut(self.store.site, history)
+        return parts_of(self.store.site, history)
 
     def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
         return recorded(dated.event, found.place, found.timestamp)

@@ -20,9 +20,8 @@ from heapq import merge
 from itertools import chain, islice
 from typing import Any, ClassVar, Final, TypeVar
 
-from epochal.contrib.sekiban.entries import after_id
-from epochal.contrib.sekiban.items import read_event
-from epochal.contrib.sekiban.listing import (
+from epochal.contrib.sekiban.entries import (
+    after_id,
     counting_page,
     events_page,
     group_page,
@@ -30,6 +29,7 @@ from epochal.contrib.sekiban.listing import (
     read_tag,
     tags_page,
 )
+from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
 from epochal.model.events import Recorded

@@ -10,19 +10,40 @@ which waits for the append: an event that this does not find has expired.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final, Self
 
-from epochal.contrib.sekiban.entries import just_after, places_of, read_entries, whole
+from epochal.contrib.sekiban.entries import (
+    Slice,
+    event_id_of,
+    just_after,
+    key_of,
+    places_of,
+    possible_keys,
+    read_entries,
+    whole,
+)
 from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.items import TagSite, read_event, read_head
-from epochal.layout.queries import Fence, at_the_end, begun, is_new, types_fenced_by
+from epochal.layout.queries import (
+    ENTRIES,
+    Fence,
+    Part,
+    PartBack,
+    Wanted,
+    at_the_end,
+    begun,
+    check_covered,
+    is_new,
+    types_fenced_by,
+)
 from epochal.model.events import Recorded
-from epochal.model.tags import Reach, Seen, Trail
+from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
 from epochal.model.versions import Position, Reached
-from epochal.plan.ops import Steps, get_all, settled
-from epochal.plan.values import Item, Key
+from epochal.plan.ops import BATCH_KEYS, Steps, get_all, settled
+from epochal.plan.values import Item, Key, read_number
 
 
 def read(
@@ -80,7 +101,7 @@ def matches(
         types = types_fenced_by(fenced, tag)
         start = before.get(tag, Reached())
         look = partial(_look, site, tag, start, until[tag])
-        entries = yield from whole(look, site, tag, until[tag], [start])
+        entries = (yield from whole(look, site, tag, until[tag], [start])).entries
         passed[tag] = places_of(entries)
         wanted |= {
             entry["eventId"]["S"] for entry in entries if not types or entry["eventType"]["S"] in types
@@ -127,14 +148,240 @@ def _by_id(items: Iterable[Item]) -> dict[str, RecordedTaggedEvent]:
     return {event.id: event for event in map(read_event, items)}
 
 
-def _look(site: TagSite, tag: str, before: Reached, until: Reached) -> Steps[list[Item] | None]:
-    """A tag's entries from index `before.count` to `until.count`, exclusive; None where one is missing."""
+# What a query matches, a bounded part at a time, oldest or newest first: what `layout.queries` asks of a layout.
+#
+# A part reads a bounded number of entries of each fencing tag. Where a tag has more of them, the part ends at the
+# earliest such cut: beyond it, tags could not be put in order.
+#
+# Newest first, all parts belong to one read, whose heads were read once. A part reads some entries of each fencing tag,
+# from its place downward. The highest of the keys at which these end is as far down as tags can be put in
+# order. Above it every tag has an entry at or below each event, or has none left: so an event can tell its position.
+
+
+PART_BYTES: Final = 4 * 1024 * 1024
+"""Events are read in batches, until they come to this, whether they match or not."""
+
+
+def read_part(site: TagSite, fenced: Fence, wanted: Wanted) -> Steps[Part]:
+    """What is wanted, or the beginning of it."""
+    at, until = wanted.at, wanted.until
+    slices: dict[str, Slice] = {}
+    for tag in fenced.all_tags:
+        given = [at[tag], until[tag]] if wanted.field == REST else [at[tag]]
+        look = partial(_look, site, tag, at[tag], until[tag], ENTRIES)
+        slices[tag] = yield from whole(look, site, tag, until[tag], given, field=wanted.field)
+    keys, bound = _in_order(fenced, slices)
+    passed = {tag: places_of(part.entries) for tag, part in slices.items()}
+    trail = None if wanted.end is None else Trail(base=at, passed=passed, end=wanted.end)
+    taken, cut = yield from take(
+        site,
+        fenced,
+        keys,
+        wanted.takes,
+        before=wanted.before,
+        until=until,
+        trail=trail,
+        at_once=BATCH_KEYS,
+    )
+    bound = bound if cut is None else cut
+    if bound is None:
+        return Part(events=tuple(taken), reached=until, done=True)
+    return Part(events=tuple(taken), reached=_reached(slices, at, bound), done=False, full=cut is not None)
+
+
+def take(
+    site: TagSite,
+    fenced: Fence,
+    keys: Sequence[str],
+    takes: Takes,
+    *,
+    before: Reach,
+    until: Reach,
+    trail: Trail | None,
+    first: Trail | None = None,
+    at_once: int,
+) -> Steps[tuple[list[Recorded], str | None]]:
+    """Events of these keys of entries that match, and are new, and the key at which there was no room for more.
+
+    Args:
+        trail: of the events; `first` is that of the first one, where it has another.
+        at_once: events of the first request, and twice as many in each further one.
+    """
+    taken: list[Recorded] = []
+    at = read = 0
+    while at < len(keys):
+        if read >= PART_BYTES:
+            return taken, keys[at]
+        batch = keys[at : at + at_once]
+        found = yield from certain_events(site, list(map(event_id_of, batch)))
+        for key in batch:
+            event = found.get(event_id_of(key))
+            if event is None or not is_new(event, fenced, before, until):
+                continue
+            event = replace(event, trail=trail if first is None or taken else first)
+            if not takes(event):
+                return taken, key
+            taken.append(event)
+        read += sum(event.size for event in found.values())
+        at, at_once = at + len(batch), min(BATCH_KEYS, 2 * at_once)
+    return taken, None
+
+
+def _look(
+    site: TagSite, tag: str, at: Reached, until: Reached, limit: int | None = None
+) -> Steps[Slice | None]:
+    """A tag's next entries, all of those that are between, or with a limit some; None where one is missing."""
     found: list[Item] = []
     last: Key | None = None
-    # A position that was altered may end beyond what it begins.
-    while before.count < until.count and before.last <= until.last:
-        entries, last = yield from read_entries(site, tag, (just_after(before), just_after(until)), last)
+    while at.count < until.count and at.last <= until.last:
+        bounds = (just_after(at), just_after(until))
+        entries, last = yield from read_entries(site, tag, bounds, last, limit=limit)
         found += entries
-        if last is None:
+        if last is None or (found and limit is not None):
             break
-    return found if len(found) == until.count - before.count else None
+    end = until.count if last is None else at.count + len(found)
+    indices = [read_number(item, "tagIndex") for item in found]
+    # Lengths first: where `until` came from outside, the range may be longer than any memory.
+    if len(indices) != end - at.count or indices != list(range(at.count, end)):
+        return None
+    return Slice(tuple(found), last is None)
+
+
+def _in_order(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
+    """Keys of entries that may match, in order, and the key from which on they are not all known; None: all are."""
+    ends = [f"{key_of(part.entries[-1])}~" for part in slices.values() if not part.whole]
+    bound = min(ends, default=None)
+    ordered = sorted(key for key in possible_keys(fenced, slices) if bound is None or key < bound)
+    return (ordered, bound) if len(ordered) <= ENTRIES else (ordered[:ENTRIES], ordered[ENTRIES])
+
+
+def _reached(slices: Mapping[str, Slice], at: Reach, bound: str) -> Reach:
+    """How far the tags have been read by a part that ends before the key `bound`."""
+    reached = dict(at)
+    for tag, part in slices.items():
+        passed = [item for item in part.entries if key_of(item) < bound]
+        if passed:
+            reached[tag] = Reached(at[tag].count + len(passed), passed[-1]["sortableUniqueId"]["S"])
+    return reached
+
+
+FIRST: Final = 20
+"""Entries of each tag that are read besides those that are wanted: they are small."""
+
+
+def read_back(
+    site: TagSite,
+    fenced: Fence,
+    after: Position | None,
+    rest: Down | None,
+    takes: Takes,
+    *,
+    most: int,
+) -> Steps[PartBack]:
+    """A page of the events that match a query, or of those that are new since `after`, newest first.
+
+    Args:
+        rest: of the page before, whose query and `after` must have been the same; None begins a read.
+        most: events that are wanted; so many entries of each tag are read, and `FIRST` more.
+    """
+    before: Reach = {} if after is None else after.seen
+    entries, at_once = min(ENTRIES, FIRST + most), min(BATCH_KEYS, most + 1)
+    base = begun(fenced, before)
+    if rest is None:
+        position = yield from stand(site, fenced)
+    else:
+        check_covered(rest.position, fenced, REST)
+        position = rest.position
+    upto = None if rest is None else rest.upto
+    slices: dict[str, Slice] = {}
+    for tag in fenced.all_tags:
+        between = (base[tag], position.seen[tag])
+        field, given = ("after", between[:1]) if rest is None else (REST, between)
+        look = partial(_look_back, site, tag, between, (upto, entries))
+        slices[tag] = yield from whole(look, site, tag, between[1], given, field=field)
+    passed = {tag: places_of(part.entries) for tag, part in slices.items()}
+    trail = Trail(base=base, passed=passed, end=position)
+    keys, floor = _in_order_back(fenced, slices)
+    taken, cut = yield from take(
+        site,
+        fenced,
+        keys,
+        takes,
+        before=before,
+        until=position.seen,
+        trail=trail,
+        first=Trail.of(position) if rest is None else None,
+        at_once=at_once,
+    )
+    lowest = floor if cut is None else cut
+    further = None if lowest is None else Down(upto=lowest, position=position)
+    return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
+
+
+def _in_order_back(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
+    """Keys of entries that may match, newest first, and the key at and below which they are not all known; None: all
+    are.
+    """
+    floor = max((key_of(part.entries[0]) for part in slices.values() if not part.whole), default=None)
+    return sorted(
+        (key for key in possible_keys(fenced, slices) if floor is None or key > floor), reverse=True
+    ), floor
+
+
+def _look_back(
+    site: TagSite, tag: str, between: tuple[Reached, Reached], cut: tuple[str | None, int]
+) -> Steps[Slice | None]:
+    """A tag's entries from the key `upto` down, `most` and one at most, but two where there are as many.
+
+    None if any is missing.
+    """
+    (before, until), (upto, most) = between, cut
+    found: list[Item] = []
+    last: Key | None = None
+    highest = just_after(until) if upto is None else min(just_after(until), upto)
+    if before.count >= until.count or highest < just_after(before):
+        return Slice((), whole=True)
+    while True:
+        entries, last = yield from read_entries(
+            site, tag, (just_after(before), highest), last, forward=False, limit=most + 1
+        )
+        found += entries
+        if len(found) > 1 or last is None:
+            break
+    found.reverse()
+    indices = [index for _, index in places_of(found)]
+    top = until.count if upto is None else indices[-1] + 1 if indices else before.count
+    bottom = before.count if last is None else indices[0]
+    if indices != list(range(bottom, top)):
+        return None
+    return Slice(tuple(found), whole=last is None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcbReads:
+    """See `layout.queries`."""
+
+    site: TagSite
+    fenced: Fence
+
+    def everything(self, after: Position | None) -> Steps[Seen]:
+        """See `reading.read`."""
+        return read(self.site, self.fenced, after)
+
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
+        """See `backward.read_back`."""
+        return read_back(self.site, self.fenced, after, rest, takes, most=most)
+
+    def begin(
+        self,
+        before: Reach,  # noqa: ARG002  heads alone are read
+        limit: int,  # noqa: ARG002  likewise
+    ) -> Steps[tuple[Position, Self]]:
+        """See `reading.stand`."""
+        return (yield from stand(self.site, self.fenced)), self
+
+    def part(self, wanted: Wanted) -> Steps[Part]:
+        """See `paging.read_part`. Entries are small: as many are read, whatever is wanted."""
+        return read_part(self.site, self.fenced, wanted)

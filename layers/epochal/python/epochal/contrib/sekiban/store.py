@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from epochal.contrib.sekiban.append import append
+from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append
+from epochal.contrib.sekiban.entries import events_by_id
 from epochal.contrib.sekiban.events import RecordedTaggedEvent, TaggedEvent
 from epochal.contrib.sekiban.items import TagSite, read_event, tag_site_of
-from epochal.contrib.sekiban.listing import events_by_id
 from epochal.contrib.sekiban.options import SekibanOptions
-from epochal.contrib.sekiban.paging import DcbReads
-from epochal.contrib.sekiban.reading import read_heads, settled_events
-from epochal.contrib.sekiban.writes import Stamp, TaggedBatch
+from epochal.contrib.sekiban.reading import DcbReads, read_heads, settled_events
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.queries import Condition, Fence
