@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from traceback import format_tb
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from botocore.exceptions import (
@@ -45,40 +45,50 @@ from epochal.errors import (
     chain,
 )
 
-
-class Codes(NamedTuple):
-    """What the codes of a service's errors mean. Internal errors tell by their status that it is unavailable."""
-
-    denied: frozenset[str]
-    busy: frozenset[str]
-    missing: frozenset[str] = frozenset()
-
-
-S3: Final = Codes(
-    missing=frozenset({"NoSuchKey", "NotFound", "404"}),
-    denied=frozenset(
-        {
-            "AccessDenied",
-            "403",
-            "InvalidAccessKeyId",
-            "InvalidClientTokenId",
-            "SignatureDoesNotMatch",
-            "ExpiredToken",
-        }
-    ),
-    busy=frozenset({"SlowDown", "RequestTimeout", "Throttling", "TooManyRequestsException"}),
+_MISSING: Final = frozenset({"NoSuchKey", "NotFound", "404"})
+_DENIED: Final = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "403",
+        "DecryptionFailure",
+        "DisabledException",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "KMSInvalidStateException",
+        "NotFoundException",  # KMS's own: of a key that is not there
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
 )
+_BUSY: Final = frozenset(
+    {
+        "DependencyTimeoutException",
+        "InternalServiceError",
+        "LimitExceededException",
+        "RequestThrottled",
+        "RequestTimeout",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""What codes of services mean: no two mean different things by one. Internal errors tell it by their status."""
 
 
 @contextmanager
-def translated(action: str, key: str = "", codes: Codes = S3) -> Iterator[None]:
+def translated(action: str, key: str = "") -> Iterator[None]:
     """Raise what an error of the service means in its place: `MissingBody` of `key`, `MissingBucket`, `Refused`,
     `Unavailable`, `Misconfigured`, and for all else `InvalidRequest`.
     """
     try:
         yield
     except ClientError as error:
-        raise _meaning(action, key, codes, error) from error
+        raise _meaning(action, key, error) from error
     except BotoCoreError as error:
         if isinstance(error, ConnectionError | HTTPClientError):
             raise Unavailable(cause_of(error)) from error
@@ -91,17 +101,17 @@ def check_stored(answer: Mapping[str, Any]) -> None:
         raise Unavailable("an answer that is not S3's")
 
 
-def _meaning(action: str, key: str, codes: Codes, error: ClientError) -> EpochalError:
+def _meaning(action: str, key: str, error: ClientError) -> EpochalError:
     code = error.response["Error"]["Code"]
     if code == "NoSuchBucket":
         return MissingBucket(str(error.response["Error"].get("BucketName", "of the settings")))
     message = error.response["Error"].get("Message", "")
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    if code in codes.missing:
+    if key and code in _MISSING:
         return MissingBody(key)
-    if code in codes.denied:
+    if code in _DENIED:
         return Refused(action, advised(code, message))
-    if code in codes.busy or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if code in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return Unavailable(code)
     return InvalidRequest(action, code, message)
 

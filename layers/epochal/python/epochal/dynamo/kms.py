@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from epochal.codec.sealed import KEY_BYTES
-from epochal.dynamo.aws_errors import Codes, translated
+from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE, Place
@@ -21,21 +21,6 @@ from epochal.store.subjects import Subjects
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient
-
-_KMS: Final = Codes(
-    denied=frozenset(
-        {
-            "AccessDeniedException",
-            "NotFoundException",
-            "DisabledException",
-            "KMSInvalidStateException",
-            "UnrecognizedClientException",
-            "ExpiredTokenException",
-            "InvalidSignatureException",
-        }
-    ),
-    busy=frozenset({"ThrottlingException", "LimitExceededException", "DependencyTimeoutException"}),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +41,7 @@ class KmsWrapping:
             Refused: the KMS key is not there, or not for us to use.
             Unavailable: KMS does not answer.
         """
-        with translated("kms:GenerateDataKey", codes=_KMS):
+        with translated("kms:GenerateDataKey"):
             made = self.client.generate_data_key(
                 KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
             )
@@ -70,7 +55,7 @@ class KmsWrapping:
             Refused, Unavailable: as above.
         """
         try:
-            with translated("kms:Decrypt", codes=_KMS):
+            with translated("kms:Decrypt"):
                 opened = self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})
         except InvalidRequest as error:
             if error.code != "InvalidCiphertextException":

@@ -15,13 +15,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from epochal.dynamo.aws_errors import Codes, translated
+from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
@@ -82,7 +83,7 @@ def limit_of(kind: str, place: str, most: int | None = None, *, client: Any = No
         raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
     limit = LIMITS[kind]
     if most is None and kind in ("queue", "topic"):
-        most = _told_by(kind, client or lazily(lambda: service_client(_SERVICES[kind])), place)
+        most = _told_by(kind, client or lazily(partial(service_client, _SENDERS[kind][0])), place)
     if most is None:
         return limit
     return replace(limit, message=most, request=max(most, limit.request) if kind == "stream" else most)
@@ -113,98 +114,72 @@ def recipient(kind: str, place: str, *, client: Any = None, proof: Proof | None 
         raise InvalidInput("to", f"must be {', '.join(LIMITS)}")
     if kind == "webhook":
         return to_webhook(place, proof or Proof())
-    return _SENDERS[kind](client or lazily(lambda: service_client(_SERVICES[kind])), place)
+    service, send = _SENDERS[kind]
+    return partial(send, client or lazily(partial(service_client, service)), place)
 
 
-def _to_bus(client: Any, bus: str) -> Send:
-    def send(events: Sequence[Message]) -> None:
+def _to_bus(client: Any, bus: str, events: Sequence[Message]) -> None:
+    entries = [
+        {
+            "EventBusName": bus,
+            "Source": each.source,
+            "DetailType": each.type[:DETAIL_TYPE],
+            "Detail": each.text,
+        }
+        for each in events
+    ]
+    with translated("PutEvents"):
+        answer = client.put_events(Entries=entries)
+    _all_taken([each["ErrorCode"] for each in answer["Entries"] if "ErrorCode" in each], events)
+
+
+def _to_queue(client: Any, url: str, events: Sequence[Message]) -> None:
+    for part in _requests(events, url):
         entries = [
-            {
-                "EventBusName": bus,
-                "Source": each.source,
-                "DetailType": each.type[:DETAIL_TYPE],
-                "Detail": each.text,
-            }
-            for each in events
+            {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
+            for number, each in enumerate(part)
         ]
-        with translated("PutEvents"):
-            answer = client.put_events(Entries=entries)
-        _all_taken([each["ErrorCode"] for each in answer["Entries"] if "ErrorCode" in each], events)
-
-    return send
+        with translated("SendMessageBatch"):
+            answer = client.send_message_batch(QueueUrl=url, Entries=entries)
+        _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
 
-def _to_queue(client: Any, url: str) -> Send:
-    def send(events: Sequence[Message]) -> None:
-        for part in _requests(events, url):
-            entries = [
-                {"Id": str(number), "MessageBody": each.text, **_attributes(), **_ordered(each, url)}
-                for number, each in enumerate(part)
-            ]
-            with translated("SendMessageBatch"):
-                answer = client.send_message_batch(QueueUrl=url, Entries=entries)
-            _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
-
-    return send
+def _to_topic(client: Any, arn: str, events: Sequence[Message]) -> None:
+    for part in _requests(events, arn):
+        entries = [
+            {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
+            for number, each in enumerate(part)
+        ]
+        with translated("PublishBatch"):
+            answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
+        _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
 
 
-def _to_topic(client: Any, arn: str) -> Send:
-    def send(events: Sequence[Message]) -> None:
-        for part in _requests(events, arn):
-            entries = [
-                {"Id": str(number), "Message": each.text, **_attributes(each), **_ordered(each, arn)}
-                for number, each in enumerate(part)
-            ]
-            with translated("PublishBatch"):
-                answer = client.publish_batch(TopicArn=arn, PublishBatchRequestEntries=entries)
-            _all_taken([each["Code"] for each in answer.get("Failed", ())], part)
-
-    return send
-
-
-def _to_stream(client: Any, arn: str) -> Send:
+def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
     """One by one: of a batch, a later event of a stream may be taken where an earlier one is not. A shard takes what
     has one partition key, in the order of its requests.
     """
-
-    def send(messages: Sequence[Message]) -> None:
-        for each in messages:
-            with translated("PutRecord"):
-                client.put_record(
-                    StreamARN=arn, PartitionKey=each.group[:PARTITION_KEY], Data=each.text.encode()
-                )
-
-    return send
+    for each in events:
+        with translated("PutRecord"):
+            client.put_record(StreamARN=arn, PartitionKey=each.group[:PARTITION_KEY], Data=each.text.encode())
 
 
-def _to_firehose(client: Any, name: str) -> Send:
+def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
     """A line each: what Firehose writes are records end to end."""
-
-    def send(messages: Sequence[Message]) -> None:
-        records = [{"Data": f"{each.text}\n".encode()} for each in messages]
-        with translated("PutRecordBatch"):
-            answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
-        _all_taken(
-            [each["ErrorCode"] for each in answer["RequestResponses"] if "ErrorCode" in each], messages
-        )
-
-    return send
+    records = [{"Data": f"{each.text}\n".encode()} for each in events]
+    with translated("PutRecordBatch"):
+        answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
+    _all_taken([each["ErrorCode"] for each in answer["RequestResponses"] if "ErrorCode" in each], events)
 
 
-_SERVICES: Final = {
-    "bus": "events",
-    "queue": "sqs",
-    "topic": "sns",
-    "stream": "kinesis",
-    "firehose": "firehose",
+_SENDERS: Final[dict[str, tuple[str, Callable[[Any, str, Sequence[Message]], None]]]] = {
+    "bus": ("events", _to_bus),
+    "queue": ("sqs", _to_queue),
+    "topic": ("sns", _to_topic),
+    "stream": ("kinesis", _to_stream),
+    "firehose": ("firehose", _to_firehose),
 }
-_SENDERS: Final[dict[str, Callable[[Any, str], Send]]] = {
-    "bus": _to_bus,
-    "queue": _to_queue,
-    "topic": _to_topic,
-    "stream": _to_stream,
-    "firehose": _to_firehose,
-}
+"""By kinds of recipients: the service, and what sends to it."""
 
 
 def _attributes(event: Message | None = None) -> dict[str, Any]:
@@ -334,10 +309,6 @@ OVERLAP_SECONDS: Final = 86_400
 
 _CURRENT: Final = "AWSCURRENT"
 _MISSING: Final = "ResourceNotFoundException"
-_CODES: Final = Codes(
-    denied=frozenset({"AccessDeniedException", "DecryptionFailure", "UnrecognizedClientException"}),
-    busy=frozenset({"ThrottlingException", "InternalServiceError"}),
-)
 
 
 class Secret:
@@ -385,5 +356,5 @@ class Secret:
         return (value, str(previous["SecretString"])) if "SecretString" in previous else (value,)
 
     def _version(self, stage: str) -> Any:
-        with translated("secretsmanager:GetSecretValue", codes=_CODES):
+        with translated("secretsmanager:GetSecretValue"):
             return self._client.get_secret_value(SecretId=self._name, VersionStage=stage)

@@ -8,31 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.dynamo.aws_errors import Codes, translated
+from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
 
 Invoke = Callable[[str, dict[str, Any]], dict[str, Any]]
-
-LAMBDA: Final = Codes(
-    denied=frozenset(
-        {
-            "AccessDeniedException",
-            "UnrecognizedClientException",
-            "InvalidClientTokenId",
-            "InvalidSignatureException",
-            "ExpiredTokenException",
-        }
-    ),
-    busy=frozenset({"TooManyRequestsException", "ThrottlingException"}),
-)
-
-SQS: Final = Codes(
-    denied=LAMBDA.denied | {"AccessDenied", "InvalidAccessKeyId"},
-    busy=frozenset({"RequestThrottled", "ThrottlingException"}),
-)
 
 
 def invoker(client: Any) -> Invoke:
@@ -45,7 +27,7 @@ def invoker(client: Any) -> Invoke:
     """
 
     def invoke(function: str, payload: dict[str, Any]) -> dict[str, Any]:
-        with translated("Invoke", codes=LAMBDA):
+        with translated("Invoke"):
             answer = client.invoke(FunctionName=function, Payload=json.dumps(payload).encode())
             told = json.loads(answer["Payload"].read())
         if answer.get("FunctionError"):
@@ -69,7 +51,7 @@ def reactions_of(client: Any, prefix: str) -> list[str]:
         Unavailable: throttling, an outage, or no answer in time.
     """
     begins = f"{prefix}-reaction-"
-    with translated("ListQueues", codes=SQS):
+    with translated("ListQueues"):
         urls = client.list_queues(QueueNamePrefix=begins, MaxResults=1000).get("QueueUrls", ())
     names = {url.rpartition("/")[2].removeprefix(begins).removesuffix(".fifo") for url in urls}
     return sorted(each for each in names if each.removesuffix("-failed") not in names - {each})
@@ -86,18 +68,12 @@ def disabled(client: LambdaClient, mappings: Iterable[str]) -> list[str]:
 
 def _state(client: LambdaClient, mapping: str) -> str:
     try:
-        with translated("GetEventSourceMapping", codes=LAMBDA):
+        with translated("GetEventSourceMapping"):
             return client.get_event_source_mapping(UUID=mapping)["State"]
     except InvalidRequest as error:
         if error.code != "ResourceNotFoundException":
             raise
         return "Disabled"
-
-
-CLOUDWATCH: Final = Codes(
-    denied=frozenset({"AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "ExpiredToken"}),
-    busy=frozenset({"Throttling", "ThrottlingException", "LimitExceededException"}),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +93,7 @@ def measuring(client: Any) -> Measure:
     """Asks with a client of CloudWatch's. What it raises when called: `Refused`, `InvalidRequest`, `Unavailable`."""
 
     def measure(metrics: Sequence[Metric], start: float, end: float, period: int) -> list[dict[float, float]]:
-        with translated("GetMetricData", codes=CLOUDWATCH):
+        with translated("GetMetricData"):
             answer = client.get_metric_data(
                 MetricDataQueries=[_query(number, metric, period) for number, metric in enumerate(metrics)],
                 StartTime=datetime.fromtimestamp(start, UTC),

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.errors import Unavailable
 from epochal.feed.results import PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.indexer.records import sent
 from epochal.reactions.reactor import Ran
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
-
-AT_ONCE: Final = 10
-"""Messages of one request, at most."""
+    from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
 TICK_SECONDS: Final = 60
 
@@ -55,13 +52,19 @@ class Call:
     occasion: str
     standing: Standstill | None = None
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """Of the message."""
-        if self.standing is None:
-            return {}
-        told = {"At": int(self.standing.at), "Hops": self.standing.hops}
-        return {name: {"DataType": "Number", "StringValue": str(each)} for name, each in told.items()}
+    def entry(self, id_: str) -> SendMessageBatchRequestEntryTypeDef:
+        """Of a request."""
+        at = self.standing
+        told = {} if at is None else {"At": int(at.at), "Hops": at.hops}
+        return {
+            "Id": id_,
+            "MessageBody": str(int(self.position)),
+            "MessageAttributes": {
+                name: {"DataType": "Number", "StringValue": str(each)} for name, each in told.items()
+            },
+            "MessageGroupId": str(self.partition),
+            "MessageDeduplicationId": f"{self.partition}-{int(self.position)}-{self.occasion}",
+        }
 
 
 def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[Call]:
@@ -83,25 +86,12 @@ class Queue:
         Raises:
             Unavailable: one was not taken. All may be sent again.
         """
-        remaining, sent = iter(calls), 0
-        while batch := list(islice(remaining, AT_ONCE)):
-            answer = self.client.send_message_batch(
-                QueueUrl=self.url,
-                Entries=[
-                    {
-                        "Id": str(number),
-                        "MessageBody": str(int(call.position)),
-                        "MessageAttributes": call.attributes,
-                        "MessageGroupId": str(call.partition),
-                        "MessageDeduplicationId": f"{call.partition}-{int(call.position)}-{call.occasion}",
-                    }
-                    for number, call in enumerate(batch)
-                ],
-            )
-            if failed := answer.get("Failed"):
-                raise Unavailable(f"the queue refused {len(failed)} of {len(batch)}: {failed[0]['Code']}")
-            sent += len(batch)
-        return sent
+
+        def request(batch: list[Call]) -> Any:
+            entries = [call.entry(str(number)) for number, call in enumerate(batch)]
+            return self.client.send_message_batch(QueueUrl=self.url, Entries=entries)
+
+        return sent("the queue", calls, request)
 
 
 # Wake-ups: what a queue delivers to a reaction, and what becomes of each.

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.checkpoints import Checkpoint
@@ -28,6 +28,8 @@ from epochal.plan.values import AttributeValue, Item, read_list, read_number
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
     from mypy_boto3_sns.type_defs import PublishBatchRequestEntryTypeDef
+
+T = TypeVar("T")
 
 _A_SECOND: Final = {"MILLISECOND": 1_000, "MICROSECOND": 1_000_000}
 """Units of a change's time. One without a unit is from when there were milliseconds alone."""
@@ -114,7 +116,21 @@ def _image(change: dict[str, Any]) -> dict[str, AttributeValue]:
 _EPOCH: Final = re.compile(r"\$AppendsEpoch-(\d+)_(\d+)", re.ASCII)
 
 AT_ONCE: Final = 10
-"""Entries of one publish, at most."""
+"""Entries of one request, at most."""
+
+
+def sent(to: str, things: Iterable[T], request: Callable[[list[T]], Any]) -> int:
+    """Send things to a topic or a queue, as many at once as it takes; how many there were.
+
+    Raises:
+        Unavailable: one was not taken.
+    """
+    remaining, count = iter(things), 0
+    while batch := list(islice(remaining, AT_ONCE)):
+        if failed := request(batch).get("Failed"):
+            raise Unavailable(f"{to} refused {len(failed)} of {len(batch)}: {failed[0]['Code']}")
+        count += len(batch)
+    return count
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +146,12 @@ class Topic:
         Raises:
             Unavailable: an entry was not taken. All may be published again: the topic drops what it has had.
         """
-        remaining, published = iter(notices), 0
-        while batch := list(islice(remaining, AT_ONCE)):
-            answer = self.client.publish_batch(
-                TopicArn=self.arn, PublishBatchRequestEntries=[_entry(notice) for notice in batch]
-            )
-            if failed := answer.get("Failed"):
-                raise Unavailable(f"the topic refused {len(failed)} of {len(batch)}: {failed[0]['Code']}")
-            published += len(batch)
-        return published
+
+        def request(batch: list[Notice]) -> Any:
+            entries = [_entry(notice) for notice in batch]
+            return self.client.publish_batch(TopicArn=self.arn, PublishBatchRequestEntries=entries)
+
+        return sent("the topic", notices, request)
 
 
 def _entry(notice: Notice) -> PublishBatchRequestEntryTypeDef:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from epochal.dynamo.aws_errors import translated
 from epochal.errors import Unavailable
 from epochal.hosting.services import Metric, measuring
 from epochal.layout.registry import layouts_in
@@ -16,7 +17,6 @@ from epochal.proving.proof import (
     ProofRun,
     Trial,
     Unproven,
-    asking,
     functions_of,
     resolved,
 )
@@ -73,7 +73,7 @@ def mappings(proof: ProofRun) -> str:
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
     for stack in proof.stacks:
         for name, _ in stack.of("AWS::Lambda::EventSourceMapping"):
-            with asking("GetEventSourceMapping"):
+            with translated("GetEventSourceMapping"):
                 found = lambda_.get_event_source_mapping(UUID=name)
             count += 1
             source = found.get("EventSourceArn", "").rpartition(":")[2]
@@ -117,7 +117,7 @@ def loops(proof: ProofRun) -> str:
     for each in functions_of(proof.stacks, proof.client):
         if not each.reaction:
             continue
-        with asking("GetFunctionRecursionConfig"):
+        with translated("GetFunctionRecursionConfig"):
             found = lambda_.get_function_recursion_config(FunctionName=each.name)["RecursiveLoop"]
         count += 1
         if found != "Allow":
@@ -185,7 +185,7 @@ def _allowed(
     asked = {"PolicySourceArn": role, "ActionNames": [*actions], "ResourceArns": [arn]}
     for tries in range(5):
         try:
-            with asking("SimulatePrincipalPolicy"):
+            with translated("SimulatePrincipalPolicy"):
                 results = iam.simulate_principal_policy(**asked)["EvaluationResults"]
         except Unavailable:  # it takes a few requests a second
             proof.sleep(2.0**tries)
@@ -235,7 +235,7 @@ def alarms(proof: ProofRun) -> str:
 def _described(cloudwatch: Any, names: Sequence[str]) -> list[Mapping[str, Any]]:
     found = list[Mapping[str, Any]]()
     for start in range(0, len(names), ALARMS_AT_ONCE):
-        with asking("DescribeAlarms"):
+        with translated("DescribeAlarms"):
             answer = cloudwatch.describe_alarms(AlarmNames=names[start : start + ALARMS_AT_ONCE])
         found += answer["MetricAlarms"]
     return found

@@ -14,7 +14,6 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from html import escape
 from json import loads
@@ -28,9 +27,8 @@ from botocore.httpsession import URLLib3Session
 
 from epochal.codec import json
 from epochal.deployment import Deployment
-from epochal.dynamo.aws_errors import Codes, translated
+from epochal.dynamo.aws_errors import translated
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
-from epochal.hosting.services import CLOUDWATCH, LAMBDA
 from epochal.index.checkpoints import Checkpoint
 from epochal.settings import variable
 
@@ -290,13 +288,6 @@ AWS: Final = "amazonaws."
 STORE: Final = "-store"
 REACTION: Final = variable("reaction")
 
-_CODES: Final = Codes(denied=CLOUDWATCH.denied | LAMBDA.denied, busy=CLOUDWATCH.busy | LAMBDA.busy)
-
-
-def asking(action: str) -> AbstractContextManager[None]:
-    """Errors of whichever service is asked, as what they mean."""
-    return translated(action, codes=_CODES)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeployedStack:
@@ -348,7 +339,7 @@ class DeployedFunction:
 
 def stacks_of(cloudformation: Any, index_table: str, also: Sequence[str]) -> list[DeployedStack]:
     """The stacks of the stage whose index this is, and those that are named besides; none where no stack holds it."""
-    with asking("DescribeStacks"):
+    with translated("DescribeStacks"):
         pages = cloudformation.get_paginator("describe_stacks").paginate()
         found = {each["StackName"]: each for page in pages for each in page["Stacks"]}
     home = next((name for name, each in found.items() if index_table in _outputs(each).values()), "")
@@ -369,7 +360,7 @@ def functions_of(stacks: Sequence[DeployedStack], client: Callable[[str], Any]) 
     for stack in stacks:
         lambda_ = client("lambda")
         for name, properties in stack.of("AWS::Lambda::Function"):
-            with asking("GetFunctionConfiguration"):
+            with translated("GetFunctionConfiguration"):
                 deployed = lambda_.get_function_configuration(FunctionName=name)
             each = DeployedFunction(stack=stack, name=name, synthesised=properties, deployed=deployed)
             if "POWERTOOLS_SERVICE_NAME" in properties.get("Environment", {}).get("Variables", {}):
@@ -393,9 +384,9 @@ def resolved(value: Any, stack: DeployedStack) -> str | None:
 
 def _stack(cloudformation: Any, described: Mapping[str, Any]) -> DeployedStack:
     name = described["StackName"]
-    with asking("GetTemplate"):
+    with translated("GetTemplate"):
         body = cloudformation.get_template(StackName=name)["TemplateBody"]
-    with asking("ListStackResources"):
+    with translated("ListStackResources"):
         pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=name)
         made = [each for page in pages for each in page["StackResourceSummaries"]]
     template = loads(body) if isinstance(body, str) else body
