@@ -10,7 +10,7 @@ import pytest
 from epochal import NO_STREAM, Event, StreamAppend, Unfold
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import Rejected, Written
-from epochal.model.versions import AllAppended, Conflicts
+from epochal.model.versions import Appended, Conflict
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders, transact_all
 from epochal.store.driver import Driver, Meter
@@ -46,7 +46,7 @@ def test_what_is_appended_to_several_streams_is_in_all_of_them_or_in_none(
     stale = [StreamAppend(stream=name, events=[E], expected=made.streams[name].token) for name in names]
     refused = streams.try_append_all(stale)
 
-    assert isinstance(refused, Conflicts)
+    assert isinstance(refused, Conflict)
     assert list(refused.streams) == [second]
     assert [len(list(streams.read(name))) for name in names] == [2, 2]
     again = streams.append_all([stale[0], replace(stale[1], expected=refused.streams[second].token)])
@@ -64,8 +64,8 @@ def test_it_is_one_request_that_costs_twice_what_its_appends_cost(
 def test_as_many_streams_as_a_transaction_takes_are_one_append(streams: Streams, place: Place) -> None:
     appends = [StreamAppend(stream=f"{place.partition}-{k}", events=[E]) for k in range(100)]
 
-    assert isinstance(streams.try_append_all(appends), AllAppended)
-    assert isinstance(streams.try_append_all(appends), AllAppended)
+    assert isinstance(streams.try_append_all(appends), Appended)
+    assert isinstance(streams.try_append_all(appends), Appended)
     assert all(len(list(streams.read(each.stream))) == 2 for each in appends[::33])
 
 
@@ -110,7 +110,7 @@ def test_what_is_only_read_is_a_condition_that_a_write_breaks(
 
 
 def test_a_key_makes_it_one_append_whoever_repeats_it(streams: Streams, names: tuple[str, str]) -> None:
-    def keyed() -> AllAppended:
+    def keyed() -> Appended:
         appends = [StreamAppend(stream=name, events=[E]) for name in names]
         return streams.append_all(appends, idempotency_key="k")
 

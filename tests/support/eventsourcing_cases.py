@@ -26,7 +26,7 @@ from epochal.contrib.eventsourcing import (
     EpochalTrackingRecorder,
 )
 from epochal.contrib.eventsourcing.tagged import NEAR
-from epochal.model.versions import AllAppended, Appended
+from epochal.model.versions import Appended
 
 
 def factory(name: str = "Kennel") -> EpochalFactory:
@@ -132,7 +132,7 @@ class CountersView(EpochalTrackingRecorder, projection.EventCountersView):
             stream=self._stream, unfolds=[Unfold(type="Counts", data=json.dumps(counts).encode())]
         )
         made = self._streams.append_all([counted, self.tracked(tracking)])
-        assert isinstance(made, AllAppended)
+        assert isinstance(made, Appended)
         assert all(isinstance(each, Appended) for each in made.streams.values())
 
 

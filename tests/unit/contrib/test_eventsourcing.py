@@ -30,7 +30,7 @@ from epochal.contrib.eventsourcing import (
     applications,
 )
 from epochal.contrib.eventsourcing.records import as_the_library_has_them
-from epochal.model.versions import AllUndetermined, StreamAppend
+from epochal.model.versions import StreamAppend, Undetermined
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 
@@ -108,9 +108,9 @@ def test_an_insert_whose_outcome_nobody_can_tell_is_not_made_again() -> None:
     class Lost:
         calls = 0
 
-        def try_append_all(self, _: object) -> AllUndetermined:
+        def try_append_all(self, _: object) -> Undetermined:
             self.calls += 1
-            return AllUndetermined(streams={})
+            return Undetermined(streams={})
 
     lost = Lost()
     with pytest.raises(OperationalError, match="a response was lost"):

@@ -26,7 +26,7 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.commit import unmoved
 from epochal.layout.pages.items import read_page, state_of
 from epochal.layout.pages.streams import Pages
-from epochal.model.versions import AllAppended, AllUndetermined, Capacity, Conflicts, Token, parse_token
+from epochal.model.versions import Capacity, Token, Undetermined, parse_token
 from epochal.plan.ops import Lost, Op, Put, Reply, Transact, TransactGet, Update
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
@@ -142,7 +142,7 @@ def test_one_stream_alone_is_no_transaction(streams: Streams) -> None:
     assert [type(op) for op in sent] == [Put]
     assert made.streams[A].version == 1
     refused = store.try_append_all([StreamAppend(stream=A, events=[E], expected=NO_STREAM)])
-    assert refused == Conflicts(streams={A: Conflict(version=1, token=made.streams[A].token)})
+    assert refused == Conflict(streams={A: Conflict(version=1, token=made.streams[A].token)})
 
 
 def test_stamps_share_what_tells_appends_apart_and_increase_along_every_stream(
@@ -175,13 +175,13 @@ def test_a_conflict_names_the_streams_in_the_way_and_writes_nothing(streams: Str
     outcome = streams.try_append_all(move(stale))
 
     there = {name: Conflict(version=2, token=token) for name, token in now.items()}
-    assert outcome == Conflicts(streams=there)
+    assert outcome == Conflict(streams=there)
     assert [len(types(streams, name)) for name in (A, B, C)] == [2, 1, 2]
     with pytest.raises(WrongExpectedVersion, match=rf"{A}: expected version 1") as raised:
         streams.append_all(move(stale))
     assert raised.value.outcome == outcome
     assert raised.value.capacity == raised.value.outcome.capacity != Capacity()
-    assert isinstance(streams.try_append_all(move(stale | now)), AllAppended)
+    assert isinstance(streams.try_append_all(move(stale | now)), Appended)
 
 
 @pytest.mark.parametrize("expected", [NO_STREAM, AtVersion(version=3)])
@@ -195,7 +195,7 @@ def test_what_is_read_first_and_is_not_as_expected_is_told_without_a_write(
         [StreamAppend(stream=A, events=[E], expected=expected), StreamAppend(stream=B, events=[E])]
     )
 
-    assert isinstance(outcome, Conflicts)
+    assert isinstance(outcome, Conflict)
     assert list(outcome.streams) == [A]
     assert streams.load(B) is None
     assert any(isinstance(op, Transact) for op in sent) == (expected is NO_STREAM)
@@ -337,7 +337,7 @@ def test_unfolds_alone_that_were_replaced_since_are_undetermined(streams: Stream
     appends = [StreamAppend(stream=name, unfolds=[Unfold(type="Sum", data=b"1")]) for name in (A, B)]
     outcome = losing(streams, others).try_append_all(appends)
 
-    assert isinstance(outcome, AllUndetermined)
+    assert isinstance(outcome, Undetermined)
     assert list(outcome.streams) == [A, B]
 
 

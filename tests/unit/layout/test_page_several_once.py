@@ -11,7 +11,7 @@ import pytest
 
 from epochal import ANY, NO_STREAM, Appended, AtVersion, Event, StreamAppend, Unfold
 from epochal.errors import InvalidInput, StreamDeleted, TooLarge
-from epochal.model.versions import AllAppended, Conflicts, ExpectedVersion
+from epochal.model.versions import Conflict, ExpectedVersion
 from epochal.plan.ops import Lost, Op, Reply, Transact, TransactGet
 from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.encoding import BodyCodec
@@ -111,18 +111,18 @@ def test_a_conflict_is_told_once_the_record_is_known_not_to_be_there(streams: St
 
     made = meddled(streams, meddle).try_append_all(both(AtVersion(version=0)), idempotency_key="k")
 
-    assert isinstance(made, AllAppended)
+    assert isinstance(made, Appended)
     refused = streams.try_append_all(both(AtVersion(version=0)), idempotency_key="l")
-    assert isinstance(refused, Conflicts)
+    assert isinstance(refused, Conflict)
     assert list(refused.streams) == [A, B]
     assert counts(streams) == [1, 1]
 
 
 def test_a_key_that_was_refused_is_free(streams: Streams) -> None:
     streams.append(A, [Event(type="Other")])
-    assert isinstance(streams.try_append_all(both(NO_STREAM), idempotency_key="k"), Conflicts)
+    assert isinstance(streams.try_append_all(both(NO_STREAM), idempotency_key="k"), Conflict)
 
-    assert isinstance(streams.try_append_all(both(), idempotency_key="k"), AllAppended)
+    assert isinstance(streams.try_append_all(both(), idempotency_key="k"), Appended)
 
 
 def test_where_any_version_will_do_it_goes_on_where_another_was_faster(streams: Streams) -> None:
@@ -210,7 +210,7 @@ def test_a_stream_that_was_deleted_refuses_what_was_not_made(streams: Streams) -
     streams.append_all(both(), idempotency_key="k")
     streams.delete(A)
 
-    assert isinstance(streams.try_append_all(both(), idempotency_key="k"), AllAppended)
+    assert isinstance(streams.try_append_all(both(), idempotency_key="k"), Appended)
     with pytest.raises(StreamDeleted, match=A):
         streams.append_all(both(), idempotency_key="l")
 
@@ -236,7 +236,7 @@ def test_racers_under_one_key_make_it_once() -> None:
     """Both have read the streams before either writes."""
     tables = memory_tables()
     streams = memory_streams(tables)
-    second: list[AllAppended] = []
+    second: list[Appended] = []
 
     def execute(op: Op) -> Reply:
         if isinstance(op, Transact) and not second:

@@ -30,7 +30,6 @@ from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id,
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
-from epochal.model.versions import Conflicts
 from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
 from epochal.store.codecs import json_codec
 from epochal.store.deciders import Decider, Deciders, transact_all
@@ -164,7 +163,7 @@ def test_several_streams_take_it_too(streams: Streams, tables: MemoryTables) -> 
     streams.append_all(both, also=[claim(by="both")])
 
     assert stored(tables, "emails") == [{"email": "a@example.com", "by": "both"}]
-    assert isinstance(streams.try_append_all(both, also=[claim()]), Conflicts)
+    assert isinstance(streams.try_append_all(both, also=[claim()]), Conflict)
     others = [replace(each, stream=f"{each.stream}2") for each in both]
     with pytest.raises(ConditionUnmet):
         streams.append_all(others, also=[claim()])

@@ -18,7 +18,6 @@ from epochal.model.versions import (
     NO_STREAM,
     Appended,
     Conflict,
-    Conflicts,
     ExpectedVersion,
     StreamAppend,
     Token,
@@ -154,7 +153,7 @@ def test_several_streams_that_are_refused_together_are_caught_up_each() -> None:
             StreamAppend(stream="Cart-2", events=events(2), expected=NO_STREAM),
         ]
     )
-    assert isinstance(answer, Conflicts)
+    assert isinstance(answer, Conflict)
     for name, conflict in answer.streams.items():
         state = loaded(streams.load(name, since=0, refused=conflict))
         assert state.events == tuple(streams.read(name))

@@ -111,8 +111,8 @@ class ConflictError(EpochalError):
     """Nothing was written: another writer was first. Read again, and decide on what is there now.
 
     Attributes:
-        outcome: what the call's twin `try_…` answers instead: `Conflict`, `Conflicts` of several streams,
-            `AggregateConflict`, or the `StoredState` that is ahead. None where an error is of more calls than one.
+        outcome: what the call's twin `try_…` answers instead: `Conflict`, `AggregateConflict`, or the `StoredState`
+            that is ahead. None where an error is of more calls than one.
     """
 
     def __init__(self, message: str, outcome: Any = None) -> None:

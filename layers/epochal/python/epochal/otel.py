@@ -226,7 +226,7 @@ def _outcome(outcome: Any) -> str:
     kinds = {type(each).__name__ for each in (outcome if isinstance(outcome, list) else [outcome])}
     if any(kind == "Rejected" or "Conflict" in kind for kind in kinds):
         return "conflict"
-    return "undetermined" if kinds & {"Undetermined", "Unknown", "AllUndetermined"} else "appended"
+    return "undetermined" if kinds & {"Undetermined", "Unknown"} else "appended"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,13 +81,10 @@ from epochal.model.versions import (
     ANY,
     MAX_VERSION,
     NO_STREAM,
-    AllAppended,
-    AllOutcome,
-    AllUndetermined,
     Appended,
     Conflict,
-    Conflicts,
     ExpectedVersion,
+    Outcome,
     StreamAppend,
     Token,
     Undetermined,
@@ -442,7 +439,7 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
     asked = tuple(_believed(each, seals) for each in asked)
     condition = _condition(sent, store, on.link)
     match _outcome(store, asked, key, condition):
-        case AllAppended() as made:
+        case Appended() as made:
             replayed = any(each.replayed for each in made.streams.values())
             got = [(each.stream, made.streams[each.stream]) for each in asked]
             shown = [
@@ -454,11 +451,11 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
             counted = appends([event for each in asked for event in each.events], replayed=replayed)
             figures = {**counted, "Appends": float(len(asked))} if counted else {}
             return answer(meter, view, status=201, figures=figures)
-        case Conflicts() as forbidden if forbidden.events:
+        case Conflict() as forbidden if forbidden.events:
             raise _forbidden(forbidden, condition, store, meter)
-        case Conflicts(streams=found):
+        case Conflict(streams=found):
             raise _all_refused(found, seals, meter)
-        case AllUndetermined() as unknown:
+        case Undetermined() as unknown:
             raise Problem(
                 problems.UNDETERMINED,
                 "a response was lost, and what would tell has been pruned or replaced since, in every stream: read the "
@@ -495,7 +492,7 @@ def _condition(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[str,
     }
 
 
-def _reached(made: Appended | AllAppended, store: Streams) -> dict[str, Any]:
+def _reached(made: Appended, store: Streams) -> dict[str, Any]:
     """The position after an append, where that concerned tags."""
     if not made.position.seen:
         return {}
@@ -504,9 +501,7 @@ def _reached(made: Appended | AllAppended, store: Streams) -> dict[str, Any]:
     return {"position": write_position(store.tagged.sealed(made.position, writes=True))}
 
 
-def _forbidden(
-    conflict: Conflict | Conflicts, condition: Mapping[str, Any], store: Streams, meter: Meter
-) -> Problem:
+def _forbidden(conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter) -> Problem:
     sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
     listed: Listed = condition["takes"]
     return listed.refused(sealed, meter.units)
@@ -514,7 +509,7 @@ def _forbidden(
 
 def _outcome(
     store: Streams, asked: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
-) -> AllOutcome:
+) -> Outcome:
     try:
         return store.try_append_all(asked, idempotency_key=key, **condition)
     except InvalidInput as error:

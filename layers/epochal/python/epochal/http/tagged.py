@@ -90,7 +90,7 @@ from epochal.model.tags import (
     read_position,
     write_position,
 )
-from epochal.model.versions import Appended, Conflict, Conflicts, Position
+from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.listings import Listings
@@ -257,7 +257,7 @@ class Listed:
             self.views.append(view)
         return view is not None
 
-    def refused(self, rejected: Conflict | Conflicts, units: Units) -> Problem:
+    def refused(self, rejected: Conflict, units: Units) -> Problem:
         """These events in the way of an append, with which a writer decides anew without another read."""
         return Problem(
             problems.CONDITION_FAILED,

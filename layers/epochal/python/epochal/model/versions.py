@@ -223,7 +223,7 @@ _NOWHERE: Final = Position()
 class Appended:
     """The append was made, once.
 
-    `first`, `version` and `token` are of the stream that the call named, and 0 if the events have tags alone. `events`,
+    `first`, `version` and `token` are of the stream that the call named, and 0 if it named none, or several. `events`,
     `position` and `versions` are of tags, and empty if the events have none.
 
     Attributes:
@@ -235,6 +235,7 @@ class Appended:
             tags of the events. If `replayed`, it may be from before the append.
         versions: how many events each tag of the events has with these; `ReadModel.wait_for` takes it, with the tag's
             name in the feed. If `replayed`, it may count later events too.
+        streams: of an append to several, what each stream got, by its name.
         replayed: an earlier call with the same idempotency key, or the same ids, had made the append.
         capacity: what this call consumed, not the earlier one.
     """
@@ -245,6 +246,7 @@ class Appended:
     events: tuple[Recorded, ...] = ()
     position: Position = _NOWHERE
     versions: Mapping[str, int] = field(default_factory=dict)
+    streams: Mapping[str, Appended] = field(default_factory=dict)
     replayed: bool = False
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
@@ -263,6 +265,8 @@ class Conflict:
         position: to append `after` when they have been decided on.
         more: other events match, too, which neither `events` nor `position` include: query `after` the position.
         unmet: the items in the way, by the places of the writes in `also`; None where there is no item.
+        streams: of an append to several, those that were found not to be as expected, each with where it is. Others may
+            be elsewhere, too: what is found first ends the append. Empty where the reason is another.
     """
 
     version: int = 0
@@ -273,24 +277,23 @@ class Conflict:
     position: Position = _NOWHERE
     more: bool = False
     unmet: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict)
+    streams: Mapping[str, Conflict] = field(default_factory=dict)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undetermined:
     """Whether the append was made cannot be known: a response was lost, and the events from index `first` on, which
-    would tell, have been pruned since.
+    would tell, have been pruned since; of an append to several `streams`, in every one of them.
     """
 
-    first: int
+    first: int = 0
+    streams: Mapping[str, Undetermined] = field(default_factory=dict)
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
 Outcome = Appended | Conflict | Undetermined
 """How an append ends. Match on all three."""
-
-
-# An append to several streams at once, and how it can end: all of it is there, or nothing.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,49 +304,3 @@ class StreamAppend:
     events: Sequence[Event] = ()
     unfolds: Sequence[Unfold] | None = None
     expected: ExpectedVersion = ANY
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllAppended:
-    """The append was made, once, in every stream.
-
-    Attributes:
-        streams: what each stream got, by its name.
-        position, versions: of the tags of all events, as `Appended` has them.
-        capacity: what the whole call consumed.
-    """
-
-    streams: Mapping[str, Appended]
-    position: Position = field(default_factory=Position)
-    versions: Mapping[str, int] = field(default_factory=dict)
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflicts:
-    """Nothing was written to any stream, for one of the reasons that `Conflict` has.
-
-    Attributes:
-        streams: those that were found not to be as expected, each with where it is. Others may be elsewhere, too: what
-            is found first ends the append. Empty where the reason is another.
-        events, position, more, unmet: as `Conflict` has them.
-    """
-
-    streams: Mapping[str, Conflict]
-    events: tuple[Recorded, ...] = ()
-    position: Position = field(default_factory=Position)
-    more: bool = False
-    unmet: Mapping[int, Mapping[str, Any] | None] = field(default_factory=dict)
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllUndetermined:
-    """A response was lost, and what would tell has been pruned or replaced since, in every stream."""
-
-    streams: Mapping[str, Undetermined]
-    capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
-
-
-AllOutcome = AllAppended | Conflicts | AllUndetermined
-"""How an append to several streams ends. Match on all three."""

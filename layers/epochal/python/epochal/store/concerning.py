@@ -21,12 +21,9 @@ from epochal.model.tags import Query, Takes, check_tag, check_type, own_tags
 from epochal.model.versions import (
     NO_STREAM,
     NOTHING,
-    AllAppended,
-    AllOutcome,
     Appended,
     Capacity,
     Conflict,
-    Conflicts,
     Outcome,
     Position,
     StreamAppend,
@@ -72,14 +69,14 @@ def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: 
 
 def try_append_all(
     store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None
-) -> AllOutcome:
+) -> Outcome:
     """`Streams.try_append_all`, of one that concerns tags."""
     if len(appends) == 1:
         (only,) = appends
         with several.placed(0):
             alone = try_append(store, only, forbidden, key)
         if isinstance(alone, Conflict) and (alone.events or alone.unmet):
-            return _conflicts(alone, alone.capacity)
+            return alone
         found = several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
         return _with_tags(found, alone) if isinstance(alone, Appended) else found
     counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
@@ -91,7 +88,7 @@ def try_append_all(
     shown = partial(outcome_of, since=store.driver.clock(), refused=max(counts))
     results, tags, capacity = _ran(store, appends, batches, forbidden, key)
     if isinstance(tags, Conflict):
-        return _conflicts(tags, capacity)
+        return replace(tags, capacity=capacity)
     found = several.outcome(appends, [results.get(each.stream) for each in appends], shown, capacity)
     return found if tags is None else _with_tags(found, tags)
 
@@ -198,23 +195,12 @@ def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], forbidden: 
     return Appended(position=forbidden.after or Position(), versions=versions)
 
 
-def _with_tags(found: AllOutcome, tags: Appended) -> AllOutcome:
+def _with_tags(found: Outcome, tags: Appended) -> Outcome:
     """The outcome with what is told of tags, and each stream's with its own events."""
-    if not isinstance(found, AllAppended):
+    if not isinstance(found, Appended):
         return found
     streams = {
         name: replace(each, events=tuple(event for event in tags.events if event.stream == name))
         for name, each in found.streams.items()
     }
     return replace(found, streams=streams, position=tags.position, versions=tags.versions)
-
-
-def _conflicts(forbidden: Conflict, capacity: Capacity) -> Conflicts:
-    return Conflicts(
-        streams={},
-        events=forbidden.events,
-        position=forbidden.position,
-        more=forbidden.more,
-        unmet=forbidden.unmet,
-        capacity=capacity,
-    )

@@ -25,13 +25,13 @@ from epochal.model.versions import AtVersion, Conflict, Expected, ExpectedVersio
 from epochal.plan.values import Item
 
 if TYPE_CHECKING:
-    from epochal.model.versions import Conflict, Conflicts
+    from epochal.model.versions import Conflict
 
 NAMED: Final = 3
 """Events that the error of a refused append names; it carries all."""
 
 
-def in_the_way(outcome: Conflicts | Conflict) -> ConflictError:
+def in_the_way(outcome: Conflict) -> ConflictError:
     """The error of an append that events forbid which match its condition."""
     named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
     rest = " and others" if len(outcome.events) > NAMED else ""

@@ -13,21 +13,18 @@ from epochal.layout.streams import Also, AnyStreamLayout, Result, SeveralStreams
 from epochal.model.events import Event, no_step, stream_name
 from epochal.model.kinds import must_be_list
 from epochal.model.versions import (
+    ANY,
     NOTHING,
-    AllAppended,
-    AllOutcome,
-    AllUndetermined,
     Appended,
     Capacity,
     Conflict,
-    Conflicts,
     Outcome,
     StreamAppend,
     Undetermined,
     check_expected,
 )
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
-from epochal.store.conflicts import going_with, in_the_way, unmet
+from epochal.store.conflicts import going_with, unmet
 from epochal.store.conflicts import not_made as one_not_made
 from epochal.store.driver import Driver
 from epochal.store.encoding import contents_digest
@@ -92,10 +89,10 @@ def not_met(stood: Unmet) -> ConditionUnmet:
     return ConditionUnmet(list(stood.items), Conflict(unmet=unmet(stood.items)))
 
 
-def of_one(told: AllOutcome) -> Outcome:
+def of_one(told: Outcome) -> Outcome:
     """The outcome of an append to one stream."""
-    if isinstance(told, Conflicts) and told.unmet:
-        return Conflict(unmet=told.unmet, capacity=told.capacity)
+    if not told.streams:
+        return told
     (only,) = told.streams.values()
     return replace(only, capacity=told.capacity)
 
@@ -130,10 +127,10 @@ def outcome(
     results: Sequence[Any] | Unmet,
     shown: Callable[[Result[Any], Capacity], Outcome],
     capacity: Capacity,
-) -> AllOutcome:
+) -> Outcome:
     """A layout's results as one outcome, by the names of streams."""
     if isinstance(results, Unmet):
-        return Conflicts(streams={}, unmet=unmet(results.items), capacity=capacity)
+        return Conflict(unmet=unmet(results.items), capacity=capacity)
     outcomes = {
         each.stream: shown(result, NOTHING)
         for each, result in zip(appends, results, strict=True)
@@ -142,21 +139,19 @@ def outcome(
     return told(outcomes, capacity)
 
 
-def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> AllOutcome:
+def told(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
     """One outcome of the whole append, from those of its streams."""
     if conflicts := _those(outcomes, Conflict):
-        return Conflicts(streams=conflicts, capacity=capacity)
+        return Conflict(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):
-        return AllUndetermined(streams=undetermined, capacity=capacity)
-    return AllAppended(streams=_those(outcomes, Appended), capacity=capacity)
+        return Undetermined(streams=undetermined, capacity=capacity)
+    return Appended(streams=_those(outcomes, Appended), capacity=capacity)
 
 
-def not_made(appends: Sequence[StreamAppend], outcome: Conflicts | AllUndetermined) -> EpochalError:
+def not_made(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
     """The error of an append that was not made. It speaks of the first stream; a conflict carries all of them."""
-    if isinstance(outcome, Conflicts) and outcome.unmet:
-        return ConditionUnmet(list(outcome.unmet), outcome)
-    if isinstance(outcome, Conflicts) and outcome.events:
-        return in_the_way(outcome)
+    if not outcome.streams:
+        return one_not_made("", outcome, ANY)
     each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
     stream, first = next(iter(each_of.items()))
     error = one_not_made(stream, first, next(each.expected for each in appends if each.stream == stream))

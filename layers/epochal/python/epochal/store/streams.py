@@ -41,12 +41,9 @@ from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix
 from epochal.model.versions import (
     ANY,
     NOTHING,
-    AllAppended,
-    AllOutcome,
     Appended,
     Capacity,
     Conflict,
-    Conflicts,
     ExpectedVersion,
     Outcome,
     Position,
@@ -236,7 +233,7 @@ class Streams:
         after: Position | None = None,
         idempotency_key: str | None = None,
         also: Also = (),
-    ) -> AllAppended:
+    ) -> Appended:
         """Append to several streams, all or nothing; to one alone, as `append` does.
 
         Args:
@@ -257,7 +254,7 @@ class Streams:
         outcome = self.try_append_all(
             appends, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
         )
-        if isinstance(outcome, AllAppended):
+        if isinstance(outcome, Appended):
             return outcome
         from epochal.store import several  # noqa: PLC0415  likewise
 
@@ -272,7 +269,7 @@ class Streams:
         takes: Takes | None = None,
         idempotency_key: str | None = None,
         also: Also = (),
-    ) -> AllOutcome:
+    ) -> Outcome:
         """`append_all` for those who go on from conflicts: they are answered, not raised."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 
@@ -296,7 +293,7 @@ class Streams:
                     also=also,
                 )
             if isinstance(alone, Conflict) and alone.unmet:
-                return Conflicts(streams={}, unmet=alone.unmet, capacity=alone.capacity)
+                return alone
             return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
         return self._try_all(appends, idempotency_key, also)
 
@@ -625,7 +622,7 @@ class Streams:
         own = (self.table,) if self.archive is None else (self.table, self.archive.table)
         return checked_also(self.layout, own, also)
 
-    def _try_all(self, appends: Sequence[StreamAppend], key: str | None, also: Also) -> AllOutcome:
+    def _try_all(self, appends: Sequence[StreamAppend], key: str | None, also: Also) -> Outcome:
         """One append to all of these streams, and what goes with it."""
         from epochal.store import several  # noqa: PLC0415  most append to one stream
 

@@ -22,13 +22,12 @@ from eventsourcing.persistence import AggregateRecorder, IntegrityError, Operati
 from epochal.contrib.eventsourcing.records import as_the_library_has_them, event_at, stored_event, version_of
 from epochal.model.versions import (
     NO_STREAM,
-    AllAppended,
-    AllUndetermined,
+    Appended,
     AtVersion,
     Conflict,
-    Conflicts,
     ExpectedVersion,
     StreamAppend,
+    Undetermined,
 )
 from epochal.store.streams import Streams
 
@@ -88,7 +87,7 @@ class EpochalAggregateRecorder(AggregateRecorder):
         """What else is appended with the events; asked for at each attempt, which it may refuse by raising."""
         return ()
 
-    def _insert(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> AllAppended | None:
+    def _insert(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Appended | None:
         groups = _by_stream(stored_events, self._stream)
         places = {stream: self._first_place(stream, events[0]) for stream, events in groups.items()}
         for _ in range(ATTEMPTS):
@@ -99,11 +98,11 @@ class EpochalAggregateRecorder(AggregateRecorder):
             if not appends:
                 return None
             match self._streams.try_append_all(appends):
-                case AllAppended() as appended:
+                case Appended() as appended:
                     return appended
-                case AllUndetermined():
+                case Undetermined():
                     raise OperationalError("a response was lost, and what would tell has been pruned since")
-                case Conflicts(streams=conflicts):
+                case Conflict(streams=conflicts):
                     for stream in groups.keys() & conflicts.keys():
                         places[stream] = self._next_place(stream, groups[stream][0], conflicts[stream])
         raise OperationalError(f"overtaken by other writers at each of {ATTEMPTS} attempts")
