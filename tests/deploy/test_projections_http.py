@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from epochal.contrib.sekiban.http.shapes import MOST_SHOWN
+from epochal.contrib.sekiban.http.operations import MOST_SHOWN
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.deployment import Deployment
 from epochal.dynamo.deployed import S3Bucket

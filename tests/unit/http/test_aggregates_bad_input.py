@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.event_store_adapter.http.shapes import MAX_EVENTS
+from epochal.contrib.event_store_adapter.http.operations import MAX_EVENTS
 from tests.support.api import Answer, Api
 
 ALICE = "/aggregates/user-account/alice"

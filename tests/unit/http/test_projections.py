@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.sekiban.http.operations import MAX_STATE_BYTES
-from epochal.contrib.sekiban.http.shapes import MOST_SHOWN
+from epochal.contrib.sekiban.http.operations import MAX_STATE_BYTES, MOST_SHOWN
 from epochal.contrib.sekiban.items import PROJECTION_STATES
 from epochal.plan.ops import Set, Update
 from epochal.plan.values import number, text

@@ -43,8 +43,8 @@ class Plugin:
         streams: the name of its store of named streams, by which the API and the command line have them.
         tagged: the name of its store of tagged events, likewise but for pages.
         states: the name of its store of states of projections, which the console shows.
-        operations: the module of its HTTP API beside `streams`: `OPERATIONS`, its records. In a package's `shapes` is
-            what they take and answer.
+        operations: the module of its HTTP API beside `streams`: `OPERATIONS`, its records. In the modules that these
+            name is what they take and answer.
         commands: a tuple of commands of the command line beside `streams`.
         copied: opens what streams are copied from (`copying.sources`), of a deployment and the type of unfold that a
             snapshot becomes.

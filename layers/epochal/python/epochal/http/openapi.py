@@ -111,9 +111,8 @@ def _components() -> dict[str, Schema]:
 
 def _declaring() -> Iterator[ModuleType]:
     yield from (events, feed, health, streams, tagged)
-    for module in parts("operations"):
-        if hasattr(module, "__path__"):
-            yield import_module(f"{module.__name__}.shapes")
+    for package in parts("operations"):
+        yield from map(import_module, sorted({each.module for each in package.OPERATIONS}))
 
 
 def _security() -> dict[str, Any]:

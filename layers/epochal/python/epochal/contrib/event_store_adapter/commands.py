@@ -16,7 +16,7 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import must_be_named
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.cli.views import body_text
-from epochal.contrib.event_store_adapter.http import shapes
+from epochal.contrib.event_store_adapter.http import operations as shapes
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
     AggregateId,

@@ -40,6 +40,8 @@ from epochal.plan.ops import (
 )
 from epochal.plan.values import Key, item_size, number, text
 
+# The transaction as a plan: events, entries, heads moved, heads fenced. Pure arithmetic on FORMATS §3.
+
 TOKEN_CHARACTERS = 36
 
 
@@ -338,7 +340,10 @@ def _advanced(
     return Position(seen=seen, heads=others, items=position.items)
 
 
-# Parts of a history that is imported: each is an append within the limits.
+# A long history cut into appends: each as large as a transaction allows, in the order of the history.
+#
+# Sizes are reckoned upward, since what an append adds to a head is known only when the head is: an entry is larger than
+# a head without its lists, and than what one event adds to these lists.
 
 _PER_TAG: Final = 3
 """An entry, a head, and an event's part in the head's lists."""

@@ -20,8 +20,8 @@ from epochal.cli.errors import must_be_named
 from epochal.cli.tagged import append, count, event, import_, query, read, tag, tags
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.codec.bodies import CHUNK
-from epochal.contrib.sekiban.http import shapes
-from epochal.contrib.sekiban.http.shapes import sent_event
+from epochal.contrib.sekiban.http import operations as shapes
+from epochal.contrib.sekiban.http.tagged import sent_event
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import opened

@@ -1,4 +1,4 @@
-"""Entries of tags: how a read finds those that a head counts, and what their sort keys tell.
+"""Listing what there is, and entries of tags: how a read finds those that a head counts, what their sort keys tell.
 
 The sort key of an entry is its event's sortable id and id: `<30 digits>#<uuid>`. It does not tell the entry's index in
 the tag, but both grow together, so an index is found as one finds a page in a book: guess from what is at both ends,
@@ -19,6 +19,11 @@ from epochal.model.tags import TagCount, TagEntry, is_reserved
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, BatchGet, Query, Scan, Steps
 from epochal.plan.values import Item, Key, decodes, read_number, text
+
+# Listing all events in order, the entries of a tag, the tags of a group.
+#
+# All events, and tags by group, are found through indexes, which lag by moments: what they return is complete up to
+# some moment in the past. Entries of a tag come from the base table, strongly consistent.
 
 
 def counting_page(site: TagSite, partition: str, since: str | None) -> Query:
@@ -91,6 +96,8 @@ def read_entry(item: Item) -> TagEntry:
 
 
 T = TypeVar("T")
+
+# Entries of a tag.
 
 LOOKS: Final = 10
 """Looks for entries that a head counts and that are not there: milliseconds apart, as long as an append takes."""

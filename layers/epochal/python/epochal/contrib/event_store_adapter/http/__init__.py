@@ -1,7 +1,6 @@
 """Aggregates over HTTP.
 
-shapes          events, snapshots, locks and outcomes as JSON: read, shown and described
-operations      each declares what it takes, performs it and shows the outcome
+operations      aggregates as JSON, and the operations: each declares what it takes, performs it and shows the outcome
 """
 
 from __future__ import annotations

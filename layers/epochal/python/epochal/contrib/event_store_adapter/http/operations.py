@@ -1,52 +1,283 @@
-"""The operations on aggregates."""
+"""The operations on aggregates, and these as JSON: what is sent, read to values; what is answered, shown; and both as
+the OpenAPI document has them.
+
+    {"type": "Renamed", "data": {"to": "Ann"}, "occurredAt": "2013-01-01T10:00:00Z"}
+
+`data` and a snapshot are any JSON, null included, their numbers exact. Bodies have no other form: the libraries that
+share the tables could not read it. Every event has room in an answer of its own: it is an item of at most 400 KB.
+
+An aggregate's ETag is the lock of its head, `"version.number"`: an exact state. Where an expectation may stand, and how
+its failure is answered, is the same as for streams (`preconditions`).
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from epochal.contrib.event_store_adapter.http import shapes
-from epochal.contrib.event_store_adapter.http.shapes import (
-    AGGREGATE,
-    APPEND,
-    APPENDED,
-    EVENT_PAGE,
-    ID,
-    SEQ_NR,
-    TYPE,
+from simplejson import RawJSON
+
+from epochal.contrib.event_store_adapter.model import (
+    AggregateEvent,
+    AggregateId,
+    AggregateSnapshot,
+    AggregateTypes,
+    Lock,
+    RecordedAggregateEvent,
 )
-from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
-from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore, page
+from epochal.contrib.event_store_adapter.store import (
+    AggregateAppended,
+    AggregateConflict,
+    AggregatePage,
+    AggregateStore,
+    page,
+)
 from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
+from epochal.http.events import AnswerSize
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem
 from epochal.http.shapes import (
+    CAPACITY,
+    EXPECTATIONS,
     IDEMPOTENCY_KEY,
     KNOWN_STATES,
     LIMIT,
     MAX_LIMIT,
+    MAX_TYPE_BYTES,
     MEGABYTES,
     NO_CACHE,
+    Component,
+    Node,
     QueryString,
+    Schema,
+    Shown,
     answer,
     appends,
+    array,
+    capacity,
     consumed,
     document,
+    expectation_of,
+    flag,
     header,
     idempotency_key,
     is_named,
+    json_body,
     measured,
+    moment,
+    name,
     operation,
     path,
     precondition,
     query,
+    record,
+    ref,
     text,
+    time_of,
+    whole,
+    words,
 )
+from epochal.model.versions import MAX_VERSION, AtVersion
+from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.settings import RESPONSE_BYTES
+
+MAX_EVENTS: Final = TRANSACTION_ITEMS - 1
+"""Events of an append: each is an item of one transaction, and so is the head."""
+
+_NUMBER: Final = r"(0|[1-9]\d{0,9})"
+_LOCK: Final = re.compile(rf"(?!0\.){_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
+"""A version alone, or a lock, whose version is 1 at least."""
+
+TYPE: Final = name("The aggregate's type, one of those that the deployment registers.", "user-account")
+ID: Final = name(
+    "The aggregate's id within its type; both together have at most 511 characters.",
+    "01H42K4ABWQ5V2XQEP3A48VE0Z",
+)
+SEQ_NR: Final = whole("Number of the event, counted from 1.", 1, MAX_VERSION)
+
+_AGGREGATE: Final = text("Type and id, joined by `-`.")
+_STANDS: Final[dict[str, Schema]] = {
+    "version": whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
+    "lastSeqNr": whole("Number of its last event.", 0, MAX_VERSION),
+}
+OF_PROBLEMS: Final = {"aggregate": text("The aggregate concerned.")}
+"""What problems say of aggregates."""
+
+_NEXT: Final = {
+    "description": "`from` of the page that goes on; null where there is none.",
+    "anyOf": [SEQ_NR, {"type": "null"}],
+}
+
+NEW_EVENT: Final = Component(
+    "NewAggregateEvent",
+    record(
+        {
+            "type": text("What kind of event it is.", most=MAX_TYPE_BYTES),
+            "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
+            "occurredAt": moment("When it happened: ISO 8601; left out, now."),
+        },
+        required=("type", "data"),
+    ),
+    reads={"data": json_body, "occurredAt": time_of},
+)
+
+
+def event_of(node: Node) -> AggregateEvent:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    sent = NEW_EVENT.read(node)
+    return AggregateEvent(type=sent["type"], data=sent["data"], occurred_at=sent.get("occurredAt"))
+
+
+APPEND: Final = Component(
+    "AppendToAggregate",
+    record(
+        {
+            "events": {
+                **array(ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                "minItems": 1,
+            },
+            "snapshot": {
+                "description": "The state that these events lead to: any JSON. The first append needs it; left out "
+                "later, the snapshot stays as it was."
+            },
+            "expected": {
+                "description": "What the aggregate must be, else the answer is 409. Left out: anything.",
+                "anyOf": [whole("Its version; 0: none.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}],
+            },
+        },
+        required=("events",),
+    ),
+    reads={"events": event_of, "snapshot": json_body, "expected": expectation_of},
+)
+APPENDED: Final = Shown(
+    "AppendedToAggregate",
+    {
+        "aggregate": _AGGREGATE,
+        "first": (whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
+        **_STANDS,
+        "replayed": (
+            flag("An earlier request with the same Idempotency-Key had made this append."),
+            "replayed",
+        ),
+        "capacity": CAPACITY,
+    },
+)
+EVENT: Final = Shown(
+    "AggregateEvent",
+    {
+        "seqNr": (SEQ_NR, "seq_nr"),
+        "type": (words("What kind of event it is."), "type"),
+        "occurredAt": (
+            words("When it happened; of an event that another library wrote, as that wrote it."),
+            "occurred_at",
+        ),
+        "data": {"description": "As it was sent."},
+    },
+)
+AGGREGATE: Final = Shown(
+    "Aggregate",
+    {
+        "aggregate": _AGGREGATE,
+        **_STANDS,
+        "snapshotSeqNr": (whole("The last event that the snapshot has in it.", 0, MAX_VERSION), "seq_nr"),
+        "snapshot": {"description": "The snapshot, as it was sent."},
+        "events": array(ref("AggregateEvent"), "The events after the snapshot."),
+        "next": _NEXT,
+    },
+)
+EVENT_PAGE: Final = Shown(
+    "AggregateEventPage",
+    {
+        "aggregate": _AGGREGATE,
+        **_STANDS,
+        "events": array(ref("AggregateEvent"), "In order."),
+        "next": _NEXT,
+    },
+)
+
+
+def aggregate_of(types: AggregateTypes, request: Request) -> AggregateId:
+    """The path's aggregate; a refusal names the path's parameter."""
+    try:
+        return types.id(request.path["type"], request.path["id"])
+    except InvalidInput as error:
+        raise InvalidInput("id" if error.field == "value" else error.field, error.rule) from error
+
+
+def lock_of(text: str, field: str) -> Lock | AtVersion:
+    """Read `lock_text` back, or a version alone; raises `InvalidInput` naming `field`."""
+    match = _LOCK.fullmatch(text)
+    numbers = [int(group) for group in match.groups() if group is not None] if match else []
+    if not numbers or max(numbers) > MAX_VERSION:
+        raise InvalidInput(
+            field, "must be an ETag that an append or read of the aggregate returned, or a version"
+        )
+    if len(numbers) == 1:
+        return AtVersion(version=numbers[0])
+    return Lock(version=numbers[0], seq_nr=numbers[1])
+
+
+def etag(lock: Lock) -> str:
+    """The ETag of the state that a lock names."""
+    return f'"{lock_text(lock)}"'
+
+
+def lock_text(lock: Lock) -> str:
+    """A lock as text, which `lock_of` reads back."""
+    return f"{lock.version}.{lock.seq_nr}"
+
+
+def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
+    """The answer to an append."""
+    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=capacity(units))
+
+
+def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
+    """A snapshot and the events after it; they end earlier than `found` where the size is full."""
+    size = AnswerSize()
+    return AGGREGATE(
+        snapshot,
+        aggregate=str(snapshot.aggregate),
+        **stand(snapshot.lock),
+        snapshot=size.fit(body(snapshot.data)),
+        **_events(found, size),
+    )
+
+
+def event_page(aggregate: AggregateId, found: AggregatePage) -> dict[str, Any]:
+    """A page of events; it ends earlier than `found` where the answer is full."""
+    return EVENT_PAGE(aggregate=str(aggregate), **stand(found.lock), **_events(found, AnswerSize()))
+
+
+def event(found: RecordedAggregateEvent) -> dict[str, Any]:
+    """An event."""
+    return EVENT(found, data=body(found.data))
+
+
+def stand(lock: Lock) -> dict[str, int]:
+    """Where an aggregate stands."""
+    return {"version": lock.version, "lastSeqNr": lock.seq_nr}
+
+
+def body(data: bytes) -> Any:
+    """An event's data or a snapshot: JSON to the byte, which payloads always hold."""
+    return RawJSON(data.decode())
+
+
+def _events(found: AggregatePage, size: AnswerSize) -> dict[str, Any]:
+    shown = list[Any]()
+    for each in found.events:
+        view = size.fit(event(each))
+        if view is None:
+            return {"events": shown, "next": each.seq_nr}
+        shown.append(view)
+    return {"events": shown, "next": found.next}
+
 
 NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)
 
@@ -90,10 +321,10 @@ def opened(deployment: Deployment) -> Aggregates:
 )
 def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
-    aggregate = shapes.aggregate_of(aggregates.types, request)
+    aggregate = aggregate_of(aggregates.types, request)
     sent = APPEND.read(document(request))
     events, snapshot = sent["events"], sent.get("snapshot")
-    wanted = precondition(request, sent.get("expected"), shapes.lock_of)
+    wanted = precondition(request, sent.get("expected"), lock_of)
     key = idempotency_key(request)
     store, meter = measured(aggregates.store, request)
     try:
@@ -107,8 +338,8 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString
         raise InvalidInput("If-Match", error.rule) from error
     if isinstance(outcome, AggregateConflict):
         raise _refused(aggregate, outcome, meter.units, in_header=wanted.in_header)
-    view = shapes.appended(aggregate, outcome, meter.units)
-    headers = {"ETag": shapes.etag(outcome.lock)}
+    view = appended(aggregate, outcome, meter.units)
+    headers = {"ETag": etag(outcome.lock)}
     return answer(
         meter, view, status=201, headers=headers, figures=appends(events, replayed=outcome.replayed)
     )
@@ -122,7 +353,7 @@ def _refused(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
         f"{aggregate} is at version {version}",
         # A head that another library wrote last does not say which number its last event has.
-        headers={} if lock is None else {"ETag": shapes.etag(lock)},
+        headers={} if lock is None else {"ETag": etag(lock)},
         figures={"Conflicts": 1.0, **consumed(units)},
         aggregate=str(aggregate),
         version=version,
@@ -140,17 +371,17 @@ def _refused(
 )
 def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
-    aggregate = shapes.aggregate_of(aggregates.types, request)
+    aggregate = aggregate_of(aggregates.types, request)
     store, meter = measured(aggregates.store, request)
     snapshot = store.latest_snapshot(aggregate)
     if snapshot is None:
         raise _not_found(aggregate)
-    headers = {"ETag": shapes.etag(snapshot.lock), "Cache-Control": "no-cache"}
-    if is_named(request, shapes.lock_text(snapshot.lock)):
+    headers = {"ETag": etag(snapshot.lock), "Cache-Control": "no-cache"}
+    if is_named(request, lock_text(snapshot.lock)):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
     start = snapshot.seq_nr + 1
     after = page(store, aggregate, snapshot.lock, start=start, limit=MAX_LIMIT, max_bytes=RESPONSE_BYTES)
-    return answer(meter, shapes.state(snapshot, after), headers=headers)
+    return answer(meter, state(snapshot, after), headers=headers)
 
 
 @operation(
@@ -166,14 +397,14 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> 
 )
 def read_aggregate_events(aggregates: Aggregates, request: Request, asked: QueryString) -> Response:
     """A page of an aggregate's events."""
-    aggregate = shapes.aggregate_of(aggregates.types, request)
+    aggregate = aggregate_of(aggregates.types, request)
     start, limit = asked.whole("from") or 1, asked.limit()
     store, meter = measured(aggregates.store, request)
     lock = store.lock(aggregate)
     if lock is None:
         raise _not_found(aggregate)
     found = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
-    return answer(meter, shapes.page(aggregate, found))
+    return answer(meter, event_page(aggregate, found))
 
 
 def _not_found(aggregate: AggregateId) -> Problem:

@@ -1,8 +1,7 @@
 """Sekiban's tables over HTTP: tagged events below `/dcb`, by the operations that those in pages have, and states.
 
 tagged          on tagged events, which have more here than elsewhere
-shapes          states of projections as JSON, and tagged events that are sent: read, shown and described
-operations      on states: each declares what it takes, performs it and shows the outcome
+operations      on states of projections: each declares what it takes, performs it and shows the outcome
 """
 
 from __future__ import annotations

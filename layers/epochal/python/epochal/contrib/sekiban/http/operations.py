@@ -1,55 +1,258 @@
-"""The operations on states of projections. Like tagged events, they are not part of a cold start."""
+"""The operations on states of projections, and these as JSON. Like tagged events, they are not part of a cold start.
+
+A state is written as
+
+    {"eventsProcessed": 1204, "lastSortableId": "063934…", "state": {"subscribed": 17}}
+
+in `state` (any JSON, null included, its numbers exact) or `state64` (any bytes, in base64). It is shown in the plainest
+form that loses nothing and has room:
+
+    "state": …          it is JSON: shown as it is stored, to the byte
+    "state64": "…"      it is not: base64
+    "stateGzip64": "…"  it is too large for an answer, its compressed form is not: gzip, in base64
+    "stateUrl": {…}     it is too large for an answer and is in the bucket: where to fetch it, for how long, how large
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from epochal.contrib.sekiban.http import shapes
-from epochal.contrib.sekiban.http.shapes import (
-    DELETED,
-    MAX_PROCESSED,
-    MAX_VERSIONS,
-    MAX_WINDOW_BYTES,
-    NAME,
-    STATE,
-    VERSION,
-    VERSIONS,
-    VERSIONS_SHOWN,
-    WRITE,
-    WRITTEN,
-    Link,
-    check_path,
-    path_of,
-)
-from epochal.contrib.sekiban.projections import ProjectionStates, states_of
+from simplejson import RawJSON
+
+from epochal.contrib.sekiban.projections import MAX_NAME_BYTES, ProjectionStates, check_names, states_of
+from epochal.contrib.sekiban.states import StoredState
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
+from epochal.http.events import LINK_SECONDS, AnswerSize, json_text
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem, problem_of
 from epochal.http.shapes import (
+    CAPACITY,
     KNOWN_STATES,
     NO_CACHE,
+    Component,
+    Members,
     Node,
     QueryString,
+    Shown,
     answer,
+    array,
+    base64,
     capacity,
     consumed,
     document,
     is_named,
     json_body,
     measured,
+    only_one,
     operation,
     path,
     query,
+    record,
+    ref,
     required,
     text,
     whole,
+    words,
 )
 from epochal.model.tags import parse_place
+
+Content = Callable[[], Iterator[bytes]]
+"""Opens a state, which comes a chunk at a time."""
+
+Link = Callable[[str, int], str]
+"""Signs a URL that an object can be fetched from for so many seconds; raises `MissingBody` where there is none."""
+
+SORTABLE_ID: Final = text("Sekiban's place of an event among all.", pattern=r"\d{30}")
+
+MOST_SHOWN: Final = 3 * 1024 * 1024
+"""Bytes of a state that an answer has room for in base64, which adds a third."""
+
+MAX_PROCESSED: Final = 2**53 - 1
+"""As far as every reader of JSON counts exactly."""
+
+OF_PROBLEMS: Final = {
+    "name": text("The projection concerned."),
+    "eventsProcessed": whole("How many events the stored state has processed.", 0, MAX_PROCESSED),
+}
+"""What problems say of states."""
+
+MAX_WINDOW_BYTES: Final = 512
+VERSIONS: Final = 20
+MAX_VERSIONS: Final = 100
+"""Versions of a listing: a request to the store for every two or three, where their states are large."""
+
+_PRINTABLE: Final = r"[^/\x00-\x1f\x7f]+"
+NAME: Final = text(
+    "The projection's name: printable text without `/`.",
+    most=MAX_NAME_BYTES,
+    pattern=_PRINTABLE,
+    examples=["CourseCapacity"],
+)
+VERSION: Final = text(
+    "A version of its code: printable text without `/`.",
+    most=MAX_NAME_BYTES,
+    pattern=_PRINTABLE,
+    examples=["v3"],
+)
+PROCESSED: Final = whole("How many events the state has in it.", 0, MAX_PROCESSED)
+_LAST: Final = {**SORTABLE_ID, "description": "Sortable id of the last of them."}
+_WINDOW: Final = text("What the projector calls safe; kept as it is.", most=MAX_WINDOW_BYTES)
+
+
+_LAST_WHERE_THERE_IS_ONE: Final[dict[str, Any]] = {
+    "if": {"properties": {"eventsProcessed": {"minimum": 1}}},
+    "then": {"required": ["lastSortableId"]},
+}
+WRITE: Final = Component(
+    "WriteProjectionState",
+    record(
+        {
+            "eventsProcessed": PROCESSED,
+            "lastSortableId": {
+                **_LAST,
+                "description": "Sortable id of the last of them; needed where there is one.",
+            },
+            "safeWindow": _WINDOW,
+            "state": {"description": "Any JSON. Numbers are kept exactly as they are written."},
+            "state64": base64("Any bytes, instead of `state`."),
+        },
+        required=("eventsProcessed",),
+        oneOf=[{"required": [name]} for name in ("state", "state64")],
+        **_LAST_WHERE_THERE_IS_ONE,
+    ),
+)
+WRITTEN: Final = Shown(
+    "ProjectionWritten",
+    {"name": NAME, "version": VERSION, "eventsProcessed": PROCESSED, "capacity": CAPACITY},
+)
+DELETED: Final = Shown("ProjectionDeleted", {"name": NAME, "version": VERSION})
+
+_DESCRIBED: Final[Members] = {
+    "name": (NAME, "projector"),
+    "version": (VERSION, "version"),
+    "eventsProcessed": (PROCESSED, "events_processed"),
+    "lastSortableId": {"description": _LAST["description"], "anyOf": [SORTABLE_ID, {"type": "null"}]},
+    "safeWindow": words(_WINDOW["description"]),
+    "bytes": (whole("Size of the state."), "original_bytes"),
+    "compressedBytes": (whole("Its size as it is stored, compressed."), "compressed_bytes"),
+}
+_STATES: Final[Members] = {
+    "state": {"description": "The state, where it is JSON."},
+    "state64": base64("The state, where it is not."),
+    "stateGzip64": base64("The state in gzip, where it is too large for an answer and its item holds it."),
+    "stateUrl": record(
+        {
+            "url": text("Where to get it, without further credentials.", format="uri"),
+            "expiresIn": whole("Seconds for which the URL works."),
+            "bytes": whole("Size of the content, compressed."),
+            "encoding": {"const": "gzip", "description": "How the content encodes the state."},
+        },
+        description="Where the state lies, too large for an answer.",
+    ),
+}
+VERSION_SHOWN: Final = Shown("ProjectionVersion", _DESCRIBED, optional=("safeWindow",))
+VERSIONS_SHOWN: Final = Shown(
+    "ProjectionVersions",
+    {
+        "name": NAME,
+        "versions": array(ref("ProjectionVersion"), "In the order of text, without their states."),
+        "next": {
+            "description": "`from` of the page that goes on; null where there is none.",
+            "anyOf": [VERSION, {"type": "null"}],
+        },
+    },
+)
+STATE: Final = Shown(
+    "ProjectionState",
+    {**_DESCRIBED, **_STATES},
+    optional=("safeWindow", *_STATES),
+    **only_one(*_STATES),
+)
+
+
+def described(found: StoredState) -> dict[str, Any]:
+    """What is known of a state, without it."""
+    return VERSION_SHOWN(found, **_more(found))
+
+
+def shown(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
+    """A state, or where it is. It is opened only where there may be room for it."""
+    return STATE(found, **_more(found), **_members(found, content, link))
+
+
+def in_full(found: StoredState, state: bytes) -> dict[str, Any]:
+    """A state, however large it is."""
+    text = json_text(state)
+    plain = {"state64": b64encode(state).decode()} if text is None else {"state": RawJSON(text)}
+    return STATE(found, **_more(found), **plain)
+
+
+def _more(found: StoredState) -> dict[str, Any]:
+    window = {} if found.safe_window is None else {"safeWindow": found.safe_window}
+    return {"lastSortableId": found.last_sortable_id or None, **window}
+
+
+def _members(found: StoredState, content: Content, link: Link) -> dict[str, Any]:
+    if found.original_bytes <= MOST_SHOWN:
+        state = _within(content())
+        if state is not None:
+            return _plain(state)
+    if found.offload_key is None:
+        return {"stateGzip64": found.inline}
+    url = link(found.offload_key, LINK_SECONDS)
+    return {
+        "stateUrl": {
+            "url": url,
+            "expiresIn": LINK_SECONDS,
+            "bytes": found.compressed_bytes,
+            "encoding": "gzip",
+        }
+    }
+
+
+def _within(content: Iterator[bytes]) -> bytes | None:
+    """The whole state; None where there is no room for it, since it is larger than its item says."""
+    read = bytearray()
+    for chunk in content:
+        read += chunk
+        if len(read) > MOST_SHOWN:
+            return None
+    return bytes(read)
+
+
+def _plain(state: bytes) -> dict[str, Any]:
+    text = json_text(state)
+    view = None if text is None else AnswerSize().fit(RawJSON(text))
+    return {"state64": b64encode(state).decode()} if view is None else {"state": view}
+
+
+def tag_of(found: StoredState) -> str:
+    """What tells a state from all others of its version: the ETag, without quotes."""
+    exact = f"{found.events_processed}|{found.last_sortable_id}|{found.inline or found.offload_key}"
+    return hashlib.sha256(exact.encode()).hexdigest()[:32]
+
+
+def path_of(request: Request) -> tuple[str, str]:
+    """The path's projection and its version."""
+    name, version = request.path["name"], request.path["version"]
+    check_path(name, version, "version")
+    return name, version
+
+
+def check_path(name: str, version: str, version_field: str) -> None:
+    """Refuse by the store's own rules, in the names of the path's parameters."""
+    try:
+        check_names(name, version)
+    except InvalidInput as error:
+        raise InvalidInput("name" if error.field == "projector" else version_field, error.rule) from error
+
 
 NOT_FOUND: Final = Kind("projection-not-found", "There is no such state", 404)
 BEHIND: Final = Kind("projection-behind", "The stored state has processed more events", 409)
@@ -93,11 +296,11 @@ def read_projection_state(projections: Projections, request: Request, _: QuerySt
     if found is None:
         rule = f"there is no state of {name} {version}"
         raise Problem(NOT_FOUND, rule, name=name, version=version)
-    tag = shapes.tag_of(found)
+    tag = tag_of(found)
     headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
     if is_named(request, tag):
         return Response(status=304, headers=headers, figures=consumed(meter.units))
-    view = shapes.shown(found, partial(states.open, found), projections.link)
+    view = shown(found, partial(states.open, found), projections.link)
     return answer(meter, view, headers=headers)
 
 
@@ -118,7 +321,7 @@ def list_projection_states(projections: Projections, request: Request, asked: Qu
     limit = asked.limit()
     states, meter = measured(projections.states, request)
     found, following = states.page(name, beyond=beyond, limit=limit)
-    versions = [shapes.described(each) for each in found]
+    versions = [described(each) for each in found]
     return answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
 
 

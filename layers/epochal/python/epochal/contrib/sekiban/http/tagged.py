@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Final
+
 from epochal.contrib.sekiban import store
-from epochal.contrib.sekiban.http.shapes import APPEND_HERE, sent_event
+from epochal.contrib.sekiban.events import TaggedEvent
+from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deployment import Deployment
+from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
+from epochal.http.events import NEW_EVENT
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import IDEMPOTENCY_KEY, QueryString, operation
+from epochal.http.shapes import (
+    IDEMPOTENCY_KEY,
+    MAX_ID_BYTES,
+    Component,
+    Node,
+    QueryString,
+    operation,
+    optional_id,
+    ref,
+    text,
+    whole,
+)
 from epochal.http.tagged import (
+    APPEND,
     APPENDED,
     Tagged,
     count_tagged,
+    event_of,
     list_entries,
     list_tagged,
     list_tags,
@@ -20,6 +39,8 @@ from epochal.http.tagged import (
     read_tagged,
 )
 from epochal.http.tagged import append_tagged as appends
+from epochal.model.events import Claim, Event
+from epochal.model.times import MAX_EXPIRES
 
 __all__ = [
     "append_tagged",
@@ -32,6 +53,47 @@ __all__ = [
     "read_tag",
     "read_tagged",
 ]
+
+_BESIDES: Final = {
+    "executedUser": text("Who did it.", most=MAX_ID_BYTES),
+    "expires": whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
+}
+_SENT: Final = NEW_EVENT.schema["properties"]
+NEW_TAGGED_EVENT: Final = Component(
+    "NewTaggedEvent",
+    {
+        **NEW_EVENT.schema,
+        "properties": {**{name: each for name, each in _SENT.items() if name != "claim"}, **_BESIDES},
+    },
+)
+APPEND_HERE: Final = Component(
+    "AppendTaggedHere",
+    {
+        **APPEND.schema,
+        "properties": {
+            **APPEND.schema["properties"],
+            "events": {**APPEND.schema["properties"]["events"], "items": ref("NewTaggedEvent")},
+        },
+    },
+)
+
+
+def sent_event(node: Node) -> Event:
+    """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
+    fields = node.members(NEW_TAGGED_EVENT.names)
+    plain = {name: value for name, value in node.value.items() if name not in _BESIDES}
+    event = TaggedEvent.of(event_of(Node(plain, node.at)))
+    for name, body in (("data", event.data), ("meta", event.meta)):
+        if isinstance(body, Claim):
+            raise InvalidInput(node.below("claim"), "must not be given: these tables refer to no bucket")
+        if len(body) > DcbEvents.most_bytes:
+            given = name if name in fields else f"{name}64"
+            raise TooLarge(node.below(given), len(body), DcbEvents.most_bytes)
+    return replace(
+        event,
+        executed_user=optional_id(fields, "executedUser"),
+        expires=fields["expires"].whole(1, MAX_EXPIRES) if "expires" in fields else None,
+    )
 
 
 def opened(deployment: Deployment, _store: str) -> Tagged:
