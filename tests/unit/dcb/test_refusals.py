@@ -12,6 +12,7 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
+from epochal.model.tags import QueryItem
 from epochal.testing.stores import memory_tagged_events
 
 CLAIM = Event(type="NameClaimed", data=b"{}", tags=("name:ann",))
@@ -54,3 +55,19 @@ def test_each_store_refuses_what_its_tables_cannot_hold(
 ) -> None:
     with pytest.raises(InvalidInput, match=reason):
         opened().append(events)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"tags": frozenset({"$all"})}, "tags: .* reserved"),
+        ({"tags": frozenset({":x"})}, "tags: .* must not begin with :"),
+        ({"tags": frozenset({""})}, "tags: .* must not be empty"),
+        ({"tags": frozenset({"x" * 513})}, "tags: .* at most 512 bytes"),
+        ({"types": frozenset({"x" * 513})}, "types: .* 1 to 512 bytes"),
+        ({"types": frozenset({"a\nb"})}, "types: .* printable"),
+    ],
+)
+def test_a_query_refuses_what_no_event_has(asked: dict[str, frozenset[str]], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        QueryItem(**asked)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.model.events import MAX_TAG_BYTES, Body, Event, Recorded
-from epochal.model.kinds import must_be, must_be_list, must_be_text
+from epochal.model.kinds import must_be, must_be_list
 from epochal.model.times import Ticks
 from epochal.model.versions import NOTHING, Capacity, Position, Reached, parse_token
 
@@ -110,6 +110,7 @@ def check_tag(tag: str, field: str = "tags") -> str:
 
 def check_type(kind: str, field: str = "type") -> str:
     """An event type of a user's; raises `InvalidInput` naming `field`."""
+    must_be(str, kind, field, "text")
     if not 0 < len(kind.encode("utf-8", "surrogatepass")) <= MAX_TYPE_BYTES or not kind.isprintable():
         raise InvalidInput(field, f"a type is 1 to {MAX_TYPE_BYTES} bytes of printable text")
     return kind
@@ -123,12 +124,13 @@ class QueryItem:
     tags: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Check the kinds of the fields."""
+        """Refuse what no event can have, so that a condition on it would never hold anything off."""
         must_be(frozenset, self.types, "types", "a frozenset of texts")
         must_be(frozenset, self.tags, "tags", "a frozenset of texts")
-        for name, texts in (("types", self.types), ("tags", self.tags)):
-            for each in texts:
-                must_be_text(each, MAX_ASKED_BYTES, name)
+        for kind in self.types:
+            check_type(kind, "types")
+        for tag in self.tags:
+            check_tag(tag)
 
     def matches(self, kind: str, tags: Collection[str]) -> bool:
         """Whether an event of this type with these tags is asked for."""

@@ -245,7 +245,7 @@ class Streams:
         Raises:
             InvalidInput: as for `append`; a stream is named twice; the layout can append to one stream at a time only.
             TooLarge: the events of a stream do not fit an item, or all of them a transaction.
-            ConflictError: a stream is not what was expected; its `outcome`, `Conflicts`, names all that were found. Or
+            ConflictError: a stream is not what was expected; its `outcome` names all that were found. Or
                 events match, which it carries.
             ConditionUnmet: as for `append`.
             OutcomeUndetermined: a response was lost, and what would tell is gone from every stream.
