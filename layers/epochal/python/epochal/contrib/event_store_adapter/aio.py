@@ -6,19 +6,16 @@ async with AsyncPlace() as place:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from epochal.aio.bridge import finished, reads, run, writes
-from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, AggregateTransacted, Standing
-from epochal.contrib.event_store_adapter.model import AggregateId
+from epochal.aio.bridge import reads, writes
+from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.store import AggregateStore
 
 C = TypeVar("C")
 S = TypeVar("S")
 E = TypeVar("E")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,51 +51,8 @@ class AsyncAggregateDeciders(Generic[C, S, E]):
 
     deciders: AggregateDeciders[C, S, E]
 
-    async def handle(
-        self,
-        aggregate: AggregateId,
-        command: C,
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> AggregateTransacted[S, E]:
-        """`AggregateDeciders.handle`."""
-        return await finished(
-            run(self.deciders.handle, aggregate, command, known=known, idempotency_key=idempotency_key)
-        )
-
-    async def transact(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], Sequence[E]],
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> AggregateTransacted[S, E]:
-        """`AggregateDeciders.transact`."""
-        return await finished(
-            run(self.deciders.transact, aggregate, decide, known=known, idempotency_key=idempotency_key)
-        )
-
-    async def transact_result(
-        self,
-        aggregate: AggregateId,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
-        *,
-        known: Standing[S] | None = None,
-        idempotency_key: str | None = None,
-    ) -> tuple[R, AggregateTransacted[S, E]]:
-        """`AggregateDeciders.transact_result`."""
-        return await finished(
-            run(
-                self.deciders.transact_result, aggregate, decide, known=known, idempotency_key=idempotency_key
-            )
-        )
-
-    async def load(self, aggregate: AggregateId) -> Standing[S]:
-        """`AggregateDeciders.load`."""
-        return await run(self.deciders.load, aggregate)
-
-    async def query(self, aggregate: AggregateId, projection: Callable[[S], R]) -> R:
-        """`AggregateDeciders.query`."""
-        return await run(self.deciders.query, aggregate, projection)
+    handle = writes(AggregateDeciders[C, S, E].handle, of="deciders")
+    transact = writes(AggregateDeciders[C, S, E].transact, of="deciders")
+    transact_result = writes(AggregateDeciders[C, S, E].transact_result, of="deciders")
+    load = reads(AggregateDeciders[C, S, E].load, of="deciders")
+    query = reads(AggregateDeciders[C, S, E].query, of="deciders")

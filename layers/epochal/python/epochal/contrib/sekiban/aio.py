@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
-from epochal.aio.bridge import finished, iterates, reads, run, wait, writes
+from epochal.aio.bridge import iterates, reads, wait, writes
 from epochal.contrib.sekiban.projections import ProjectionStates
 
-if TYPE_CHECKING:
-    from epochal.contrib.sekiban.projections import ProjectionStates
-    from epochal.contrib.sekiban.states import StoredState
+
+class _InTurns(ProjectionStates):
+    """After each chunk of a state other tasks take turns."""
+
+    def _chunks(self, state: object) -> Iterator[bytes]:
+        for chunk in super()._chunks(state):
+            yield chunk
+            wait(asyncio.sleep(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,52 +33,12 @@ class AsyncProjectionStates:
 
     store: ProjectionStates
 
-    async def save(
-        self,
-        projector: str,
-        version: str,
-        state: Iterable[bytes],
-        *,
-        events_processed: int,
-        last_sortable_id: str,
-        safe_window: str | None = None,
-    ) -> None:
-        """`ProjectionStates.save`."""
-        await finished(
-            run(
-                self.store.save,
-                projector,
-                version,
-                _in_turns(state),
-                events_processed=events_processed,
-                last_sortable_id=last_sortable_id,
-                safe_window=safe_window,
-            )
-        )
+    @property
+    def _in_turns(self) -> _InTurns:
+        return _InTurns(**{each.name: getattr(self.store, each.name) for each in fields(self.store)})
 
-    async def try_save(
-        self,
-        projector: str,
-        version: str,
-        state: Iterable[bytes],
-        *,
-        events_processed: int,
-        last_sortable_id: str,
-        safe_window: str | None = None,
-    ) -> StoredState | None:
-        """`ProjectionStates.try_save`."""
-        return await finished(
-            run(
-                self.store.try_save,
-                projector,
-                version,
-                _in_turns(state),
-                events_processed=events_processed,
-                last_sortable_id=last_sortable_id,
-                safe_window=safe_window,
-            )
-        )
-
+    save = writes(ProjectionStates.save, of="_in_turns")
+    try_save = writes(ProjectionStates.try_save, of="_in_turns")
     find = reads(ProjectionStates.find)
     find_any = reads(ProjectionStates.find_any)
     list = reads(ProjectionStates.list)
@@ -84,16 +48,3 @@ class AsyncProjectionStates:
     delete = writes(ProjectionStates.delete)
     orphans = iterates(ProjectionStates.orphans)
     remove_orphans = writes(ProjectionStates.remove_orphans)
-
-
-def _in_turns(state: Any) -> Any:
-    """The chunks, after each of which other tasks take turns; what is no list of them is the store's to refuse."""
-    if isinstance(state, str | bytes) or not isinstance(state, Iterable):
-        return state
-
-    def chunks() -> Iterator[bytes]:
-        for chunk in state:
-            yield chunk
-            wait(asyncio.sleep(0))
-
-    return chunks()

@@ -146,7 +146,7 @@ class ProjectionStates:
         if safe_window is not None:
             must_be_text(safe_window, MAX_NAME_BYTES, "safe_window")
         with tempfile.SpooledTemporaryFile(max_size=4 * CHUNK) as spool:
-            packed = pack(_chunks(state), spool)
+            packed = pack(self._chunks(state), spool)
             spool.seek(0)
             large = packed.compressed > self.inline_bytes
             key = f"{self._folder(projector)}{packed.sha256}.bin" if large else None
@@ -237,19 +237,18 @@ class ProjectionStates:
         """The projectors that items of the table are of."""
         return {each.projector for each in states.own(self.keys, items)}
 
+    def _chunks(self, state: object) -> Iterator[bytes]:
+        """A state's chunks. A text, or bytes by themselves, would be taken for a chunk of each letter."""
+        if isinstance(state, str | bytes) or not isinstance(state, Iterable):
+            raise InvalidInput("state", f"must be a list of bytes, not {type(state).__name__}")
+        for chunk in state:
+            must_be(bytes, chunk, "state", "a list of bytes")
+            yield chunk
+
     def _folder(self, projector: str) -> str:
         """Tenants may have projectors of the same name, and neither may take the other's objects for orphans."""
         tenant = f"{self.keys.service}/" if self.keys.service else ""
         return f"{self.prefix}/{tenant}{projector}/"
-
-
-def _chunks(state: object) -> Iterator[bytes]:
-    """A state's chunks. A text, or bytes by themselves, would be taken for a chunk of each letter."""
-    if isinstance(state, str | bytes) or not isinstance(state, Iterable):
-        raise InvalidInput("state", f"must be a list of bytes, not {type(state).__name__}")
-    for chunk in state:
-        must_be(bytes, chunk, "state", "a list of bytes")
-        yield chunk
 
 
 def check_names(projector: str, version: str) -> None:
