@@ -6,21 +6,24 @@ the tables with every process's answers and what has been handled. Handling is a
 while the budget lasts, or is its process's last. A write may lose its answer, arrive late, or be its sender's last.
 Reads of what no longer changes are part of the step before.
 
-What must hold: no event is handled before its predecessor; no checkpoint goes back, or passes what is neither handled
-nor parked nor given up; and wherever all of it has led to, one more run and replay bring everything to its end.
+What must hold: no event is handled before its predecessor; no checkpoint goes back but by a reset, or passes what,
+since then, is neither handled nor parked nor given up; nothing is committed while the group pauses; and wherever all
+of it has led to, one more run and replay bring everything to its end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.contrib.equinox.port import tips_source
 from epochal.contrib.equinox.streams import Tips
-from epochal.errors import InvalidInput
+from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
@@ -30,6 +33,7 @@ from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, OnFailure, Reaction
 from epochal.reactions.reactor import Reactor
+from epochal.reactions.steering import Groups
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
@@ -51,6 +55,7 @@ from tests.unit.reactions.world import Inline
 
 GROUP = "board"
 STATE = group_stream(0, GROUP)
+STEERING = ("reset", "reset to 1", "pause", "resume")
 
 
 @dataclass(slots=True)
@@ -58,7 +63,8 @@ class Explorer:
     """Explores all that may happen.
 
     Attributes:
-        slots: what each slot's processes do: `react`, `react carefully`, `replay` or `discard`; and how many it has.
+        slots: what each slot's processes do: `react`, `react carefully`, `replay`, `discard`, `reset` to the beginning,
+            `reset to 1` entry after it, `pause` or `resume`; and how many it has.
         feed: streams, in the order of appends of one event each; `grows` more come meanwhile.
     """
 
@@ -75,6 +81,7 @@ class Explorer:
     performed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     settled: set[tuple[int, frozenset[Place]]] = field(default_factory=set)
     met: set[str] = field(default_factory=set)
+    steering: set[int] = field(default_factory=set)
 
     def explore(self) -> int:
         """Visit every state; how many there are."""
@@ -95,7 +102,8 @@ class Explorer:
         for place, number in enumerate(state.on_the_way):
             left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
             tables, _ = self._perform(state.tables, number)
-            yield f"late: {self._shown(number)}", state._replace(tables=tables, on_the_way=left)
+            after = self._steered(state, number, tables)
+            yield f"late: {self._shown(number)}", after._replace(tables=tables, on_the_way=left)
         if state.budget.grows:
             stream = self.later[-state.budget.grows]
             grown = self._grown(state.tables, stream)
@@ -109,7 +117,7 @@ class Explorer:
     def _begin(self, state: State, slot: int) -> Iterator[tuple[str, State]]:
         kind = self.slots[slot][0]
         parked = self._state(state.tables).parked
-        if not state.lives[slot] or (not kind.startswith("react") and not parked):
+        if not state.lives[slot] or (kind in ("replay", "discard") and not parked):
             return
         past = Past(kind, f"{slot}.{state.lives[slot]}")
         lives = put(state.lives, slot, state.lives[slot] - 1)
@@ -128,7 +136,9 @@ class Explorer:
             yield from self._handle(state, slot, past, asked)
             return
         tables, reply = self._perform(state.tables, number)
-        after = state._replace(tables=tables, done=state.done | self._given_up(past, state.tables, tables))
+        given_up = self._given_up(past, state.tables, tables)
+        steered = self._steered(state._replace(owed=state.owed - given_up), number, tables)
+        after = steered._replace(tables=tables, done=steered.done | given_up)
         what = f"{past.who}: {self._shown(number)}"
         yield what, self._moved(after, slot, self._told(past, reply))
         if not isinstance(asked, Put | Update):
@@ -149,7 +159,7 @@ class Explorer:
         early = [at for at in range(asked.first) if (asked.stream, at) not in state.done]
         assert not early, f"{asked} comes before {early}"
         what = f"{past.who} handles {asked.stream} {asked.first} to {asked.end - 1}"
-        handled = state._replace(done=state.done | asked.places)
+        handled = state._replace(done=state.done | asked.places, owed=state.owed - asked.places)
         yield what, self._moved(handled, slot, past._replace(answers=(*past.answers, HANDLED)))
         if state.budget.deaths:
             left = state.budget.less("deaths")
@@ -177,30 +187,48 @@ class Explorer:
         group = self._state(state.tables)
         for stream, index, after in self._feed(state.tables):
             waits = stream in group.parked and group.parked[stream] <= index
-            passed = after <= group.checkpoint and (stream, index) not in state.done and not waits
+            lacks = (stream, index) not in state.done - state.owed
+            passed = after <= group.checkpoint and lacks and not waits
             assert not passed, f"checkpoint {group.checkpoint} passed {stream}@{index}"
         self.met |= {"parked"} if group.parked else set()
         if not any(state.working) and not state.on_the_way:
             self._check_rest(state)
 
     def _check_rest(self, state: State) -> None:
-        if (state.tables, state.done) in self.settled:
+        if (state.tables, state.done, state.owed) in self.settled:
             return
-        self.settled.add((state.tables, state.done))
-        tables, done = self.tables[state.tables].copy(), set(state.done)
+        self.settled.add((state.tables, state.done, state.owed))
+        tables, done, owed = self.tables[state.tables].copy(), set(state.done), set(state.owed)
 
         def handle(asked: Handling) -> None:
             early = [at for at in range(asked.first) if (asked.stream, at) not in done]
             assert not early, f"at rest, {asked} comes before {early}"
             done.update(asked.places)
+            owed.difference_update(asked.places)
 
         reactor = self._reactor("settler", tables.execute, handle)
+        if self._state(state.tables).paused:
+            self._groups(reactor).resume(GROUP)
         reactor.run(0, seconds=1_000.0)
         parking = Parking(reactor=reactor)
         for parked in parking.streams(0):
             parking.replay(0, parked.stream, seconds=1_000.0)
         missing = {(stream, index) for stream, index, _ in self._feed(state.tables)} - done
         assert not missing, f"never handled: {sorted(missing)}"
+        assert not owed, f"never came again: {sorted(owed)}"
+
+    def _steered(self, state: State, number: int, tables: int) -> State:
+        """What is owed once a group was reset, all between where it was and where it is; or is never to come."""
+        was, now = self._state(state.tables), self._state(tables)
+        if number not in self.steering or now.checkpoint == was.checkpoint:
+            return state
+        first, last = sorted((now.checkpoint, was.checkpoint))
+        between = {(stream, index) for stream, index, at in self._feed(tables) if first < at <= last}
+        if now.checkpoint > was.checkpoint:
+            return state._replace(done=state.done | between, owed=state.owed - between)
+        self.met.add("reset")
+        # What stays parked waits for a replay, which may be under way.
+        return state._replace(owed=state.owed | {place for place in between if place[0] not in now.parked})
 
     def _given_up(self, past: Past, before: int, after: int) -> frozenset[Place]:
         """What a discard that has been written has given up."""
@@ -242,12 +270,18 @@ class Explorer:
         try:
             self._run(past, self._reactor(past.who, ask, handle))
         except Asked as asked:
-            return self._number("asked", self.asked, asked.args[0])
+            number = self._number("asked", self.asked, asked.args[0])
+            if past.kind in STEERING:
+                self.steering.add(number)
+            return number
         return None
 
     def _run(self, past: Past, reactor: Reactor) -> None:
         if past.kind.startswith("react"):
             reactor.run(0, seconds=1_000.0, careful=past.kind == "react carefully")
+            return
+        if past.kind in STEERING:
+            self._steer(past, self._groups(reactor))
             return
         parking = Parking(reactor=reactor)
         try:
@@ -257,6 +291,22 @@ class Explorer:
                 parking.discard(0, "A-1")
         except InvalidInput:
             return  # by then it is no longer parked
+
+    def _groups(self, reactor: Reactor) -> Groups:
+        member = reactor.member
+        return Groups(member.reader, now=member.now, fresh=member.fresh)
+
+    def _steer(self, past: Past, groups: Groups) -> None:
+        with suppress(GroupMissing, BeyondTheEnd):
+            match past.kind:
+                case "pause":
+                    groups.pause(GROUP)
+                case "resume":
+                    groups.resume(GROUP)
+                case "reset":
+                    groups.reset(GROUP, "beginning")
+                case _:
+                    groups.reset(GROUP, {0: Checkpoint.of(0, 1)})
 
     def _reactor(self, who: str, execute: Execute, handle: Callable[[Handling], None]) -> Reactor:
         def handler(delivery: Delivery) -> None:
@@ -287,7 +337,11 @@ class Explorer:
                 changed = changed.copy()
             reply = replace(changed.execute(op), units=Units())
             after = self._tables_number(changed)
-            assert self._state(tables).checkpoint <= self._state(after).checkpoint, "a checkpoint goes back"
+            was, now = self._state(tables), self._state(after)
+            if number not in self.steering:
+                assert was.checkpoint <= now.checkpoint, "a checkpoint goes back"
+                assert not was.paused or was.checkpoint == now.checkpoint, "committed in a pause"
+                assert was.paused == now.paused, "a commit ends a pause"
             self.performed[tables, number] = after, self._number("reply", self.replies, reply)
         return self.performed[tables, number]
 
@@ -305,6 +359,7 @@ class Explorer:
             now=lambda: NOON,
             fresh=fresh,
         )
+        indexer.register()
         indexer.index([Record(table="tips", sequence_number="1", image=image)])
 
     def _grown(self, number: int, stream: str) -> int:

@@ -60,6 +60,7 @@ class State(NamedTuple):
         working: the process of each slot, None between two.
         lives: processes that each slot may still have.
         done: events that are handled, or given up.
+        owed: of these, those that come again since a reset, and have not.
         on_the_way: requests whose senders are gone.
     """
 
@@ -69,3 +70,4 @@ class State(NamedTuple):
     budget: Budget
     done: frozenset[Place] = frozenset()
     on_the_way: tuple[int, ...] = ()
+    owed: frozenset[Place] = frozenset()

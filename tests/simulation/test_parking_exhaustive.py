@@ -2,12 +2,15 @@
 one group and an operator, with deaths between any two requests: all that can happen to them, state by state.
 """
 
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from epochal.reactions import steering
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.parking_explorer import Explorer
@@ -64,6 +67,36 @@ def a_process_that_is_careful() -> Explorer:
     return Explorer(slots=slots, feed=("A-1", "A-1"), budget=Budget(fails=1, deaths=1))
 
 
+def a_reset_beside_a_batch() -> Explorer:
+    slots = (("react", 1), ("react", 1), ("reset", 1))
+    return Explorer(slots=slots, feed=("A-1", "B-1"), budget=Budget(late=1))
+
+
+def a_reset_in_a_batch() -> Explorer:
+    slots = (("react", 2), ("reset", 1))
+    return Explorer(slots=slots, feed=("A-1",), later=("B-1",), budget=Budget(unheard=1))
+
+
+def a_pause_in_a_batch() -> Explorer:
+    slots = (("react", 2), ("pause", 1), ("resume", 1))
+    return Explorer(slots=slots, feed=("A-1", "B-1"), budget=Budget(deaths=1))
+
+
+def a_reset_to_a_position() -> Explorer:
+    slots = (("react", 2), ("replay", 1), ("reset to 1", 1))
+    return Explorer(slots=slots, feed=("A-1", "A-1"), budget=Budget(fails=2))
+
+
+def a_reset_of_a_process_that_is_careful() -> Explorer:
+    slots = (("react carefully", 2), ("reset", 1))
+    return Explorer(slots=slots, feed=("A-1",), later=("A-1",), budget=Budget(deaths=1))
+
+
+def a_pause_beside_a_batch() -> Explorer:
+    slots = (("react", 1), ("react", 1), ("pause", 1), ("resume", 1))
+    return Explorer(slots=slots, feed=("A-1", "B-1"), budget=Budget(unheard=1))
+
+
 WORLDS = {
     a_death_anywhere: {"parked", "replay"},
     a_lost_answer: {"parked", "replay"},
@@ -73,6 +106,12 @@ WORLDS = {
     an_operator_who_gives_up: {"parked", "replay", "discard"},
     a_stream_that_blocks: set(),
     a_process_that_is_careful: {"parked", "replay"},
+    a_reset_beside_a_batch: {"reset"},
+    a_reset_to_a_position: {"parked", "replay", "reset", "reset to 1"},
+    a_reset_of_a_process_that_is_careful: {"parked", "reset"},
+    a_pause_beside_a_batch: set(),
+    a_reset_in_a_batch: {"reset"},
+    a_pause_in_a_batch: set(),
 }
 """Each with what must come about in it."""
 
@@ -84,6 +123,9 @@ DEAR = (
     an_operator_who_gives_up,
     a_stream_that_blocks,
     a_process_that_is_careful,
+    a_reset_of_a_process_that_is_careful,
+    a_reset_beside_a_batch,
+    a_pause_beside_a_batch,
 )
 
 
@@ -96,6 +138,15 @@ def test_nothing_that_can_happen_lets_a_checkpoint_pass_what_is_neither_handled_
     assert explorer.met == WORLDS[world]
 
 
+def a_reset_unparks_whatever_waits(patch: Patch) -> None:
+    patch.setattr(steering, "_waiting", lambda *_: {})
+
+
+def a_reset_keeps_what_is_ahead(patch: Patch) -> None:
+    moved = steering._moved
+    patch.setattr(steering, "_moved", lambda state, *to: replace(moved(state, *to), ahead=state.ahead))
+
+
 @pytest.mark.parametrize(
     ("mutant", "world", "found"),
     [
@@ -106,6 +157,10 @@ def test_nothing_that_can_happen_lets_a_checkpoint_pass_what_is_neither_handled_
         (a_failed_event_counts_as_handled, a_stream_that_blocks, "passed|comes before"),
         (a_stream_is_parked_one_event_too_late, an_operator_who_gives_up, "passed"),
         (the_checkpoint_is_committed_early, a_stream_that_blocks, "passed"),
+        (states_are_saved_whoever_was_there, a_reset_in_a_batch, "passed|never came"),
+        (states_are_saved_whoever_was_there, a_pause_in_a_batch, "in a pause|ends a pause"),
+        (a_reset_unparks_whatever_waits, a_reset_to_a_position, "comes before|passed"),
+        (a_reset_keeps_what_is_ahead, a_reset_to_a_position, "passed|never came"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

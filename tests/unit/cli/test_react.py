@@ -11,8 +11,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.cli import inputs
-from epochal.cli.errors import GroupMissing
-from epochal.errors import InvalidInput
+from epochal.errors import GroupMissing, InvalidInput
 from epochal.reactions.reaction import Delivery, reaction
 from tests.support.terminal import Terminal
 
@@ -179,3 +178,46 @@ def test_a_target_that_names_no_reaction_is_refused(filled: Terminal, target: st
     result = filled.run("react", target)
     assert isinstance(result.exception, InvalidInput)
     assert why in str(result.exception)
+
+
+def test_a_group_is_shown_set_back_and_given_everything_again(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    (shown,) = filled.documents("groups", "show", "board")[0]["partitions"]
+    assert (shown["checkpoint"], shown["events"], shown["paused"]) == ("0@1", 0, None)
+    (planned,) = filled.documents("groups", "reset", "board", "--to", "beginning", "--dry-run")
+    assert [(each["again"], each["skipped"]) for each in planned["partitions"]] == [(4, 0)]
+    (wanted,) = filled.documents("groups", "reset", "boards:board", "--to", "beginning", "--dry-run")
+    assert [each["again"] for each in wanted["partitions"]] == [3]
+    assert filled.lines("groups", "show", "board") == ["0  0@1  up to date  0 parked"]
+    HANDLED.clear()
+    said = filled.lines("groups", "reset", "board", "--to", "0@0", "--partition", "0", "--yes")
+    assert said == ["0  0@1 → 0@0  4 again  0 skipped"]
+    filled.run("react", "boards:board", "--until-done")
+    assert len(HANDLED) == 3
+
+
+def test_a_group_pauses_and_goes_on(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    assert filled.lines("groups", "pause", "board") == ["board pauses"]
+    filled.lines("append", "Cart-2", "Added")
+    filled.index()
+    assert filled.lines("react", "boards:board", "--until-done") == []
+    (line,) = filled.lines("groups", "show", "board")
+    assert "1 events behind" in line
+    assert "paused since 2" in line
+    assert filled.lines("groups", "resume", "board") == ["board goes on"]
+    assert filled.lines("react", "boards:board", "--until-done") == ["0  0@2  1 handled"]
+
+
+def test_a_group_begins_where_another_is_and_is_deleted(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    assert filled.lines("groups", "begin", "panel", "--like", "board") == ["panel begins where board is"]
+    assert filled.lines("groups", "show", "panel") == ["0  0@1  up to date  0 parked"]
+    assert filled.lines("groups", "delete", "panel", "--yes") == ["panel is deleted"]
+    assert isinstance(filled.run("groups", "show", "panel").exception, GroupMissing)
+
+
+def test_a_checkpoint_of_no_partition_is_refused(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    refused = filled.run("groups", "reset", "board", "--to", "0@0", "--yes").exception
+    assert "partition: must be named" in str(refused)

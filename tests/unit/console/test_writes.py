@@ -216,7 +216,7 @@ def test_no_other_page_takes_a_write(opened: Deployment) -> None:
     guard = Guard()
     app = application(opened, "epochal-test", guard=guard)
     for page in pages(Services()):
-        if page.method == "GET" and page.path != "/parked":
+        if page.method == "GET" and page.path not in ("/parked", "/groups"):
             path = page.path.replace("<int:partition>/<path:stream>", "30000/Cart-1")
             answer = app.test_client().post(
                 path, data={"token": guard.token}, base_url=ORIGIN, headers={"Origin": ORIGIN}
@@ -254,3 +254,43 @@ def test_a_page_that_is_older_than_what_it_shows_changes_nothing(
     _pressed(client, "discard")
     answer = client.post("/parked", data=fields, base_url=ORIGIN, headers={"Origin": ORIGIN})
     assert (answer.status_code, "is not parked by" in answer.text) == (400, True)
+
+
+def _steered(client: FlaskClient, link: str) -> tuple[int, str]:
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', _get(client, link)))
+    answer = client.post("/groups", data=fields, base_url=ORIGIN, headers={"Origin": ORIGIN})
+    return answer.status_code, html.unescape(answer.text)
+
+
+def test_a_group_pauses_and_goes_on_after_a_second_step(
+    feed: MemoryFeed, opened: Deployment, failing: Reaction
+) -> None:
+    client = _client(opened)
+    links = re.findall(r'href="(/groups\?act=[^"]*)"', _get(client, "/reactions?group=totals"))
+    pause, resume, *_ = map(html.unescape, links)
+    _get(client, pause)
+    assert "totals, paused" not in _get(client, "/reactions?group=totals")
+    assert "totals pauses" in _steered(client, pause)[1]
+    assert "totals, paused" in _get(client, "/reactions?group=totals")
+    assert "totals goes on" in _steered(client, resume)[1]
+    assert "totals, paused" not in _get(client, "/reactions?group=totals")
+
+
+def test_a_group_is_reset_once_it_is_shown_what_comes_again(
+    feed: MemoryFeed, opened: Deployment, failing: Reaction
+) -> None:
+    client = _client(opened)
+    assert "Look what that does" in _get(client, "/groups?act=reset&group=totals")
+    link = "/groups?act=reset&group=totals&to=beginning&partition="
+    assert "3 events come again, 0 never come" in _get(client, link)
+    assert _parked(feed, failing) == {"Cart-1": 0}
+    assert "totals is reset" in _steered(client, link)[1]
+    assert _parked(feed, failing) == {}
+
+
+def test_a_group_is_deleted_and_what_cannot_be_done_is_refused(opened: Deployment, failing: Reaction) -> None:
+    client = _client(opened)
+    assert "totals is deleted" in _steered(client, "/groups?act=delete&group=totals")[1]
+    assert "no reaction of this name" in _get(client, "/groups?act=reset&group=totals&to=tail", 404)
+    assert "act: must be one of" in _get(client, "/groups?act=stop&group=totals", 400)
+    assert "must be named" in _get(client, "/groups?act=reset&group=totals&to=0@1", 400)

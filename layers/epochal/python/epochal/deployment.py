@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from epochal.layout.port import Source
     from epochal.model.events import Claim
     from epochal.reactions.read_models import ReadModels
+    from epochal.reactions.steering import Groups
     from epochal.store.encoding import Bodies, BodyCodec, Objects
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
@@ -86,6 +87,7 @@ class Deployment:
         sources: what the feed is indexed from.
         feed: with the events of every layout.
         indexer: what indexes it.
+        groups: those of reactions: paused, reset, begun where another is.
         auditor: what compares the index with its sources.
     """
 
@@ -100,6 +102,7 @@ class Deployment:
     sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("indexer.indexer:sources_of", "settings")
     feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
     indexer: ClassVar[Opener[Indexer]] = Opener("indexer.indexer:indexer_of", *_TABLES)
+    groups: ClassVar[Opener[Groups]] = Opener("reactions.steering:Groups", "feed")
     auditor: ClassVar[Opener[Auditor]] = Opener("care.auditor:auditor_of", *_TABLES)
 
     def __getattr__(self, name: str) -> Any:

@@ -10,6 +10,7 @@
     │   ├── StreamDeleted                the stream carries a tombstone and takes no more events
     │   ├── ConditionUnmet               a condition of what was to go with the events does not hold
     │   └── Contended                    a decision was overtaken by other writers at each of its attempts
+    ├── GroupMissing (LookupError)       no reaction of that name has begun in the index
     ├── EventsPruned (LookupError)       a read, or a state, needs events that are pruned and in no archive
     ├── UnknownType (LookupError)        an event or unfold of a type that the codec given does not know
     ├── SubjectForgotten (LookupError)   the subject's key was destroyed: nothing is sealed for it any more
@@ -169,6 +170,16 @@ class EventsPruned(EpochalError, LookupError):
         self.stream = stream
         self.needed = needed
         self.low_water = low_water
+
+
+class GroupMissing(EpochalError, LookupError):
+    """No reaction of that name has a checkpoint in this index."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(
+            f"{group}: no reaction of this name has begun here; `epochal index status --all-groups` tells which have"
+        )
+        self.group = group
 
 
 class UnknownType(EpochalError, LookupError):

@@ -47,12 +47,14 @@ class GroupStanding:
         behind: entries of the index that it has not handled; None for a checkpoint beyond the end of the chain, which
             is of another index.
         parked: streams that are.
+        paused: since when; empty where it is not.
     """
 
     group: str
     checkpoint: Checkpoint
     behind: int | None
     parked: int
+    paused: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +156,13 @@ def _group(
     table: str, partition: int, end: Checkpoint, group: str, state: GroupState
 ) -> Steps[GroupStanding]:
     behind = yield from _between(table, partition, state.checkpoint, end)
-    return GroupStanding(group=group, checkpoint=state.checkpoint, behind=behind, parked=len(state.parked))
+    return GroupStanding(
+        group=group,
+        checkpoint=state.checkpoint,
+        behind=behind,
+        parked=len(state.parked),
+        paused=state.paused,
+    )
 
 
 def _between(table: str, partition: int, start: Checkpoint, end: Checkpoint) -> Steps[int | None]:

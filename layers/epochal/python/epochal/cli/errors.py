@@ -37,16 +37,6 @@ class TableUnnamed(InvalidInput):
         super().__init__(f"--{option}", f"{why}; {variable} names it as well")
 
 
-class GroupMissing(EpochalError, LookupError):
-    """No reaction of that name has a checkpoint in this index."""
-
-    def __init__(self, group: str) -> None:
-        super().__init__(
-            f"{group}: no reaction of this name has begun here; `epochal index status --all-groups` tells which have"
-        )
-        self.group = group
-
-
 class PartitionMissing(EpochalError, LookupError):
     """The feed has no such partition."""
 

@@ -17,13 +17,13 @@ from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
-from epochal.cli.errors import GroupMissing, IndexUnsound
+from epochal.cli.errors import IndexUnsound
 from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
-from epochal.errors import InvalidInput
+from epochal.errors import GroupMissing, InvalidInput
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.series import read_series
 from epochal.indexer.indexer import Indexer

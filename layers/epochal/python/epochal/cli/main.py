@@ -24,7 +24,7 @@ from epochal.cli.feed import feed, newest, search, streams, tail, trace, watch
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
-from epochal.cli.react import load_reaction, parked, react
+from epochal.cli.react import groups, load_reaction, parked, react
 from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
@@ -149,6 +149,7 @@ for command in (
     feed,
     react,
     parked,
+    groups,
     index,
     stats,
     streams,

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Collection, Iterator
+from dataclasses import asdict
 from importlib import import_module
 from math import inf
 from pathlib import Path
@@ -16,9 +17,8 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import GroupMissing
 from epochal.cli.target import OpenedStore, on_store
-from epochal.errors import InvalidInput
+from epochal.errors import GroupMissing, InvalidInput
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
@@ -27,6 +27,7 @@ from epochal.reactions.handling import Attempt, OnFailed
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.steering import Standing, reset_view, standing_view, start_of
 from epochal.reactions.traces import trace_of
 
 
@@ -150,6 +151,116 @@ def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool
     view = {"stream": stream, "next": following, "unparked": unparked}
     line = "goes on" if unparked else "still parked"
     output.document(view, [f"{stream}  {following}  {line}"])
+
+
+@click.group()
+def groups() -> None:
+    """Steer the groups of reactions.
+
+    Pause them, set them back, or begin one where another is, while they run.
+    """
+
+
+@groups.command("show")
+@click.argument("group")
+@on_store
+def show_group(store: OpenedStore, *, group: str) -> None:
+    """Print how far GROUP is in each partition, and which processes run it.
+
+    That is its checkpoint, the events and seconds that it is behind, and whether it pauses.
+    """
+    steered = store.deployment.groups
+    found, members = steered.standing(group), steered.members(group)
+    view = {"partitions": [standing_view(each) for each in found], "processes": list(map(asdict, members))}
+    lines = [
+        f"{each.partition}  {each.checkpoint}  {_behind(each)}  {each.parked:,} parked"
+        f"{f'  paused since {each.paused}' if each.paused else ''}"
+        for each in found
+    ]
+    lines += [f"{each.owner}  {', '.join(map(str, each.partitions))}" for each in members]
+    output.document(view, lines)
+
+
+@groups.command()
+@click.argument("group")
+@on_store
+def pause(store: OpenedStore, *, group: str) -> None:
+    """Let GROUP take nothing more, wherever it runs."""
+    _said(group, "pauses", store.deployment.groups.pause(group))
+
+
+@groups.command()
+@click.argument("group")
+@on_store
+def resume(store: OpenedStore, *, group: str) -> None:
+    """Let GROUP go on.
+
+    A deployed function does with the next event, or at the latest with its schedule.
+    """
+    _said(group, "goes on", store.deployment.groups.resume(group))
+
+
+@groups.command()
+@click.argument("group", metavar="GROUP|MODULE:REACTION")
+@click.option("--to", required=True, help="beginning, tail, a moment, or a checkpoint of a partition.")
+@click.option(
+    "--partition", "partitions", type=int, multiple=True, help="Only this partition; may be repeated."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would come again.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@on_store
+def reset(
+    store: OpenedStore, *, group: str, to: str, partitions: tuple[int, ...], dry_run: bool, yes: bool
+) -> None:
+    """Set the checkpoints of GROUP.
+
+    What comes again or never comes is counted; with the reaction itself, only what it wants.
+    """
+    steered = load_reaction(group) if ":" in group else group
+    start = start_of(to, partitions)
+    planned = store.deployment.groups.reset(steered, start, dry_run=True)
+    if not dry_run:
+        again, skipped = sum(each.again for each in planned), sum(each.skipped for each in planned)
+        inputs.confirm(f"{group}: {again:,} events come again, {skipped:,} never come. Go on?", yes=yes)
+        planned = store.deployment.groups.reset(steered, start)
+    lines = (
+        f"{each.partition}  {each.before} → {each.after}  {each.again:,} again  {each.skipped:,} skipped"
+        for each in planned
+    )
+    output.document({"partitions": [reset_view(each) for each in planned]}, lines)
+
+
+@groups.command()
+@click.argument("group")
+@click.option("--like", required=True, metavar="OTHER", help="The group that it begins where.")
+@on_store
+def begin(store: OpenedStore, *, group: str, like: str) -> None:
+    """Begin GROUP where another one is now."""
+    _said(group, f"begins where {like} is", store.deployment.groups.begin(group, like=like))
+
+
+@groups.command("delete")
+@click.argument("group")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@on_store
+def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
+    """Forget GROUP: its checkpoints, and what it has parked.
+
+    Whoever runs it again begins anew.
+    """
+    _check_there(store, group)
+    inputs.confirm(f"{group} begins anew if it is run again. Go on?", yes=yes)
+    _said(group, "is deleted", store.deployment.groups.delete(group))
+
+
+def _said(group: str, done: str, partitions: list[int]) -> None:
+    output.document({"group": group, "partitions": partitions}, [f"{group} {done}"])
+
+
+def _behind(each: Standing) -> str:
+    if each.events is None:
+        return "beyond the end"
+    return f"{each.events:,} events behind, {each.seconds:,.0f} s" if each.events else "up to date"
 
 
 def load_reaction(target: str) -> Reaction:

@@ -14,7 +14,9 @@ from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, 
 from epochal.index.groups import GroupState
 from epochal.reactions.group import Member
 from epochal.reactions.parking import ParkedStream, Parking
+from epochal.reactions.reaction import Start
 from epochal.reactions.reactor import Reactor
+from epochal.reactions.steering import start_of
 
 # Writes: what a reaction has parked is handled after all, or given up; each is asked for twice.
 
@@ -132,6 +134,40 @@ def _answered(told: Mapping[str, Any]) -> Settled:
             raise Unavailable(detail)
         case error, detail:
             raise InvalidRequest("replay", str(error), detail)
+
+
+# Steering a group: asked for twice, and a reset says first what it does.
+
+
+def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """What would be done to a group."""
+    act, group, start = _steering(arguments)
+    planned = deployment.groups.reset(group, start, dry_run=True) if start is not None else []
+    to, partition = arguments.get("to", ""), arguments.get("partition", "")
+    return {"act": act, "group": group, "to": to, "partition": partition, "planned": planned}
+
+
+def steer(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Do it."""
+    act, group, start = _steering(arguments)
+    if act == "reset" and start is None:
+        raise InvalidInput("to", "must say where to")
+    if start is not None:
+        partitions = [each.partition for each in deployment.groups.reset(group, start)]
+    else:
+        partitions = getattr(deployment.groups, act)(group)
+    return {"act": act, "group": group, "partitions": partitions}
+
+
+def _steering(arguments: Mapping[str, str]) -> tuple[str, str, Start | None]:
+    """What is to be done to which group, and where a reset goes, once that is said."""
+    act, group, to = (arguments.get(name, "") for name in ("act", "group", "to"))
+    if act not in ("pause", "resume", "reset", "delete"):
+        raise InvalidInput("act", "must be one of pause, resume, reset, delete")
+    if act != "reset" or not to:
+        return act, group, None
+    partitions = [whole(arguments, "partition", 0, 2**31)] if arguments.get("partition") else []
+    return act, group, start_of(to, partitions)
 
 
 # Reactions: how far their groups are behind, and what they have parked.

@@ -15,7 +15,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from epochal.console import feed, overview, projections, reactions, streams
 from epochal.console.page import Services, ago, body, instant, moment, size
 from epochal.deployment import Deployment
-from epochal.errors import EpochalError, InvalidInput, MissingTable, Refused
+from epochal.errors import EpochalError, GroupMissing, InvalidInput, MissingTable, Refused
 
 # Who may call the console: whoever has the address that the command printed.
 #
@@ -132,6 +132,8 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
         ConsolePage(path="/projections", name="projections", show=projections.show),
         ConsolePage(path="/health", name="health", show=overview.health),
         ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),
+        ConsolePage(path="/groups", name="group", show=reactions.ask_group),
+        ConsolePage(path="/groups", name="steered", show=reactions.steer, method="POST"),
         ConsolePage(path="/parked", name="settled", show=partial(reactions.settle, services), method="POST"),
     )
 
@@ -172,7 +174,7 @@ def _status(error: EpochalError) -> int:
             return 400
         case Refused():
             return 403
-        case MissingTable():
+        case MissingTable() | GroupMissing():
             return 404
         case _:
             return 502

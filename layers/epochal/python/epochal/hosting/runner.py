@@ -93,7 +93,7 @@ class Runner:
             self._blocked[partition] = self.now() + BLOCKED_SECONDS
         if ran.moved or ran.blocked is not None:
             self.on_turn(partition, ran)
-        return ran.moved or not (ran.at_tail or ran.blocked)
+        return ran.moved or not (ran.at_tail or ran.blocked or ran.paused)
 
     def _sign(self) -> None:
         """Give a sign when it is time, and see from the others' which partitions are one's own."""

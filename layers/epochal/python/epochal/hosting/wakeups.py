@@ -98,6 +98,7 @@ class Queue:
 #
 #     the checkpoint has reached the position     done
 #     there was no time for more, or for any      done, and the partition wakes itself up: no failure
+#     the group pauses                            done: it is woken again once it goes on
 #     blocked, or not a step further              failed: it comes again, and at last goes to a queue with an alarm
 #     woken too often at one checkpoint           failed, and said: such a catch-up would go on for ever
 #
@@ -187,7 +188,7 @@ def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, a
         ran = None if seconds < WORTHWHILE_SECONDS else run(partition, seconds, careful)
         if ran is not None:
             runs[partition] = ran
-            if ran.at_tail or ran.checkpoint >= position:
+            if ran.at_tail or ran.paused or ran.checkpoint >= position:
                 continue
         stands = stood.then(stood.at if ran is None else ran.checkpoint)
         if stands.hops > MOST_HOPS:

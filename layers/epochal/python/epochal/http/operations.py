@@ -11,6 +11,7 @@ from epochal.plugins import NATIVE, Layout, layouts
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
 _feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
+_groups: Final = partial(Operation, module="epochal.http.groups", function="feed", rare=True)
 
 
 STREAMS: Final = (
@@ -54,6 +55,8 @@ FEED: Final = (
     # Each may wait for `feed_wait_seconds`: with five, these are at most 300 invocations at once, of an account's
     # usual 1,000. A page has thousands of events, so nobody needs many a second.
     _feed("GET", "/feed/{partition}", "read_feed", requests_per_second=50),
+    _groups("GET", "/groups/{group}", "read_group", scope="feed"),
+    _groups("POST", "/groups/{group}", "steer_group", scope="manage"),
 )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from epochal.codec.json import dumps
 from epochal.errors import (
     CorruptData,
+    GroupMissing,
     InvalidInput,
     MissingBody,
     MissingBucket,
@@ -45,6 +46,7 @@ STREAM_NOT_FOUND: Final = Kind("stream-not-found", "There is no such stream", 40
 EVENT_NOT_FOUND: Final = Kind("event-not-found", "There is no such event", 404)
 TAG_NOT_FOUND: Final = Kind("tag-not-found", "No event has this tag", 404)
 PARTITION_NOT_FOUND: Final = Kind("partition-not-found", "There is no such partition", 404)
+GROUP_NOT_FOUND: Final = Kind("group-not-found", "No reaction of this name has begun", 404)
 METHOD_NOT_ALLOWED: Final = Kind("method-not-allowed", "The path has no such method", 405)
 VERSION_CONFLICT: Final = Kind("version-conflict", "The stream is not where the writer expected it", 409)
 CONDITION_FAILED: Final = Kind("condition-failed", "Events that the condition forbids were appended", 409)
@@ -109,11 +111,12 @@ def problem_of(error: Exception) -> Problem:
             return Problem(
                 TOO_LARGE, str(error), field=error.field, rule=error.rule, size=error.size, limit=error.limit
             )
-        case UnsupportedMedia():
-            return Problem(UNSUPPORTED_MEDIA, str(error), field=error.field, rule=error.rule)
         case InvalidInput():
+            kind = UNSUPPORTED_MEDIA if isinstance(error, UnsupportedMedia) else INVALID_INPUT
             field = _SENT_AS.get(error.field, error.field)
-            return Problem(INVALID_INPUT, f"{field}: {error.rule}", field=field, rule=error.rule)
+            return Problem(kind, f"{field}: {error.rule}", field=field, rule=error.rule)
+        case GroupMissing():
+            return Problem(GROUP_NOT_FOUND)
         case Unavailable():
             detail = _MAYBE if error.maybe_applied else "it did not answer in time: try again"
             return Problem(UNAVAILABLE, detail, headers={"Retry-After": RETRY_SECONDS})

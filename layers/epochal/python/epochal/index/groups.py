@@ -6,6 +6,7 @@
     trying       streams whose events a process is about to handle, one by one, and how often that has begun
     unmet        categories that were asked for when the group began, and of which no stream has come yet
     unmet_types  types of events, likewise
+    paused       since when its processes take nothing; empty where they do
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
@@ -23,7 +24,7 @@ from typing import Any, Final
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.names import MAX_KEY_BYTES
+from epochal.index.names import MAX_KEY_BYTES, tip_key
 from epochal.index.series import Ids
 from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import append_on, batch_of
@@ -35,6 +36,9 @@ from epochal.plan.ops import Delete, Put, Query, Steps, get_all
 from epochal.plan.values import Key, number, read_number, read_text, text
 
 READ_UP_TO: Final = "ReadUpTo"
+
+STATES: Final = ("$ReaderCheckpoint-*", "$ReaderMembers-*", "$Parked-*")
+"""What the keys of all items of groups are like."""
 
 MAX_PARKED: Final = 1_000
 """Streams a group may park in one partition; then it blocks (DESIGN §5.11). So many failing at once are one
@@ -60,6 +64,7 @@ class GroupState:
     trying: Mapping[str, int] = field(default_factory=dict)
     unmet: tuple[str, ...] = ()
     unmet_types: tuple[str, ...] = ()
+    paused: str = ""
 
     def next_of(self, stream: str) -> int:
         """Events of the stream below this index are not to be handled again, as far as the state tells."""
@@ -107,6 +112,11 @@ def save(table: str, held: Held, state: GroupState, ids: Ids) -> Steps[Held | St
     return StateConflict(held=_held(held.stream, result.head))
 
 
+def remove(table: str, stream: StreamName) -> Steps[None]:
+    """Forget the state. A process that holds it is refused its next write, and begins anew."""
+    yield Delete(table=table, key=tip_key(stream))
+
+
 def _held(stream: StreamName, tip: Tip | None) -> Held:
     for stored in () if tip is None else map(read_unfold, tip.unfolds):
         if stored.type == READ_UP_TO:
@@ -123,6 +133,8 @@ def _written(state: GroupState) -> bytes:
     for name, names in (("unmet", state.unmet), ("unmetTypes", state.unmet_types)):
         if names:
             fields[name] = list(names)
+    if state.paused:
+        fields["paused"] = state.paused
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -142,8 +154,8 @@ def _read(stream: str, stored: EncodedUnfold) -> GroupState:
         fields = json.loads(decode_inline(stored.data))
         maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
         unmet, unmet_types = (tuple(map(str, fields.get(name, ()))) for name in ("unmet", "unmetTypes"))
-        checkpoint = Checkpoint(fields["checkpoint"])
-        return GroupState(checkpoint=checkpoint, unmet=unmet, unmet_types=unmet_types, **maps)
+        checkpoint, paused = Checkpoint(fields["checkpoint"]), str(fields.get("paused", ""))
+        return GroupState(checkpoint=checkpoint, unmet=unmet, unmet_types=unmet_types, paused=paused, **maps)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{stream}: a group's state that cannot be read") from error
 

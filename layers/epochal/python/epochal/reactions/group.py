@@ -31,7 +31,7 @@ from epochal.layout.registry import source_of
 from epochal.model.kinds import must_be
 from epochal.model.spans import Span
 from epochal.reactions.handling import Failure
-from epochal.reactions.reaction import Reaction
+from epochal.reactions.reaction import Delivery, Reaction, Start
 from epochal.store.driver import Driver
 
 POLL_SECONDS: Final = 0.1
@@ -108,6 +108,10 @@ class Member:
             attempts=failure.attempts,
             timestamp=self._ids().timestamp,
         )
+        self.record(partition, cause)
+
+    def record(self, partition: int, cause: Cause) -> None:
+        """Put a cause on record."""
         self.driver.run(keep_cause(self.table, partition, self.reaction.name, cause))
 
     def causes(self, partition: int, state: GroupState) -> dict[str, Cause]:
@@ -120,6 +124,15 @@ class Member:
 
     def _ids(self) -> Ids:
         return Ids.drawn(self.now(), self.fresh)
+
+
+def stand_in(group: str, start: Start = "beginning") -> Reaction:
+    """A reaction of a group's name, for what handles nothing."""
+    return Reaction(name=group, handler=_never, start=start)
+
+
+def _never(_: Delivery) -> None:
+    raise RuntimeError("a stand-in handles nothing")
 
 
 # Which of the categories and types that a reaction names have come: a reaction to a misspelt one handles nothing,

@@ -14,9 +14,8 @@ from math import inf
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
-from epochal.reactions.group import Member
+from epochal.reactions.group import Member, stand_in
 from epochal.reactions.handling import Failure, Progress, Task, Work, still_parked, unparked
-from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 
 
@@ -59,9 +58,7 @@ class Parking:
     @classmethod
     def of(cls, group: str, reader: FeedReader) -> Parking:
         """Of a group whose handler is not here: nothing can be replayed."""
-        return cls(
-            reactor=Reactor(member=Member(reaction=Reaction(name=group, handler=_never), reader=reader))
-        )
+        return cls(reactor=Reactor(member=Member(reaction=stand_in(group), reader=reader)))
 
     def streams(self, partition: int) -> list[ParkedStream]:
         """The streams that a group has parked in a partition."""
@@ -167,7 +164,3 @@ class Parking:
 
 def _state(held: Held) -> GroupState:
     return held.state or GroupState()
-
-
-def _never(_: Delivery) -> None:
-    raise RuntimeError("listing and discarding handle nothing")

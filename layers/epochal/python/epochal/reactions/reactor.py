@@ -104,8 +104,9 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether time is over, or the partition is blocked."""
-        return self.blocked is not None or self.member.driver.clock() >= self.ends
+        """Whether time is over, the partition is blocked, or the group pauses."""
+        paused = bool(self.state.paused)
+        return paused or self.blocked is not None or self.member.driver.clock() >= self.ends
 
     @property
     def behind(self) -> float | None:
@@ -274,6 +275,7 @@ class Ran:
         parked: streams that this run gave up.
         blocked: what the partition cannot get past for now: a stream that may not be parked, or the last of too many
             that failed one after the other.
+        paused: the group pauses: nothing more is taken.
         behind: seconds since the oldest entry of the index was written that the checkpoint has not passed; None where
             there was no time to look.
         seen: categories and types that this run came across, while one that is asked for had not come yet.
@@ -285,6 +287,7 @@ class Ran:
     events: int = 0
     parked: tuple[Failure, ...] = ()
     blocked: Failure | None = None
+    paused: bool = False
     behind: float | None = None
     seen: frozenset[Name] = frozenset()
 
@@ -346,6 +349,7 @@ class Reactor:
             events=run.events,
             parked=tuple(run.parked),
             blocked=run.blocked,
+            paused=bool(run.state.paused),
             behind=run.behind,
             seen=frozenset(run.meeting.seen),
         )

@@ -25,6 +25,7 @@ from aws_cdk import aws_sqs as sqs
 
 from epochal.cdk.parts.stores import BODIES, UPLOADS, Stores
 from epochal.cdk.stages import Stage
+from epochal.index.groups import STATES
 from epochal.layout.port import ObjectAccess, Permission
 from epochal.layout.registry import INDEX, READ_MODELS
 
@@ -163,7 +164,8 @@ def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.Po
 #
 #     append    writes in every layout; reads what decides a write, or tells whose it was
 #     replay    reads in every layout
-#     feed      reads the index, and events of every layout for readers who want them filled in
+#     feed      reads the index, and events of every layout for readers who want them filled in; steers groups, by their
+#               states in the index alone
 #     indexer   writes the index; reads what heals it: types of events, never their contents
 #     auditor   as the indexer, and scans the tables of heads
 #     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
@@ -203,10 +205,11 @@ def feed(stage: Stage, stores: Stores) -> Statements:
     return [
         *_on_layouts("feed", stage, stores),
         on_table(stores.tables[INDEX.kind], "GetItem", "Query"),
+        on_keys(stores.tables[INDEX.kind], STATES, "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
         *_archives(stage, stores),
         on_objects(stores.bucket, BODIES, "GetObject"),
         on_listing(stores.bucket, BODIES),
-        *on_key(stores.key, write=False),
+        *on_key(stores.key, write=True),
     ]
 
 

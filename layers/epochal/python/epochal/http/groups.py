@@ -1,0 +1,164 @@
+"""Groups of reactions over HTTP: how far they are, and steering them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any, Final
+
+from epochal.deployment import Deployment
+from epochal.errors import GroupMissing, InvalidInput
+from epochal.http import problems
+from epochal.http.operation import Request, Response
+from epochal.http.shapes import (
+    Component,
+    QueryString,
+    Shown,
+    answer,
+    array,
+    document,
+    driver_for,
+    flag,
+    operation,
+    or_null,
+    path,
+    record,
+    text,
+    whole,
+    words,
+)
+from epochal.reactions.reaction import NAME
+from epochal.reactions.steering import Groups, reset_view, standing_view, start_of
+from epochal.store.driver import Meter
+
+ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
+
+_GROUP: Final = path(
+    "group", text("The reaction's name.", pattern=r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", examples=["board"])
+)
+_PARTITION: Final = whole("A partition's number.", 0, 999_999_999)
+_EVENTS: Final = whole("Events.")
+_POSITION: Final = text("A checkpoint.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"])
+
+STANDING: Final = Shown(
+    "Group",
+    {
+        "partitions": array(
+            record(
+                {
+                    "partition": _PARTITION,
+                    "checkpoint": _POSITION,
+                    "tail": _POSITION,
+                    "events": or_null(
+                        _EVENTS,
+                        "That it is behind, 100,000 at most; null where its checkpoint is of another index.",
+                    ),
+                    "seconds": {"type": "number", "description": "Since the oldest of them was indexed."},
+                    "parked": whole("Streams that are parked."),
+                    "paused": or_null(words(), "Since when it pauses."),
+                }
+            ),
+            "Where it has begun.",
+        ),
+        "processes": array(
+            record({"owner": words("Its name."), "partitions": array(_PARTITION, "That fall to it.")}),
+            "That run it now. Functions give no sign.",
+        ),
+    },
+)
+STEERING: Final = Component(
+    "Steering",
+    record(
+        {
+            "act": {"enum": [*ACTS], "description": "What is to be done."},
+            "to": text("Of a reset: `beginning`, `tail`, a moment, or a checkpoint of `partition`.", most=64),
+            "partition": {**_PARTITION, "description": "Of a reset: this one alone."},
+            "like": text("Of `begin`: the group that it begins where.", most=64),
+            "dryRun": {**flag("Of a reset: only say what would come again."), "default": False},
+        },
+        required=("act",),
+    ),
+)
+STEERED: Final = Shown(
+    "Steered",
+    {
+        "partitions": array(_PARTITION, "What it was done in."),
+        "resets": array(
+            record(
+                {
+                    "partition": _PARTITION,
+                    "before": _POSITION,
+                    "after": _POSITION,
+                    "again": whole("Events that come again."),
+                    "skipped": whole("Events that never come."),
+                    "parked": whole("Streams that stay parked."),
+                }
+            ),
+            "What a reset does.",
+        ),
+    },
+)
+
+
+def opened(deployment: Deployment) -> Groups:
+    """The groups of a deployment."""
+    return deployment.groups
+
+
+@operation(
+    "Look at a group",
+    "How far it is in each partition, and which processes run it.",
+    parameters=(_GROUP,),
+    gives=STANDING,
+    fails=(problems.GROUP_NOT_FOUND,),
+)
+def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
+    """How far a group is, and who runs it."""
+    found, meter, group = _measured(groups, request)
+    partitions = [standing_view(each) for each in found.standing(group)]
+    return answer(meter, STANDING(partitions=partitions, processes=list(map(asdict, found.members(group)))))
+
+
+@operation(
+    "Steer a group",
+    "Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused "
+    "what it has not committed, and goes on from there.",
+    parameters=(_GROUP,),
+    takes=STEERING,
+    gives=STEERED,
+    fails=(problems.GROUP_NOT_FOUND,),
+)
+def steer_group(groups: Groups, request: Request, _: QueryString) -> Response:
+    """Do what is asked with a group."""
+    fields = STEERING.read(document(request))
+    steered, meter, group = _measured(groups, request)
+    return answer(meter, _steer(steered, group, fields))
+
+
+def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]:
+    match fields["act"]:
+        case "reset":
+            named = [fields["partition"]] if "partition" in fields else []
+            start = start_of(_needed(fields, "to"), named)
+            resets = groups.reset(group, start, dry_run=fields["dryRun"])
+            return STEERED(
+                partitions=[each.partition for each in resets], resets=list(map(reset_view, resets))
+            )
+        case "begin":
+            return STEERED(partitions=groups.begin(group, like=_needed(fields, "like")), resets=[])
+        case act:
+            return STEERED(partitions=getattr(groups, act)(group), resets=[])
+
+
+def _needed(fields: dict[str, Any], name: str) -> str:
+    if name not in fields:
+        raise InvalidInput(name, f"is required to {fields['act']}")
+    return str(fields[name])
+
+
+def _measured(groups: Groups, request: Request) -> tuple[Groups, Meter, str]:
+    """The groups for one request; a name that no reaction may have is not found."""
+    group = request.path["group"]
+    if not NAME.fullmatch(group):
+        raise GroupMissing(group)
+    driver, meter = driver_for(request, groups.reader.driver)
+    return replace(groups, reader=groups.reader.on(driver)), meter, group

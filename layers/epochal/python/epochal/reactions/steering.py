@@ -1,0 +1,349 @@
+"""Consumer groups, steered: paused, resumed, reset, deleted, or begun where another is; how far behind, and who is one.
+
+    pause     processes that run take nothing more, and commit nothing: their next write is refused
+    reset     checkpoints are set; what comes again and what never comes is counted first, `dry_run` leaves it at that
+    begin     a name that has handled nothing begins where another group is, with what that has parked
+    delete    nothing is left of the group; whoever runs it begins anew
+
+Each replaces a group's state in a partition as a commit does, on the state that was read: a process in the middle of a
+batch is refused its commit, and goes on from what it finds. So no event is skipped but those that a reset passes over.
+A partition where the group has not begun has no state: it begins as its reaction says.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
+from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import Checkpoint, parse_place
+from epochal.index.feed_walk import PlacedEntry, Walk, step
+from epochal.index.groups import GroupState, Held, group_stream, leave, read_signs, remove, share
+from epochal.model.spans import Span
+from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.reactions.group import Member, stand_in
+from epochal.reactions.reaction import Reaction, Start
+
+PAGE: Final = 200
+"""Entries of the index asked for at once."""
+
+COUNTED: Final = 100_000
+"""Events that a group's lag is counted to: further behind, it is at least that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A group in a partition.
+
+    Attributes:
+        tail: the checkpoint after the partition's last entry.
+        events: that it has not handled, whatever it wants of them; `COUNTED` means so many at least, None that the
+            checkpoint is of another index.
+        seconds: since the oldest of them was indexed; 0 where there is none.
+        parked: streams that are.
+        paused: since when; empty where it is not.
+    """
+
+    partition: int
+    checkpoint: Checkpoint
+    tail: Checkpoint
+    events: int | None
+    seconds: float
+    parked: int
+    paused: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process that runs the reaction, and the partitions that fall to it. Functions give no sign."""
+
+    owner: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """What a reset does to a partition.
+
+    Attributes:
+        again: events that come once more.
+        skipped: events that never come.
+        parked: streams that stay parked, since what they wait for does not come again.
+    """
+
+    partition: int
+    before: Checkpoint
+    after: Checkpoint
+    again: int
+    skipped: int
+    parked: int
+
+
+def start_of(text: str, partitions: Iterable[int] = ()) -> Start:
+    """Where a reset goes, as it is written: `beginning`, `tail`, a moment, or a checkpoint of named partitions.
+
+    Raises:
+        InvalidInput: it is none of these, or a checkpoint of no partition.
+    """
+    place, named = parse_place(text, "to"), dict.fromkeys(partitions)
+    if named:
+        return dict.fromkeys(named, place)
+    if isinstance(place, Checkpoint):
+        raise InvalidInput("partition", "must be named: a checkpoint is of one partition")
+    return place
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups of an index.
+
+    Attributes:
+        now: nanoseconds since 1970.
+        fresh: random bytes.
+    """
+
+    reader: FeedReader
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+
+    def standing(self, group: str) -> list[Standing]:
+        """How far a group is, in each partition where it has begun.
+
+        Raises:
+            GroupMissing: it has begun nowhere.
+        """
+        tails = {each.partition: each.tail for each in self.reader.partitions()}
+        return [
+            self._standing(partition, state, tails[partition])
+            for partition, _, state in self._begun(self._member(group))
+        ]
+
+    def members(self, group: str) -> list[Process]:
+        """Who runs a group now. Raises `GroupMissing`."""
+        reader = self.reader
+        signs = reader.driver.run(read_signs(reader.table, group))
+        owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())
+        partitions = [partition for partition, _, _ in self._begun(self._member(group))]
+        return [Process(owner=owner, partitions=tuple(share(owner, owners, partitions))) for owner in owners]
+
+    def pause(self, group: str) -> list[int]:
+        """Let a group take nothing more, wherever it runs; in which partitions it has begun.
+
+        What a process has handled and not committed comes again once the group goes on.
+        """
+        since = format_ticks(from_unix_nanoseconds(self.now()))
+        return self._change(group, lambda state: replace(state, paused=state.paused or since))
+
+    def resume(self, group: str) -> list[int]:
+        """Let a group go on. Processes do at once, a function with its next wake-up: an event, or its schedule's."""
+        return self._change(group, lambda state: replace(state, paused=""))
+
+    def reset(self, group: str | Reaction, to: Start, *, dry_run: bool = False) -> list[Reset]:
+        """Set a group's checkpoints; what that does to each partition.
+
+        It counts first, which reads the index between the two checkpoints. Where the group goes back, streams that it
+        has parked are parked no more if what they wait for comes again.
+
+        Args:
+            group: its name; or its reaction, so that only events that it wants are counted.
+            to: as a reaction's `start` has it. Of checkpoints by partition those that are not named stay.
+            dry_run: change nothing.
+
+        Raises:
+            GroupMissing: the group has begun nowhere.
+            InvalidInput: it has not begun in a partition that is named.
+            BeyondTheEnd: a checkpoint is none of this index. Nothing has been changed.
+        """
+        member = self._member(group, to)
+        wants = member.reaction if isinstance(group, Reaction) else None
+        begun = {partition: held for partition, held, _ in self._begun(member)}
+        if isinstance(to, Mapping) and (strangers := to.keys() - begun.keys()):
+            raise InvalidInput(
+                "partition", f"{min(strangers)} is none where {member.reaction.name} has begun"
+            )
+        targets = {each: member.start(each) for each in (to if isinstance(to, Mapping) else begun)}
+        for partition, target in targets.items():
+            self.reader.driver.run(step(self.reader.table, Walk(partition=partition, at=target), 1))
+        return [
+            self._reset(member, partition, begun[partition], target, wants, dry_run=dry_run)
+            for partition, target in targets.items()
+        ]
+
+    def begin(self, group: str, like: str) -> list[int]:
+        """Begin a group where another is now: with its checkpoints, what it has handled ahead and what it has parked.
+        In which partitions that is.
+
+        Raises:
+            GroupMissing: the other has begun nowhere.
+            InvalidInput: the group has begun already.
+        """
+        member, other = self._member(group), self._member(like)
+        states = list(self._begun(other))
+        if any(member.load(partition).state is not None for partition, _, _ in states):
+            raise InvalidInput("group", f"{group} has begun already: reset it, or delete it first")
+        for partition, _, state in states:
+            for cause in other.causes(partition, state).values():
+                member.record(partition, cause)
+            fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="")
+            if not isinstance(member.save(member.load(partition), fresh), Held):
+                raise InvalidInput("group", f"{group} has begun meanwhile in partition {partition}")
+        return [partition for partition, _, _ in states]
+
+    def delete(self, group: str) -> list[int]:
+        """Forget a group: its checkpoints, and what it has parked. A function that still runs it begins anew.
+
+        Raises:
+            GroupMissing: it has begun nowhere.
+            InvalidInput: a process runs it.
+        """
+        member, reader = self._member(group), self.reader
+        if running := self.members(group):
+            raise InvalidInput("group", f"{group} is run by {running[0].owner}: stop that first")
+        states = list(self._begun(member))
+        for partition, _, state in states:
+            for stream in state.parked:
+                member.forget(partition, stream)
+            reader.driver.run(remove(reader.table, group_stream(partition, group)))
+        for sign in reader.driver.run(read_signs(reader.table, group)):
+            reader.driver.run(leave(reader.table, group, sign.owner))
+        return [partition for partition, _, _ in states]
+
+    def _member(self, group: str | Reaction, start: Start = "beginning") -> Member:
+        reaction = replace(group, start=start) if isinstance(group, Reaction) else stand_in(group, start)
+        return Member(reaction=reaction, reader=self.reader, now=self.now, fresh=self.fresh)
+
+    def _begun(self, member: Member) -> list[tuple[int, Held, GroupState]]:
+        """Where a group has begun, and what is on record there."""
+        helds = [(each.partition, member.load(each.partition)) for each in self.reader.partitions()]
+        found = [(partition, held, held.state) for partition, held in helds if held.state is not None]
+        if not found:
+            raise GroupMissing(member.reaction.name)
+        return found
+
+    def _change(self, group: str, change: Callable[[GroupState], GroupState]) -> list[int]:
+        member = self._member(group)
+        begun = self._begun(member)
+        for _, held, _ in begun:
+            _replace(member, held, change)
+        return [partition for partition, _, _ in begun]
+
+    def _standing(self, partition: int, state: GroupState, tail: Checkpoint) -> Standing:
+        events: int | None = None if state.checkpoint > tail else 0
+        oldest: PlacedEntry | None = None
+        try:
+            for placed in self._entries(partition, state.checkpoint, tail):
+                oldest = oldest or placed
+                events = (events or 0) + sum(len(span.types) for span in placed.entry().spans)
+                if events >= COUNTED:
+                    events = COUNTED
+                    break
+        except BeyondTheEnd:
+            events = None
+        return Standing(
+            partition=partition,
+            checkpoint=state.checkpoint,
+            tail=tail,
+            events=events,
+            seconds=0.0 if oldest is None else max(0.0, self.now() / 1e9 - oldest.seconds),
+            parked=len(state.parked),
+            paused=state.paused,
+        )
+
+    def _reset(
+        self,
+        member: Member,
+        partition: int,
+        held: Held,
+        target: Checkpoint,
+        wants: Reaction | None,
+        *,
+        dry_run: bool,
+    ) -> Reset:
+        while True:
+            state = held.state or GroupState(checkpoint=target)
+            back = target < state.checkpoint
+            first, last = sorted((target, state.checkpoint))
+            count, met = 0, dict[str, int]()
+            with suppress(BeyondTheEnd):  # the group's checkpoint may be of another index
+                for placed in self._entries(partition, first, last):
+                    for span in placed.entry().spans:
+                        met.setdefault(span.stream, span.index)
+                        count += self._wanted(partition, span, wants)
+            after = _moved(state, target, _waiting(state, met) if back else state.parked)
+            found = Reset(
+                partition=partition,
+                before=state.checkpoint,
+                after=target,
+                again=count if back else 0,
+                skipped=0 if back else count,
+                parked=len(after.parked),
+            )
+            if dry_run:
+                return found
+            saved = member.save(held, after)
+            if isinstance(saved, Held):
+                for stream in state.parked.keys() - after.parked.keys():
+                    member.forget(partition, stream)
+                return found
+            held = saved.held
+
+    def _wanted(self, partition: int, span: Span, wants: Reaction | None) -> int:
+        """How many of a span's events a reaction wants, as far as the index says."""
+        if wants is None or wants.types is None:
+            asked = len(span.types)
+        else:
+            asked = sum(each in wants.types for each in span.types)
+        if wants is None or wants.categories is None:
+            return asked
+        return asked if self.reader.categories(partition).hold(span.stream, wants.categories) else 0
+
+    def _entries(self, partition: int, start: Checkpoint, end: Checkpoint) -> Iterator[PlacedEntry]:
+        """The entries of the index between two checkpoints."""
+        walk, at_tail = Walk(partition=partition, at=start), start >= end
+        while not at_tail and walk.at < end:
+            page = self.reader.driver.run(step(self.reader.table, walk, PAGE))
+            yield from (placed for placed in page.placed if placed.after <= end)
+            walk, at_tail = page.walk, page.at_tail
+
+
+def standing_view(each: Standing) -> dict[str, Any]:
+    """A group in a partition, as JSON."""
+    return {
+        "partition": each.partition,
+        "checkpoint": str(each.checkpoint),
+        "tail": str(each.tail),
+        "events": each.events,
+        "seconds": round(each.seconds, 1),
+        "parked": each.parked,
+        "paused": each.paused or None,
+    }
+
+
+def reset_view(each: Reset) -> dict[str, Any]:
+    """What a reset does to a partition, as JSON."""
+    return asdict(each) | {"before": str(each.before), "after": str(each.after)}
+
+
+def _waiting(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
+    """Streams that stay parked: all but those that come `again`, from the index that they wait at or before it."""
+    return {stream: index for stream, index in state.parked.items() if again.get(stream, index + 1) > index}
+
+
+def _moved(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> GroupState:
+    """The state at another checkpoint. Where it goes back, what is handled ahead comes again too."""
+    ahead = state.ahead if target >= state.checkpoint else {}
+    return replace(state, checkpoint=target, parked=parked, ahead=ahead, trying={})
+
+
+def _replace(member: Member, held: Held, change: Callable[[GroupState], GroupState]) -> None:
+    """Replace a state, on whatever it is by now; one that has been deleted meanwhile stays so."""
+    while held.state is not None and (after := change(held.state)) != held.state:
+        saved = member.save(held, after)
+        if isinstance(saved, Held):
+            return
+        held = saved.held
