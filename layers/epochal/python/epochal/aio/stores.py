@@ -106,6 +106,7 @@ class AsyncFeed:
     read = iterates(FeedReader.read, of="reader")
     follow = iterates(FeedReader.follow, of="reader")
     """A page that is waited for may be cancelled at any time."""
+    ordered = iterates(FeedReader.ordered, of="reader")
 
 
 @dataclass(frozen=True, slots=True)

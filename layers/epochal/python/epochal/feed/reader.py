@@ -8,6 +8,7 @@ their events come from their stores, in one shape.
 from __future__ import annotations
 
 import heapq
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -15,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
-from typing import Final, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import History, Hydrate, PageBounds, bare_items, fill, histories_of, hydrated
@@ -30,6 +31,9 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
 from epochal.store.reading import Direction
+
+if TYPE_CHECKING:
+    from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
 
 Predicate = Callable[[Span], bool]
 
@@ -469,6 +473,74 @@ class FeedReader:
         patient, reader = replace(request, wait=wait), self._span_reader(partition, start)
         while True:
             yield patient.page(reader)
+
+    def ordered(
+        self,
+        *,
+        within: float,
+        start: OrderedCheckpoint | Place = BEGINNING,
+        partitions: Collection[int] | None = None,
+        follow: bool = False,
+        wait: float = 20.0,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        once: bool = False,
+        strict: bool = False,
+        now: Callable[[], int] = time.time_ns,
+    ) -> Iterator[OrderedPage]:
+        """Pages of several partitions in the order of their writes, with their events, as `feed.ordered` says. Each
+        event comes at most `within` seconds later than it would in `read`. Keep a page's `next`, and resume from there.
+
+        Args:
+            within: seconds that an event is held back at most, so that what was written before it may come first.
+            partitions: all that are on record, unless named.
+            follow: go on at the tail, for ever, as `follow` does; otherwise the last page is of what is older than
+                `within` there.
+            limit: items of a page at most.
+            now: the clock, in nanoseconds since 1970. It must not be ahead of the indexers' by much of `within`.
+
+        Raises:
+            InvalidInput: a window that is negative or longer than an hour, or the reader has no store.
+        """
+        from epochal.feed.ordered import (  # noqa: PLC0415  few need it
+            LONGEST,
+            OrderedCheckpoint,
+            OrderedReader,
+            Reached,
+        )
+
+        must_be_whole(limit, "limit", 1)
+        must_be((int, float), within, "within", "seconds")
+        if not 0 <= within <= LONGEST:
+            raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
+        numbers = [each.partition for each in self.partitions()] if partitions is None else partitions
+        if not isinstance(start, OrderedCheckpoint):
+            start = OrderedCheckpoint(
+                {number: Reached(checkpoint=self.place(number, start)) for number in numbers}
+            )
+        reader = OrderedReader.begin(
+            self.driver,
+            self.table,
+            [
+                (
+                    number,
+                    self._hydrate(number),
+                    wanted(partial(self.categories, number), categories, predicate),
+                )
+                for number in numbers
+            ],
+            within=within,
+            start=start,
+            now=now,
+            once=once,
+            strict=strict,
+        )
+        at_tail = False
+        while follow or not at_tail:
+            page = reader.page(limit, 10.0, wait if follow else 0.0)
+            at_tail = page.at_tail
+            yield page
 
     def _span_reader(
         self, partition: int, start: Place | None, direction: Direction = "forward"

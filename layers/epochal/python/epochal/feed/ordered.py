@@ -1,0 +1,442 @@
+"""Reading several partitions in one order: that of the times of their writes, as far as a window of seconds allows.
+
+A partition has its entries in the order in which they were indexed. That differs from the order of the writes where
+several invocations index a table's shards, and says nothing of other partitions. So a reader holds each event back for
+a moment, in which what was written before it may come:
+
+    read       the partition whose last entry is the oldest, entry by entry, with its events
+    place      each event at its time, but no later than its entry, no earlier than `within` before its entry, and in an
+               entry or a stream never before the event that it follows there
+    release    what is `within` older than the last entry of every partition, or than now where a partition has no more
+    causes     an event that another names as its cause comes before it, wherever its clock has placed it. An event
+               whose cause has not come yet is placed at its entry, so it waits for the cause as long as any event may
+
+So an effect never comes before its cause where their entries are no more than `within` apart, whatever the clocks of
+their writers say. Between streams without a cause, clocks decide. An entry's time is that of the indexer's clock.
+
+A checkpoint says of each partition from where on it must be read again, and of each stream how far it was released
+beyond that. So where a reader stops within a window nothing is skipped, and nothing comes twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final
+
+from epochal.errors import InvalidInput
+from epochal.feed.history import hydrated
+from epochal.feed.results import FeedItem, name_of
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.index.feed_walk import PlacedEntry, Walk, step
+from epochal.model.events import body_size
+from epochal.model.kinds import must_be
+from epochal.model.times import PER_SECOND, Ticks, from_unix_nanoseconds, parse_time
+
+if TYPE_CHECKING:
+    from epochal.feed.history import Hydrate
+    from epochal.feed.reader import Predicate
+    from epochal.store.driver import Driver
+
+LONGEST: Final = 3_600.0
+"""Seconds of a window at most."""
+
+MOST_HELD: Final = 20_000
+"""Events held back at most, and"""
+
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""bytes of their bodies. Where a window has more, the oldest are released early."""
+
+RECENT: Final = 20_000
+"""Names of released events that are remembered, so that their effects need not wait for them."""
+
+POLL_SECONDS: Final = 0.25
+"""Between looks at the partitions: half a read unit for each."""
+
+FIRST_ITEMS: Final = 4
+"""Items of the index that the first request of a partition asks for; every further one asks for twice as many."""
+
+MOST_ITEMS: Final = 64
+"""So what was read and not taken yet is small, however many partitions there are."""
+
+NEVER: Final = Ticks(0)
+"""Before all times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """How far a partition was released.
+
+    Attributes:
+        checkpoint: everything before it was.
+        ahead: streams that were released beyond it, and the next index of each.
+    """
+
+    checkpoint: Checkpoint = BEGINNING
+    ahead: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedCheckpoint:
+    """Where a reader in order goes on. `str` writes it, `parse` reads it.
+
+    Attributes:
+        partitions: those that it names; others begin at their beginning.
+    """
+
+    partitions: Mapping[int, Reached] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """JSON: for each partition a list of its checkpoint and, where there are any, its streams."""
+        fields = {
+            str(number): [str(reached.checkpoint), *([dict(reached.ahead)] if reached.ahead else ())]
+            for number, reached in self.partitions.items()
+        }
+        return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, text: str, field: str = "from") -> OrderedCheckpoint:
+        """Read what `str` has written; raises `InvalidInput` naming `field`."""
+        must_be(str, text, field, "text")
+        try:
+            fields = json.loads(text)
+            return cls({int(number): _reached(*each, field=field) for number, each in fields.items()})
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise InvalidInput(
+                field, "must be a checkpoint of a reader in order, as it was written"
+            ) from error
+
+
+def _reached(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: str) -> Reached:
+    found = dict(ahead or {})
+    if not all(type(index) is int and index > 0 for index in found.values()):
+        raise ValueError("an index is a number above 0")
+    return Reached(checkpoint=parse_checkpoint(checkpoint, field), ahead=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedPage:
+    """Items in order, and where to go on.
+
+    Attributes:
+        at_tail: the index held no more; what is younger than the window is held back.
+        early: items that were released before their time, since the window had no room.
+    """
+
+    items: tuple[FeedItem, ...]
+    next: OrderedCheckpoint
+    at_tail: bool
+    early: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    """An entry of the index that was taken.
+
+    Attributes:
+        streams: what is held of each stream of its partition.
+        waiting: its events that are held back.
+        released: the next index of each stream of which it had events that were released.
+    """
+
+    after: Checkpoint
+    streams: dict[str, deque[_Held]]
+    waiting: int = 0
+    released: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Held:
+    """An event that is held back.
+
+    Attributes:
+        time: its place in the order.
+        entry: that had it.
+        queue: what is held of its stream, itself included, in order.
+        following: it is being released with what comes before it.
+    """
+
+    item: FeedItem
+    time: int
+    entry: _Entry
+    queue: deque[_Held] = field(repr=False)
+    released: bool = False
+    following: bool = False
+
+    @property
+    def cause(self) -> str | None:
+        return None if self.item.event is None else self.item.event.causation_id
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By which others may name it as their cause."""
+        place = f"{self.item.stream}@{self.item.index}"
+        return (place,) if self.item.event is None else tuple({name_of(self.item.event), place})
+
+    @property
+    def bytes(self) -> int:
+        event = self.item.event
+        return 0 if event is None else body_size(event.data) + body_size(event.meta)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Partition:
+    """A partition as far as it was read.
+
+    Attributes:
+        reached: the time of its last entry: whatever else it has counts as later.
+        left: entries that were read and not taken yet.
+        tail: when it was asked for the last of these, where there was no more then.
+        at_tail: all of that was taken.
+        entries: those taken from the first on that has events held back.
+        done: the checkpoint before these.
+        ahead: streams of which events that were not read yet had been released before this reader began, and the next
+            index of each.
+        streams: what is held of each.
+    """
+
+    number: int
+    hydrate: Hydrate
+    wanted: Predicate
+    walk: Walk
+    ahead: dict[str, int]
+    reached: Ticks = NEVER
+    left: deque[PlacedEntry] = field(default_factory=deque)
+    tail: Ticks | None = None
+    at_tail: bool = False
+    items: int = FIRST_ITEMS
+    entries: deque[_Entry] = field(default_factory=deque)
+    done: Checkpoint
+    streams: dict[str, deque[_Held]] = field(default_factory=dict)
+
+    def place(self) -> Reached:
+        """How far it was released."""
+        while self.entries and not self.entries[0].waiting:
+            self.done = self.entries.popleft().after
+        ahead: dict[str, int] = {}
+        for entry in self.entries:
+            ahead.update(entry.released)
+        ahead.update(self.ahead)
+        return Reached(checkpoint=self.done, ahead=ahead)
+
+
+@dataclass(slots=True, kw_only=True)
+class OrderedReader:
+    """Reads partitions in one order.
+
+    Attributes:
+        window: ticks that an event may be held back.
+        now: nanoseconds since 1970.
+    """
+
+    driver: Driver
+    table: str
+    window: int
+    partitions: Collection[_Partition]
+    now: Callable[[], int]
+    once: bool = False
+    strict: bool = False
+    _heap: list[tuple[int, int, int, int, _Held]] = field(default_factory=list)
+    _named: dict[str, _Held] = field(default_factory=dict)
+    _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _held: int = 0
+    _bytes: int = 0
+
+    @classmethod
+    def begin(
+        cls,
+        driver: Driver,
+        table: str,
+        partitions: Iterable[tuple[int, Hydrate, Predicate]],
+        *,
+        within: float,
+        start: OrderedCheckpoint,
+        now: Callable[[], int],
+        once: bool,
+        strict: bool,
+    ) -> OrderedReader:
+        """A reader of these partitions that stands where `start` says."""
+        opened = []
+        for number, hydrate, wanted in partitions:
+            reached = start.partitions.get(number, Reached())
+            walk = Walk(partition=number, at=reached.checkpoint)
+            opened.append(
+                _Partition(
+                    number=number,
+                    hydrate=hydrate,
+                    wanted=wanted,
+                    walk=walk,
+                    ahead=dict(reached.ahead),
+                    done=reached.checkpoint,
+                )
+            )
+        window = int(within * PER_SECOND)
+        return cls(
+            driver=driver, table=table, window=window, partitions=opened, now=now, once=once, strict=strict
+        )
+
+    def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
+        """What can be released: `limit` items, what there is at the tail, or what was found in so many seconds. Where
+        there is nothing at the tail it waits for so long.
+        """
+        ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
+        items: list[FeedItem] = []
+        early = 0
+        for each in self.partitions:
+            each.at_tail = False
+        while True:
+            items += self._release(limit - len(items))
+            crowded = self._crowded(limit - len(items))
+            items, early = items + crowded, early + len(crowded)
+            behind = min(
+                (each for each in self.partitions if not each.at_tail), key=_reached_by, default=None
+            )
+            over = self.driver.clock() >= (ends if items else max(ends, patience))
+            done = behind is None and (items or self.driver.clock() >= patience)
+            if over or done or len(items) >= limit:
+                at_tail = behind is None and len(items) < limit
+                return OrderedPage(items=tuple(items), next=self._next(), at_tail=at_tail, early=early)
+            if behind is None:
+                self.driver.sleep(min(POLL_SECONDS, patience - self.driver.clock()))
+                for each in self.partitions:
+                    each.at_tail = False
+            else:
+                self._read(behind)
+
+    def _next(self) -> OrderedCheckpoint:
+        return OrderedCheckpoint({each.number: each.place() for each in self.partitions})
+
+    def _read(self, partition: _Partition) -> None:
+        """Take one entry more, or ask for more where none is left."""
+        if not partition.left:
+            asked = from_unix_nanoseconds(self.now())
+            page = self.driver.run(step(self.table, partition.walk, partition.items))
+            partition.walk, partition.items = page.walk, min(2 * partition.items, MOST_ITEMS)
+            partition.left.extend(page.placed)
+            partition.tail = asked if page.at_tail else None
+            if not (partition.left or partition.entries):
+                partition.done = page.walk.at
+        else:
+            self._take(partition, partition.left.popleft())
+        if not partition.left and partition.tail is not None:
+            partition.reached, partition.at_tail = max(partition.reached, partition.tail), True
+
+    def _take(self, partition: _Partition, placed: PlacedEntry) -> None:
+        """Place the events of an entry."""
+        # No entry is of a time to come, whatever its indexer's clock says: others would be released too soon.
+        partition.reached = max(partition.reached, min(_time_of(placed), from_unix_nanoseconds(self.now())))
+        entry = _Entry(after=placed.after, streams=partition.streams)
+        spans = []
+        for span in placed.entry().spans:
+            ahead = partition.ahead.get(span.stream, 0)
+            if ahead > span.index:
+                entry.released[span.stream] = min(ahead, span.next)
+            if 0 < ahead <= span.next:
+                del partition.ahead[span.stream]
+            if ahead < span.next and partition.wanted(span):
+                spans.append(span.since(ahead))
+        items = hydrated(spans, partition.hydrate, once=self.once, strict=self.strict)
+        at = partition.reached - self.window
+        for position, item in enumerate(items):
+            queue = partition.streams.setdefault(item.stream, deque())
+            held = _Held(item=item, time=0, entry=entry, queue=queue)
+            at = max(at, self._time(held, partition.reached), queue[-1].time if queue else 0)
+            held.time = at
+            queue.append(held)
+            entry.waiting += 1
+            for name in held.names:
+                self._named.setdefault(name, held)
+            self._held, self._bytes = self._held + 1, self._bytes + held.bytes
+            heappush(self._heap, (held.time, partition.number, placed.after, position, held))
+        partition.entries.append(entry)
+
+    def _time(self, held: _Held, entry: Ticks) -> Ticks:
+        """When an event was written, no later than its entry; that time where its cause has not come yet."""
+        event = held.item.event
+        if event is None:
+            return entry
+        unmet = event.causation_id is not None and not (
+            event.causation_id in self._named or event.causation_id in self._recent
+        )
+        try:
+            return entry if unmet else min(entry, parse_time(event.timestamp))
+        except InvalidInput:
+            return entry
+
+    def _release(self, most: int) -> list[FeedItem]:
+        """What is so old that nothing older can come, up to so many items."""
+        bound = min((each.reached for each in self.partitions), default=NEVER) - self.window
+        found: list[FeedItem] = []
+        while self._heap and self._heap[0][0] <= bound and len(found) < most:
+            found += self._with_causes(heappop(self._heap)[-1])
+        return found
+
+    def _crowded(self, most: int) -> list[FeedItem]:
+        """The oldest of what there is no room for."""
+        found: list[FeedItem] = []
+        while (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(found) < most:
+            found += self._with_causes(heappop(self._heap)[-1])
+        return found
+
+    def _with_causes(self, wanted: _Held) -> list[FeedItem]:
+        """An event, after what is held of its stream before it and the causes of all these; nothing where it has been
+        released as one of those.
+        """
+        found: list[FeedItem] = []
+        path = [wanted]
+        while path:
+            held = path[-1]
+            held.following = not held.released
+            before = None if held.released else self._before(held)
+            if before is not None:
+                path.append(before)
+                continue
+            path.pop()
+            if not held.released:
+                self._let_go(held)
+                found.append(held.item)
+        return found
+
+    def _before(self, held: _Held) -> _Held | None:
+        """What must be released next, so that an event can be. A circle of causes is none."""
+        if held.queue[0] is not held:
+            return held.queue[0]
+        cause = None if held.cause is None else self._named.get(held.cause)
+        if cause is None or cause.released:
+            return None
+        for earlier in cause.queue:
+            if earlier.following:
+                return None
+            if earlier is cause:
+                break
+        return cause
+
+    def _let_go(self, held: _Held) -> None:
+        held.released = True
+        held.queue.popleft()
+        if not held.queue:
+            del held.entry.streams[held.item.stream]
+        held.entry.waiting -= 1
+        held.entry.released[held.item.stream] = held.item.index + 1
+        self._held, self._bytes = self._held - 1, self._bytes - held.bytes
+        for name in held.names:
+            if self._named.get(name) is held:
+                del self._named[name]
+            self._recent[name] = None
+        while len(self._recent) > RECENT:
+            self._recent.popitem(last=False)
+
+
+def _reached_by(partition: _Partition) -> Ticks:
+    return partition.reached
+
+
+def _time_of(placed: PlacedEntry) -> Ticks:
+    """When an entry was written; before all others where another program's does not say."""
+    try:
+        return placed.ticks
+    except InvalidInput:
+        return NEVER
