@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from epochal.feed import ordered
 from epochal.feed.ordered import OrderedReader, Reached
 from epochal.feed.results import FeedItem
-from tests.simulation.saga_world import Sagas, too_early
+from epochal.model.times import Ticks
+from tests.simulation.saga_world import Sagas, table, too_early
 from tests.simulation.seeds import ranges
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-it-works.md"
 
 SEEDS_OF_MUTANTS = 40
 
@@ -49,6 +53,11 @@ def test_without_the_window_effects_come_before_their_causes() -> None:
     assert any(too_early(played(seed).came) for seed in range(4))
 
 
+@pytest.mark.proof
+def test_the_page_says_how_often_an_effect_comes_before_its_cause() -> None:
+    assert "\n".join(table()) in PAGE.read_text("utf-8")
+
+
 def _nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     real = OrderedReader.begin.__func__  # type: ignore[attr-defined]
 
@@ -68,7 +77,7 @@ def _a_cause_has_no_precedence(monkeypatch: pytest.MonkeyPatch) -> None:
 def _an_effect_does_not_wait_for_a_cause_that_has_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     real = OrderedReader._time  # noqa: SLF001  the rule that is left out
 
-    def time(reader: OrderedReader, held: ordered._Held, entry: ordered.Ticks) -> ordered.Ticks:
+    def time(reader: OrderedReader, held: ordered._Held, entry: Ticks) -> Ticks:
         if held.cause is not None:
             reader._recent[held.cause] = None  # noqa: SLF001
         return real(reader, held, entry)
