@@ -15,7 +15,7 @@ import pytest
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
-from epochal.feed.histories import tagged as tagged_histories
+from epochal.feed import history as feed_history
 from epochal.feed.results import FeedEvent
 from epochal.hosting import function, wakeups
 from epochal.hosting.wakeups import Woken
@@ -117,7 +117,7 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
 
 @mutant("is not Written")
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
-    of_tag, last = tagged_histories.of_tag, [b""]
+    of_tag, last = feed_history.of_tag, [b""]
 
     def mixed(tag: str, index: int, event: Recorded, *home: Any) -> FeedEvent:
         right = of_tag(tag, index, event, *home)

@@ -82,7 +82,7 @@ PLUGINS = {
 """The layouts of others, by the libraries that they are of."""
 
 PAGES = Plugin(
-    home=("layout/pages/", "feed/histories/pages.py", "care/training.py", "care/telling.py"),
+    home=("layout/pages/", "feed/page_history.py", "care/training.py", "care/telling.py"),
     exact=frozenset({"streams_table", "pages_partitions"}),
 )
 """The layout that is Epochal's own."""

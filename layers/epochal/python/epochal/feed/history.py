@@ -374,3 +374,21 @@ def _unreadable(stream: str, found: Unreadable) -> FeedEvent:
 
 def _pruned(stream: str, first: int, end: int) -> Iterator[FeedEvent]:
     return (FeedEvent(stream=stream, index=index, type="", gone="pruned") for index in range(first, end))
+
+
+def of_tag(stream: str, index: int, event: Recorded, user: str | None = None) -> FeedEvent:
+    """A tagged event, as event `index` of the stream of one of its tags."""
+    return FeedEvent(
+        stream=stream,
+        index=index,
+        type=event.type,
+        data=event.data,
+        meta=event.meta,
+        timestamp=event.timestamp,
+        correlation_id=event.correlation_id,
+        causation_id=event.causation_id,
+        tags=event.tags,
+        id=event.id,
+        home=event.stream,
+        user=user,
+    )

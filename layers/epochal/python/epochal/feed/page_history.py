@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from epochal.errors import CorruptData
-from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, faulty
+from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, faulty, of_tag
 from epochal.feed.results import FeedEvent
 from epochal.model.events import TAG_STREAMS
 from epochal.settings import Settings
@@ -67,7 +67,5 @@ def _read(store: TaggedEvents, stream: str, first: int, end: int, *, fetch: bool
         yield from _read(store, stream, first, half, fetch=fetch)
         yield from _read(store, stream, half, end, fetch=fetch)
         return
-    from epochal.feed.histories.tagged import of_tag  # noqa: PLC0415  as above
-
     for index, event in enumerate(found, first):
         yield of_tag(stream, index, event)

@@ -1,1 +1,0 @@
-"""The history of each layout: events as the feed shows them, from their stores."""
