@@ -18,7 +18,7 @@ from epochal.aio.bridge import run
 from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.interpreter import interpreter, performed
 from epochal.local.endpoint import Endpoint
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import Looped, Place
 from tests.contract.tagged import Opens, opens

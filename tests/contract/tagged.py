@@ -17,8 +17,7 @@ from epochal.model.events import TAG_STREAMS, Event, Recorded
 from epochal.model.tags import UNTAGGED, Query, QueryItem
 from epochal.plan.ops import All, BeginsWith, Execute, Present, Scan
 from epochal.store.driver import Driver, Meter
-from epochal.store.tagged import TaggedEvents
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedEvents, TaggedStore
 from epochal.testing.memory import MemoryTables
 from tests.contract.places import PATIENT
 from tests.support.tables import Tables

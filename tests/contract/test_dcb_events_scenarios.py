@@ -26,7 +26,7 @@ import pytest
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import Appended, Conflict
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import Opens, every_event
 
 # Fewer than seven ask for nothing in common.

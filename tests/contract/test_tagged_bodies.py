@@ -9,7 +9,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.tags import Query
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import asks, every_event, of_tag
 
 OWN = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"

@@ -11,7 +11,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.tags import Query, read_position, write_position
 from epochal.model.versions import Appended, Conflict
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import COURSE, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 
 LARGE = json.dumps(random.Random(1).randbytes(700).hex())

@@ -14,7 +14,7 @@ from epochal.layout.pages.tags import reading as pages_paging
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, Rest, Takes, parse_rest
 from epochal.model.versions import Conflict, Position, Reached
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import asks, event, opens
 from tests.support.tables import Tables
 

@@ -13,7 +13,7 @@ from epochal.model.tags import Query
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.store.decisions import Decided, Decisions, projection
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 
 MANY = tuple(pytest.param(racers, marks=pytest.mark.proof) for racers in (16, 32, 64))

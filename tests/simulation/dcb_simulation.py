@@ -17,7 +17,7 @@ from epochal.model.tags import Down, Query, QueryItem, Rest, Seen, parse_down, t
 from epochal.model.versions import Position
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.store.driver import Patience
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.simulation.dcb_history import Attempt, History, Known, Read
 from tests.simulation.dcb_world import World, piecemeal
 from tests.simulation.gradual import awaiting

@@ -23,7 +23,7 @@ from epochal.model.events import Event, Recorded
 from epochal.model.tags import Trail
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import Absent, Check, Put, Steps, Transact
-from epochal.store import tagged_store
+from epochal.store import tagged
 from tests.simulation.dcb_simulation import replay
 from tests.simulation.mutants import Mutants, Patch
 
@@ -197,9 +197,7 @@ def a_position_of_another_query_is_accepted(patch: Patch) -> None:
         return (yield from begin(site, batch, condition))
 
     patch.setattr(append, "_position", careless)
-    patch.setattr(
-        tagged_store, "fence_after", lambda query, _, type_heads: fence(query, type_heads=type_heads)
-    )
+    patch.setattr(tagged, "fence_after", lambda query, _, type_heads: fence(query, type_heads=type_heads))
 
 
 @mutant("violated")

@@ -35,7 +35,7 @@ from epochal.store.deciders import Decider, transact_all
 from epochal.store.decisions import Decisions, projection
 from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from tests.simulation import dcb_world, tag_world
 from tests.simulation.aggregate_simulation import ALICE, SITE
 from tests.simulation.aggregate_simulation import Aggregates as AggregateTables

@@ -55,7 +55,7 @@ from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JoinedAppends
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
 from epochal.testing.subjects import memory_subjects

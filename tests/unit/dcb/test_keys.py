@@ -17,7 +17,7 @@ from epochal.plan.ops import BatchGet, Items, Lost, Op, Put, Reply, Transact, Tr
 from epochal.plan.values import text
 from epochal.store.decisions import Decided, Decisions, Projection, projection
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tables, memory_tagged_events
 from tests.unit.dcb.world import event, query
 

@@ -17,7 +17,7 @@ from epochal.model.events import Recorded
 from epochal.model.tags import Query, Rest, TaggedPage, Takes, parse_rest, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position, Reached
 from epochal.plan.ops import BatchGet, Delete, Items, Op, Reply
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 

@@ -17,7 +17,7 @@ from epochal.model.tags import Query, read_position, write_position
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Query as Pages
 from epochal.store.importing import ImportedEvent
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tagged_events
 from tests.unit.dcb.world import NOW, World, event, query
 

@@ -13,7 +13,7 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import InvalidInput, UnknownType
 from epochal.store.codecs import EventCodec
 from epochal.store.decisions import Projection
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tagged_events
 
 

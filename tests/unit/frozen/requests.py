@@ -43,7 +43,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.store.driver import POOL, Driver, Meter
 from epochal.store.importing import ImportedEvent
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.unit.reactions.world import Inline

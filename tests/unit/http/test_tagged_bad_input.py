@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.http.events import MAX_NAMED
 from epochal.model.tags import Rest, read_position, write_position
 from epochal.model.versions import Position, Reached
-from epochal.store.tagged_store import MAX_EVENTS
+from epochal.store.tagged import MAX_EVENTS
 from tests.support.api import Answer, Api
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"

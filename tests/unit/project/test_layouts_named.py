@@ -104,7 +104,7 @@ STORE = "a store is its layout's face: users ask it in the layout's own terms"
 FACES = {
     "epochal/plugins.py": "the list of what ships",
     "epochal/store/streams.py": STORE,
-    "epochal/store/concerning.py": STORE,
+    "epochal/store/appending.py": STORE,
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
     "epochal/store/tagged.py": STORE,
     "epochal/store/listings.py": STORE,

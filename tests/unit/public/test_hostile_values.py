@@ -31,7 +31,7 @@ from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.codecs import Stored, json_codec
 from epochal.store.driver import Driver, Meter
-from epochal.store.tag_pages import read_place
+from epochal.store.listings import read_place
 from epochal.testing.memory import MemoryTables
 
 HALF = "\ud800"

@@ -33,7 +33,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion, Token
 from epochal.store.importing import ImportedEvent
-from epochal.store.tag_pages import TagPages
+from epochal.store.listings import TagPages
 from epochal.testing.feeds import MemoryFeed
 from tests.support.examples import examples
 

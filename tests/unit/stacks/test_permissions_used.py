@@ -52,8 +52,8 @@ from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
+from epochal.store.listings import TagPages
 from epochal.store.streams import Streams, streams_of
-from epochal.store.tag_pages import TagPages
 from epochal.store.tagged import TaggedEvents, tagged_of
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

@@ -18,7 +18,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from epochal.reactions.reaction import Delivery
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import memory_streams, memory_tagged_events
 

@@ -17,7 +17,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import transact_all
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 CODEC = EventCodec[Event](

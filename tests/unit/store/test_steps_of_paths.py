@@ -16,7 +16,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateI
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
-from epochal.store import streams, tagged_store
+from epochal.store import streams, tagged
 from epochal.store.joined import JoinedAppends
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
@@ -66,7 +66,7 @@ def test_what_was_called_so_before_can_be_read_but_not_gone_on_with(
 ) -> None:
     stores = memory_streams(), memory_tagged_events(), memory_aggregates(), memory_projection_states()
     with monkeypatch.context() as before:
-        for module in (streams, tagged_store, aggregates, projections):
+        for module in (streams, tagged, aggregates, projections):
             before.setattr(module, "no_step", lambda *_: None)
         stores[0].append(name, [OPENED])
         stores[1].append([Event(type="E", tags=[name])])

@@ -12,9 +12,8 @@ from epochal.layout.pages.tags.entries import stream_of
 from epochal.layout.pages.tags.reading import stand_after
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import TagCount
-from epochal.store import tag_pages
-from epochal.store.listings import GroupCount, TaggedListings
-from epochal.store.tag_pages import TagPages
+from epochal.store import listings as store_listings
+from epochal.store.listings import GroupCount, TaggedListings, TagPages
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 LONG = 60
@@ -137,7 +136,7 @@ def test_pages_of_tags_join(
     limit: int,
     group: str | None,
 ) -> None:
-    monkeypatch.setattr(tag_pages, "PARTS", parts)
+    monkeypatch.setattr(store_listings, "PARTS", parts)
     listings, _ = long
     pages, found, after = TagPages(listings=listings), list[TagCount](), None
     while True:

@@ -37,7 +37,7 @@ from epochal.store.encoding import AMBIENT
 from epochal.store.joined import JoinedAppends
 from epochal.store.loading import Loader
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 
 with brought_by("otel", "spans", "opentelemetry"):
     from opentelemetry import trace

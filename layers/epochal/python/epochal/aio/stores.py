@@ -11,7 +11,7 @@ from epochal.feed.reader import FeedReader
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 
 if TYPE_CHECKING:
     from epochal.store.subjects import Shredded, Subjects

@@ -36,7 +36,7 @@ from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
 from epochal.store.importing import Imported, ImportedEvent
 from epochal.store.listings import Listings, until_whole
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 
 PAGE = 1_000
 """Events of a query that are asked for at a time."""

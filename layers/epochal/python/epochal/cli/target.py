@@ -39,7 +39,7 @@ from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 
 _URL = re.compile(r"https?://[^/\s]+")
 

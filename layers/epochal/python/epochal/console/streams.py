@@ -21,7 +21,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.plan.values import Key
 from epochal.plugins import NATIVE, layouts
 from epochal.store.reading import StreamState
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 
 # Streams: those that were appended to lately, and the history of one, a window at a time.
 

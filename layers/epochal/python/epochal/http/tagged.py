@@ -93,10 +93,9 @@ from epochal.model.tags import (
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
-from epochal.store.listings import Listings
-from epochal.store.tag_pages import MAX_LIMIT as MAX_TAGS
-from epochal.store.tag_pages import DatedPage, TagPage, TagPages
-from epochal.store.tagged_store import MAX_EVENTS, TaggedStore
+from epochal.store.listings import MAX_LIMIT as MAX_TAGS
+from epochal.store.listings import DatedPage, Listings, TagPage, TagPages
+from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
 PLACE: Final = text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"

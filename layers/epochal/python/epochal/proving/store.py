@@ -26,7 +26,7 @@ from epochal.plan.values import number, text
 from epochal.plugins import NATIVE
 from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedStore
 
 RACERS: Final = 4
 RACES: Final = 3

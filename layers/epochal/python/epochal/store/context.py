@@ -1,22 +1,19 @@
 """Metadata of all that is appended within a block, however deep below it the append is.
 
-    with metadata(user="ada", correlation_id=request_id):
-        doors.handle("Door-UA1545", board("Ada"))
-
 It belongs to the thread, or to the asynchronous task, that entered the block (`contextvars`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.model.events import Claim, Event
-from epochal.model.kinds import must_be_text
+from epochal.model.kinds import must_be, must_be_text
 from epochal.store.encoding import AMBIENT, MAX_ID_BYTES
 
 
@@ -59,6 +56,9 @@ def metadata(
 ) -> Iterator[None]:
     """Add metadata to every event of named streams, and every tagged event, that is appended within the block.
 
+        with metadata(user="ada", correlation_id=request_id):
+            doors.handle("Door-UA1545", board("Ada"))
+
     Blocks may be nested: an inner one adds to the outer, and wins. What an event says itself wins over both. What a
     call repeats under an idempotency key, or by the ids of tagged events, may differ in the metadata of its block; the
     first ones stay. Aggregates keep no metadata.
@@ -93,3 +93,17 @@ def _check(name: str, value: Any) -> None:
         json.dumps(value)
     except (ValueError, TypeError) as error:
         raise InvalidInput(name, f"must be JSON: {error}") from None
+
+
+def block_of(given: Mapping[str, Any] | None) -> AbstractContextManager[None]:
+    """The block of `metadata` that a call's own `metadata=` makes; None makes none.
+
+    Raises:
+        InvalidInput: no mapping from names to values; on entering it, what the block raises.
+    """
+    if given is None:
+        return nullcontext()
+    must_be(Mapping, given, "metadata", "a mapping")
+    for name in given:
+        must_be(str, name, "metadata", "a mapping whose keys are text")
+    return metadata(**given)

@@ -36,6 +36,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
 from epochal.model.versions import NOTHING, Capacity, StreamAppend, Token
 from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store.appending import several
 from epochal.store.codecs import EventCodec
 from epochal.store.deciding import (
     ATTEMPTS,
@@ -50,7 +51,6 @@ from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
 from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader, token_of
-from epochal.store.several import layout_of
 from epochal.store.streams import Streams
 
 C = TypeVar("C")
@@ -174,7 +174,7 @@ class Deciders(Generic[C, S, E]):
             load: how the state is got at: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
                 taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
                 another try, and is never stored on.
-            metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
+            metadata: of the events of this decision, however often it is made: what `epochal.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
             idempotency_key: one decision within its stream: for 24 hours, a repeat of the command with its key is
                 answered like the first, whatever the stream is by then, and its events are there once. The key alone
@@ -387,7 +387,7 @@ def _several(
     streams = parties[0].deciders.streams
     if any(party.deciders.streams != streams for party in parties):
         raise InvalidInput("parties", "must be of one store of streams")
-    layout_of(streams.layout)
+    several(streams.layout)
     return OnStreams(
         parties=tuple(parties),
         streams=streams,

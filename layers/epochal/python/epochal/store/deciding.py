@@ -29,8 +29,8 @@ from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
+from epochal.store.context import block_of
 from epochal.store.driver import Driver, Patience
-from epochal.store.encoding import block_of
 
 ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""

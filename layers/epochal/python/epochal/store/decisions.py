@@ -28,7 +28,7 @@ from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
-from epochal.store.concerning import Forbidden, append_on
+from epochal.store.appending import Forbidden, append_on
 from epochal.store.deciders import DecisionBase, OnStreams, Party, Transacted
 from epochal.store.deciding import (
     ATTEMPTS,
@@ -43,8 +43,7 @@ from epochal.store.driver import Driver
 from epochal.store.folding import Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
 from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedEvents, TaggedStore
 
 if TYPE_CHECKING:
     from epochal.store.codecs import EventCodec
@@ -210,7 +209,7 @@ class Decisions:
         `decide` is called again whenever another was faster, so it must be free of side effects.
 
         Args:
-            metadata: of the events of this decision, however often it is made: what `store.context.metadata` takes.
+            metadata: of the events of this decision, however often it is made: what `epochal.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
             idempotency_key: one decision within its store: a repeat of the command with its key is answered like the
                 first, whatever has been appended by then, and its events are there once. The key alone tells a repeat,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import IO, Any, Final, Protocol
@@ -21,10 +20,11 @@ from epochal.codec.bodies import (
     overflowing,
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.streams import EncodedEvent, EncodedUnfold
+from epochal.layout.streams import Also, EncodedEvent, EncodedUnfold
 from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
-from epochal.model.kinds import must_be, must_be_text
+from epochal.model.kinds import must_be_text
 from epochal.model.times import time_or_now
+from epochal.model.versions import StreamAppend
 from epochal.plan.ops import ITEM_BYTES
 from epochal.store.driver import pool
 
@@ -163,27 +163,11 @@ MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
 
 AMBIENT: Final[ContextVar[Callable[[Event], Event] | None]] = ContextVar("epochal.metadata", default=None)
-"""What `store.context.metadata` adds to events. It is here, so that who has no such block loads nothing for it."""
-
-
-def block_of(metadata: Mapping[str, Any] | None) -> AbstractContextManager[None]:
-    """The block of `store.context.metadata` that a call's own `metadata` make; None make none.
-
-    Raises:
-        InvalidInput: no mapping from names to values; on entering it, what the block raises.
-    """
-    if metadata is None:
-        return nullcontext()
-    from epochal.store import context  # noqa: PLC0415  as above
-
-    must_be(Mapping, metadata, "metadata", "a mapping")
-    for name in metadata:
-        must_be(str, name, "metadata", "a mapping whose keys are text")
-    return context.metadata(**metadata)
+"""What the blocks of `epochal.metadata` around a call add to events. Who has none loads nothing more for it."""
 
 
 def with_metadata(events: Sequence[Event]) -> Sequence[Event]:
-    """The events, with what the block around the call adds to them (`store.context`)."""
+    """The events, with what the blocks around the call add to them."""
     adding = AMBIENT.get()
     return events if adding is None else [adding(event) for event in events]
 
@@ -193,7 +177,7 @@ def store_events(
 ) -> tuple[EncodedEvent, ...]:
     """Check and encode events; raises `InvalidInput` naming the event and field.
 
-    Events get the metadata of the block around the call (`store.context`).
+    Events get the metadata of the block around the call (`metadata`).
 
     Args:
         room: bytes that the events may take.
@@ -284,21 +268,43 @@ def check_key(key: str) -> None:
     must_be_text(key, MAX_KEY_BYTES, "idempotency_key")
 
 
-def contents_digest(events: Sequence[Event], unfolds: Sequence[Unfold] | None, also: bytes = b"") -> bytes:
+def whose(stream: str, key: str) -> bytes:
+    """The half of an append's id that a key gives it in one stream."""
+    return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
+
+
+def identity_of(appends: Sequence[StreamAppend], key: str, also: Also = ()) -> bytes:
+    """The append id that follows from a key, the streams in any order, the contents, and what goes with them."""
+    check_key(key)
+    going = b""
+    if also:
+        from epochal.also import digest  # noqa: PLC0415  few appends have anything with them
+
+        going = digest(also)
+    if len(appends) == 1:
+        # As without what goes with it: a key is used once in a stream.
+        return whose(appends[0].stream, key) + _contents_digest(appends[0], going)
+    ordered = sorted(appends, key=lambda each: each.stream)
+    names = "\0".join(("", *(each.stream for each in ordered), key))
+    contents = b"".join(map(_contents_digest, ordered))
+    return hashlib.sha256(names.encode()).digest()[:8] + hashlib.sha256(contents + going).digest()[:8]
+
+
+def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:
     """8 bytes over what a caller wants appended, to tell a retry from a key used twice.
 
     Args:
         also: tells what goes with it.
     """
     digest = hashlib.sha256(also)
-    for event in events:
+    for event in append.events:
         _feed(digest, event.type, event.data, event.meta, event.timestamp)
         _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)
         if event.tags:
             _feed(digest, "tags", "\0".join(sorted(set(event.tags))).encode(), b"", None)
-    if unfolds is not None:
+    if append.unfolds is not None:
         digest.update(b"unfolds")  # replacing them by none differs from keeping them
-    for unfold in unfolds or ():
+    for unfold in append.unfolds or ():
         _feed(digest, unfold.type, unfold.data, unfold.meta, unfold.timestamp)
     return digest.digest()[:8]
 

@@ -24,8 +24,7 @@ from epochal.model.tags import DatedEvent, parse_place, place_of
 from epochal.model.times import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import Appended
 from epochal.plan.ops import TRANSACTION_ITEMS
-from epochal.store.tagged import TaggedEvents
-from epochal.store.tagged_store import TaggedStore
+from epochal.store.tagged import TaggedEvents, TaggedStore
 
 FUTURE: Final = 24 * 60 * 60 * PER_SECOND
 """How far a history may be ahead of our clock. Later appends to a tag exceed its last id, so one id from far in the

@@ -25,8 +25,8 @@ from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.layout.streams import Batch, Head, JoinedWriters, Result, Written
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
-from epochal.store.conflicts import not_made
 from epochal.store.driver import Turn, turn
+from epochal.store.outcomes import not_made
 from epochal.store.streams import Streams, outcome_of
 
 JOINED_BYTES: Final = 32 * 1024

@@ -6,16 +6,14 @@ for its next append it gets back as a token.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
-from epochal.errors import ConditionUnmet, EventsPruned, InvalidInput
+from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import (
     Also,
     Answer,
@@ -37,10 +35,9 @@ from epochal.layout.streams import (
 )
 from epochal.model.events import Event, Recorded, Unfold, no_step, stream_name
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
-from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, unix_seconds
+from epochal.model.times import format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import (
     ANY,
-    NOTHING,
     Appended,
     Capacity,
     Conflict,
@@ -58,11 +55,12 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import (
     BodyCodec,
     check_key,
-    contents_digest,
+    identity_of,
     recorded_events,
     recorded_unfolds,
     store_events,
     store_unfolds,
+    whose,
 )
 from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, StreamState
 
@@ -177,7 +175,7 @@ class Streams:
         )
         if isinstance(outcome, Appended):
             return outcome
-        from epochal.store.conflicts import not_made  # noqa: PLC0415  functions never need it
+        from epochal.store.outcomes import not_made  # noqa: PLC0415  functions never need it
 
         raise not_made(stream, outcome, expected)
 
@@ -201,23 +199,16 @@ class Streams:
         """
         check_expected(expected)
         must_be_list(Event, events, "events")
-        if fail_if is not None or after is not None or any(event.tags for event in events):
-            from epochal.store import concerning  # noqa: PLC0415  likewise
+        if also or fail_if is not None or after is not None or any(event.tags for event in events):
+            from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
-            forbidden = concerning.Forbidden(
-                fail_if=fail_if, after=after, takes=takes, also=self._checked(also)
+            forbidden = appending.Forbidden(
+                fail_if=fail_if, after=after, takes=takes, also=appending.checked_also(self, also)
             )
-            return concerning.try_append(self, one, forbidden, idempotency_key)
-        if also:
-            from epochal.store import several  # noqa: PLC0415  likewise
-
-            alone = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
-            going = self._checked(also)
-            return several.of_one(self._try_all([alone], idempotency_key, going))
+            return appending.try_append(self, one, forbidden, idempotency_key)
         refused, expected = refusals_of(expected)
-        ticks = from_unix_nanoseconds(self.now())
-        batch = self._batch(stream, events, unfolds, ticks, idempotency_key)
+        batch = self.batch(stream, events, unfolds, key=idempotency_key)
         steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
         driver, meter = self.driver.metered()
         since = driver.clock()
@@ -256,9 +247,9 @@ class Streams:
         )
         if isinstance(outcome, Appended):
             return outcome
-        from epochal.store import several  # noqa: PLC0415  likewise
+        from epochal.store.outcomes import all_not_made  # noqa: PLC0415  functions never need it
 
-        raise several.not_made(appends, outcome)
+        raise all_not_made(appends, outcome)
 
     def try_append_all(
         self,
@@ -271,31 +262,12 @@ class Streams:
         also: Also = (),
     ) -> Outcome:
         """`append_all` for those who go on from conflicts: they are answered, not raised."""
-        from epochal.store import several  # noqa: PLC0415  most append to one stream
+        from epochal.store import appending  # noqa: PLC0415  most append to one stream
 
-        also = self._checked(also)
-        several.check(appends, idempotency_key, len(also))
-        several.layout_of(self.layout)
-        if fail_if is not None or after is not None or several.have_tags(appends):
-            from epochal.store import concerning  # noqa: PLC0415  most appends concern no tags
-
-            forbidden = concerning.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
-            return concerning.try_append_all(self, appends, forbidden, idempotency_key)
-        if len(appends) == 1:
-            (only,) = appends
-            with several.placed(0):
-                alone = self.try_append(
-                    only.stream,
-                    only.events,
-                    unfolds=only.unfolds,
-                    expected=only.expected,
-                    idempotency_key=idempotency_key,
-                    also=also,
-                )
-            if isinstance(alone, Conflict) and alone.unmet:
-                return alone
-            return several.told({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
-        return self._try_all(appends, idempotency_key, also)
+        forbidden = appending.Forbidden(
+            fail_if=fail_if, after=after, takes=takes, also=appending.checked_also(self, also)
+        )
+        return appending.try_append_all(self, appends, forbidden, idempotency_key)
 
     def load(
         self,
@@ -424,9 +396,9 @@ class Streams:
         outcome = self.try_delete(stream, expected=expected, leave_open=leave_open)
         if isinstance(outcome, Pruned):
             return outcome
-        from epochal.store.conflicts import conflict  # noqa: PLC0415  functions never need it
+        from epochal.store.outcomes import not_made  # noqa: PLC0415  functions never need it
 
-        raise conflict(stream, outcome, expected)
+        raise not_made(stream, outcome, expected)
 
     def try_delete(
         self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False
@@ -442,7 +414,7 @@ class Streams:
         with meter:
             found = driver.run(steps)
         if isinstance(found, Rejected):
-            return _conflict(found, meter.capacity)
+            return conflict_of(found.head, meter.capacity)
         return _pruned(found, meter.capacity)
 
     def copy_to_archive(self, stream: str, before: int) -> int:
@@ -519,22 +491,26 @@ class Streams:
             ConditionUnmet: a condition of what goes with it does not hold.
         """
         if any(event.tags for event in events):
-            from epochal.store import concerning  # noqa: PLC0415  likewise
+            from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
             if decided is not None:
                 raise InvalidInput("idempotency_key", "must not be given for a decision on events with tags")
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds)
-            forbidden = concerning.Forbidden(also=self._checked(also))
-            found = concerning.append_on(self, known, one, forbidden)
-            if isinstance(found, Conflict):  # of which no query is the cause, since there is none
-                raise ConditionUnmet(list(found.unmet), found)
-            return found
-        batch = self._batch(stream, events, unfolds, from_unix_nanoseconds(self.now()), None)
+            forbidden = appending.Forbidden(also=appending.checked_also(self, also))
+            came = appending.append_on(self, known, one, forbidden)
+            if isinstance(came, Conflict):  # of which no query is the cause, since there is none
+                from epochal.store.outcomes import in_the_way  # noqa: PLC0415  as above
+
+                raise in_the_way(came)
+            return came
+        batch = self.batch(stream, events, unfolds)
         if decided is not None:
             batch = replace(batch, append_id=decision_id(decided.append_id, len(events)), keyed=True)
         if also:
-            (answer,) = self._on_exactly([(batch, known)], (), None, also)
-            return cast("Result[Head]", answer)
+            from epochal.store.appending import append_all_on  # noqa: PLC0415  as above
+
+            results = cast("Results[Head]", append_all_on(self, [(batch, known)], (), None, also))
+            return cast("Result[Head]", results[0])
         result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
         return result
 
@@ -549,7 +525,7 @@ class Streams:
             table=self.table,
             stream=stream,
             record=record,
-            append_id=decision_id(_whose(stream, key), 0),
+            append_id=decision_id(whose(stream, key), 0),
         )
 
     @property
@@ -562,10 +538,6 @@ class Streams:
         from epochal.store.tagged import beside  # noqa: PLC0415  most streams have no tags
 
         return beside(self)
-
-    def batch(self, stream: str, events: Sequence[Event]) -> Batch:
-        """An append of events in the layout's terms, for stores built on this one. Raises what `append` does of it."""
-        return self._batch(stream, events, None, from_unix_nanoseconds(self.now()), None)
 
     def append_all_on(
         self,
@@ -587,110 +559,60 @@ class Streams:
         if len(appends) == 1 and not reads and key is None:
             (only,) = appends
             return (self.append_on(known[0], only.stream, only.events, only.unfolds, also=also),)
-        batches = list(zip(self.batches(appends), known, strict=True))
-        results: Results[Head] | DecidedBefore = self._on_exactly(batches, list(reads.items()), key, also)
-        return results
+        from epochal.store import appending  # noqa: PLC0415  most append to one stream
 
-    def _on_exactly(
-        self,
-        batches: Sequence[tuple[Batch, Known[Head]]],
-        reads: Sequence[tuple[str, Known[Head]]],
-        key: str | None,
-        also: Also,
-    ) -> Any:
-        from epochal.store import several  # noqa: PLC0415  most append to one stream
-
-        also = self._checked(also)
-        steps = several.layout_of(self.layout).append_all_on(self.table, batches, reads, key, also)
-        results: Any = several.ran(self.driver, steps, also)
-        if isinstance(results, Unmet):
-            raise several.not_met(results)
-        return results
+        batches = zip(appending.batches(self, appends), known, strict=True)
+        return appending.append_all_on(self, list(batches), list(reads.items()), key, also)
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
         """The results of a decision under a key in each of these streams, or None if there is none."""
-        from epochal.store import several  # noqa: PLC0415  most append to one stream
+        from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
 
         now = from_unix_nanoseconds(self.now())
-        return self.driver.run(several.layout_of(self.layout).decided_all(self.table, streams, key, now))
+        return self.driver.run(several(self.layout).decided_all(self.table, streams, key, now))
 
-    def _checked(self, also: Also) -> Also:
-        if not also:
-            return ()
-        from epochal.store.several import checked_also  # noqa: PLC0415  few have anything to go with them
-
-        own = (self.table,) if self.archive is None else (self.table, self.archive.table)
-        return checked_also(self.layout, own, also)
-
-    def _try_all(self, appends: Sequence[StreamAppend], key: str | None, also: Also) -> Outcome:
-        """One append to all of these streams, and what goes with it."""
-        from epochal.store import several  # noqa: PLC0415  most append to one stream
-
-        counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
-        batches = list(zip(self.batches(appends, key, also), expected, strict=True))
-        steps = several.layout_of(self.layout).append_all(self.table, batches, key, also)
-        driver, meter = self.driver.metered()
-        shown = partial(outcome_of, since=driver.clock(), refused=max(counts))
-        with meter:
-            results = several.ran(driver, steps, also)
-        return several.outcome(appends, results, shown, meter.capacity)
-
-    def batches(
-        self,
-        appends: Sequence[StreamAppend],
-        key: str | None = None,
-        also: Also = (),
-        *,
-        tagged: bool = False,
-    ) -> list[Batch]:
-        """Those of one append; `tagged` where its events may have tags."""
-        from epochal.store.several import derived, placed  # noqa: PLC0415  most append to one stream
-
-        if key is not None:
-            check_key(key)
-        ticks, etag = from_unix_nanoseconds(self.now()), self._etag()
-        identity = self.fresh(16) if key is None else derived(appends, key, also)
-        batches: list[Batch] = []
-        for place, each in enumerate(appends):
-            with placed(place, of=len(appends)):
-                batch = self._batch(each.stream, each.events, each.unfolds, ticks, None, tagged=tagged)
-            batches.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
-        return batches
-
-    def _batch(
+    def batch(
         self,
         stream: str,
         events: Sequence[Event],
-        unfolds: Sequence[Unfold] | None,
-        ticks: Ticks,
-        key: str | None,
+        unfolds: Sequence[Unfold] | None = None,
+        now: int | None = None,
         *,
+        key: str | None = None,
         tagged: bool = False,
     ) -> Batch:
+        """An append in the layout's terms. Raises what `append` does of it.
+
+        Args:
+            now: of the append, in nanoseconds since 1970; None asks the clock.
+            key: that it is known by.
+            tagged: its events may have tags.
+        """
         no_step(stream_name(stream), "stream")
         must_be_list(Event, events, "events")
         if unfolds is not None:
             must_be_list(Unfold, unfolds, "unfolds")
             if not self.layout.keeps_unfolds:
                 raise InvalidInput("unfolds", f"are not kept where streams are stored as {self.layout.name}")
-        if key is not None:
-            check_key(key)
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
-        now = format_ticks(ticks)
+        whole = StreamAppend(stream=stream, events=events, unfolds=unfolds)
+        identity = None if key is None else identity_of([whole], key)
+        ticks = from_unix_nanoseconds(self.now() if now is None else now)
+        at = format_ticks(ticks)
         codec = replace(self.codec, compress_from=self.layout.compress_from)
-        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, now, codec)
-        stored = store_events(events, now, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)
+        stored_unfolds = None if unfolds is None else store_unfolds(unfolds, at, codec)
+        stored = store_events(events, at, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)
         return Batch(
             stream=stream,
             events=stored,
             unfolds=stored_unfolds,
             now=ticks,
             etag=self._etag(),
-            append_id=self.fresh(16) if key is None else _derived(stream, key, events, unfolds),
+            append_id=identity or self.fresh(16),
             keyed=key is not None,
             dated=any(
-                event.timestamp is not None and each.timestamp == now
+                event.timestamp is not None and each.timestamp == at
                 for event, each in zip(events, stored, strict=True)
             ),
         )
@@ -775,14 +697,6 @@ def _check_range(start: int | None, limit: int | None, direction: Direction) -> 
         raise InvalidInput("direction", "must be forward or backward")
 
 
-def _derived(stream: str, key: str, events: Sequence[Event], unfolds: Sequence[Unfold] | None) -> bytes:
-    return _whose(stream, key) + contents_digest(events, unfolds)
-
-
-def _whose(stream: str, key: str) -> bytes:
-    return hashlib.sha256(f"{stream}\0{key}".encode()).digest()[:8]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Refused:
     """What a refusal brought, how many there were in a row, and the clock's reading before the append."""
@@ -800,7 +714,7 @@ def refusals_of(expected: ExpectedVersion) -> tuple[int, ExpectedVersion]:
 
 
 def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf, refused: int = 0) -> Outcome:
-    """What a layout answered, as it is told.
+    """What a layout answered, as an outcome.
 
     Args:
         since: clock reading before the append.
@@ -810,18 +724,20 @@ def outcome_of(result: Answer[Head], capacity: Capacity, *, since: float = -inf,
         case Written(first=first, version=version, token=token, replayed=replayed):
             return Appended(first=first, version=version, token=token, replayed=replayed, capacity=capacity)
         case Rejected(head=head):
-            found = _conflict(result, capacity)
+            conflict = conflict_of(head, capacity)
             came = _Refused(head=head, times=refused + 1, since=since)
-            newest = None if found.token is None else replace(found.token, refused=came.times)
-            return replace(found, token=newest, refused=came)
+            newest = None if conflict.token is None else replace(conflict.token, refused=came.times)
+            return replace(conflict, token=newest, refused=came)
         case Unknown(first=first):
             return Undetermined(first=first, capacity=capacity)
-        case Unmet(items=items):  # of what goes with it, which `several` tells of
-            return Conflict(unmet=items, capacity=capacity)
+        case Unmet():
+            from epochal.store.outcomes import unmet  # noqa: PLC0415  few appends have anything with them
+
+            return unmet(result, capacity)
 
 
-def _conflict(rejected: Rejected[Head], capacity: Capacity) -> Conflict:
-    head = rejected.head
+def conflict_of(head: Head | None, capacity: Capacity) -> Conflict:
+    """The conflict with a head that is not as expected."""
     if head is None:
         return Conflict(version=0, capacity=capacity)
     return Conflict(version=head.version, token=head.token(), deleted=head.deleted, capacity=capacity)

@@ -1,10 +1,20 @@
-"""Tagged events as pages: a tag is a stream, an append to several tags one transaction."""
+"""Tagged events: queries, and appends that the store itself makes conditional. Both are strongly consistent.
+
+`TaggedStore` is any store of them, and a subclass says how its layout appends and reads. `TaggedEvents` has them as
+pages: a tag is a stream, an append to several tags one transaction.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import time
+import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
@@ -12,24 +22,373 @@ from epochal.layout.pages.streams import COMPRESS_FROM, Pages
 from epochal.layout.pages.tags.append import TaggedBatch, append, events_by_id
 from epochal.layout.pages.tags.entries import TagStreams, reserved_tags, stream_of
 from epochal.layout.pages.tags.reading import PageReads, events_between, heads_of
-from epochal.layout.queries import Condition, Fence
-from epochal.layout.streams import Also, TaggedStreams
-from epochal.model.events import Body, Claim, Event, Recorded
-from epochal.model.kinds import must_be_texts
-from epochal.model.tags import EVERYTHING, check_type, type_tag
-from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.layout.queries import (
+    ENTRIES,
+    Condition,
+    Fence,
+    IdTaken,
+    TaggedReads,
+    TypeHeads,
+    fence,
+    fence_after,
+    read,
+    read_page,
+    read_page_back,
+)
+from epochal.layout.streams import Also, TaggedStreams, Unmet
+from epochal.model.events import Body, Claim, Event, Recorded, no_step
+from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_texts
+from epochal.model.tags import (
+    EVERYTHING,
+    BackwardPage,
+    Down,
+    Query,
+    Rest,
+    Seen,
+    TaggedPage,
+    Takes,
+    Trail,
+    check_tag,
+    check_type,
+    own_tags,
+    parse_event_id,
+    type_tag,
+)
+from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import Appended, Conflict, Position, Reached, Token
-from epochal.plan.ops import PlacedName, Steps
+from epochal.plan.ops import TRANSACTION_ITEMS, PlacedName, Steps
 from epochal.settings import Settings
-from epochal.store.driver import Driver
-from epochal.store.encoding import EVENTS_INLINE, BodyCodec
+from epochal.store.driver import Driver, Meter
+from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, with_metadata
+from epochal.store.outcomes import going_with, in_the_way, unmet
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams
-from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.store.importing import TaggedImporter
-    from epochal.store.listings import TaggedListings
+    from epochal.store.importing import Importer, TaggedImporter
+    from epochal.store.listings import Listings, TaggedListings
+
+
+MAX_FIELD_BYTES: Final = 1024
+"""Bytes of the ids that say why an event came about."""
+
+MAX_EVENTS: Final = 1_000
+"""Events of an append over HTTP."""
+
+
+_USED: Final = "was used before for other contents"
+
+_LOOKED_FOR: Final = (0, 1, 10, 55, TRANSACTION_ITEMS)
+"""The first numbers of the requests that look for a key's events. Most keys are free, or have one event."""
+
+
+A = TypeVar("A", Seen, TaggedPage, BackwardPage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedStore(ABC):
+    """A store of tagged events: appends on conditions, and queries.
+
+    Attributes:
+        now: nanoseconds since 1970.
+        fresh: random bytes, for ids.
+        fetch: whether bodies in the bucket are fetched from there; else events come with claims.
+        most_events: of one append over HTTP.
+
+    Besides what a method names, any raises `InvalidInput` for a malformed argument, `Unavailable`, `MissingTable`,
+    `Refused` and `CorruptData`.
+    """
+
+    driver: Driver
+    now: Callable[[], int] = time.time_ns
+    fresh: Callable[[int], bytes] = os.urandom
+    fetch: bool = True
+    most_events: ClassVar[int] = MAX_EVENTS
+
+    def append(
+        self,
+        events: Sequence[Event],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        idempotency_key: str | None = None,
+        also: Also = (),
+    ) -> Appended:
+        """Append events, unless an event that matches `fail_if` is beyond `after`.
+
+        They get the metadata of the block around the call (`epochal.metadata`). Events that are repeated by their ids
+        keep those of the first call.
+
+        Args:
+            events: all in one transaction of at most 100 items and 4 MB. It has an item for each different tag of
+                events and condition, and for each id; in Sekiban's tables for each event and each tag of each, too.
+            fail_if: a query. If an event that matches it is there, nothing is appended. None appends in any case.
+            after: the position of a read, or of an event, of the same query or of a broader one: events up to it do
+                not count for `fail_if`. None: all events count. Then up to 20,000 events of a tag are read, and if none
+                of them matches and the tag has more, the append is refused.
+            idempotency_key: makes one append of all repeats in the store: a call with the same key and events is
+                answered like the first, whatever its condition, as long as the events are there. The events get ids
+                from the key, and have none of their own.
+            also: is written to tables of your own in this transaction (`epochal.also`); it counts among the 100 items.
+
+        Raises:
+            InvalidInput: no events, a malformed field, an id twice or with other contents, a condition without tags
+                for whose types the store was not opened, a position of another query, a key used for other contents.
+            TooLarge: an event, or the transaction.
+            ConflictError: such events are there; carries a `Conflict` with them.
+            ConditionUnmet: a condition of `also` does not hold; names its place, and the item in the way.
+        """
+        outcome = self.try_append(
+            events, fail_if=fail_if, after=after, idempotency_key=idempotency_key, also=also
+        )
+        if isinstance(outcome, Conflict):
+            raise in_the_way(outcome)
+        return outcome
+
+    def try_append(
+        self,
+        events: Sequence[Event],
+        *,
+        fail_if: Query | None = None,
+        after: Position | None = None,
+        takes: Takes | None = None,
+        idempotency_key: str | None = None,
+        also: Also = (),
+    ) -> Appended | Conflict:
+        """`append` for those who go on from a conflict: it is answered, not raised.
+
+        Args:
+            takes: whether a conflict brings one more of the events in the way: the first always; None brings all.
+        """
+        must_be_list(Event, events, "events")
+        condition = self.condition(fail_if, after, takes)
+        checked = self._checked_all(events)
+        if idempotency_key is not None:
+            checked = with_keyed_ids(events, checked, idempotency_key)
+        store, meter = self.metered()
+        with meter, going_with(also):
+            if idempotency_key is None:
+                outcome = store.driver.run(self._append(checked, condition, also))
+            else:
+                outcome = store._append_once(checked, condition, idempotency_key, also)  # noqa: SLF001  its own
+            if isinstance(outcome, Conflict) and outcome.unmet:
+                return unmet(Unmet(items=outcome.unmet), meter.capacity)
+            if isinstance(outcome, Appended) and outcome.replayed:
+                told = replace(store, driver=store.driver.telling())
+                outcome = replace(outcome, versions=told.counts(own_tags(outcome.events)))
+            elif isinstance(outcome, Appended):
+                outcome = replace(outcome, events=_placed(outcome.events, outcome.versions))
+            outcome = replace(outcome, events=store.whole(outcome.events))
+        return replace(outcome, capacity=meter.capacity)
+
+    def condition(
+        self, fail_if: Query | None, after: Position | None, takes: Takes | None = None
+    ) -> Condition | None:
+        """The condition of an append, in the layout's terms. Raises `InvalidInput` as `append` does of it."""
+        if fail_if is None:
+            if after is not None:
+                raise InvalidInput("after", "needs a query to go with")
+            return None
+        return Condition(fence=self._fence(fail_if, "fail_if", after), after=after, takes=takes)
+
+    def appended(self, idempotency_key: str) -> tuple[Recorded, ...]:
+        """The events that were appended under a key; none where it is free. One request where it is, or two."""
+        check_key(idempotency_key)
+        found: list[Recorded] = []
+        for first, end in pairwise(_LOOKED_FOR):
+            ids = [keyed_id(idempotency_key, number) for number in range(first, end)]
+            there = self._settled(ids)
+            found += (there[each] for each in ids if each in there)
+            if len(there) < len(ids):
+                break
+        return tuple(found)
+
+    def read(
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        limit: int | None = None,
+        direction: Literal["forward", "backward"] = "forward",
+    ) -> Seen:
+        """The events that match, in order, with the position to append after; or those new since `after`.
+
+        Each event has a position too, which has seen the events up to it.
+
+        Args:
+            after: the position of a read, or of an event, of this query or of a broader one.
+            limit: events at most. Requests are bounded by what it takes to find so many.
+            direction: backward is newest first. With a limit these are the last ones; the position has then seen all
+                before them, too.
+        """
+        fenced = self._fence(query, "query", after)
+        if limit is not None:
+            must_be(int, limit, "limit", "a number")
+            if limit < 1:
+                raise InvalidInput("limit", "must be at least 1")
+        if direction not in ("forward", "backward"):
+            raise InvalidInput("direction", "must be forward or backward")
+        return self._answered(read(self._reads(fenced), after, limit, forward=direction == "forward"))
+
+    def page(
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        rest: Rest | None = None,
+        takes: Takes,
+        limit: int = ENTRIES,
+    ) -> TaggedPage:
+        """A bounded part of what `read` returns; all pages together are one read.
+
+        Args:
+            rest: of the page before, which had the same query and `after`.
+            takes: whether there is room for one more event; the first is taken in any case.
+            limit: events that are wanted: little more is read than what holds so many.
+        """
+        fenced = self._fence(query, "query", after)
+        return self._answered(read_page(self._reads(fenced), after, rest, takes, limit))
+
+    def page_back(
+        self,
+        query: Query,
+        *,
+        after: Position | None = None,
+        rest: Down | None = None,
+        takes: Takes,
+        limit: int = ENTRIES,
+    ) -> BackwardPage:
+        """`page`, newest first. Its position is that of the whole read on each page."""
+        fenced = self._fence(query, "query", after)
+        return self._answered(read_page_back(self._reads(fenced), after, rest, takes, limit))
+
+    def _answered(self, steps: Steps[A]) -> A:
+        """The result of a read, with large bodies and the capacity that it consumed."""
+        driver, meter = self.driver.metered()
+        with meter:
+            found = driver.run(steps)
+        return replace(found, events=self.whole(found.events), capacity=meter.capacity)
+
+    def beginning(self, query: Query) -> Position:
+        """The position of a query that has seen nothing."""
+        fenced = self._fence(query, "query", None)
+        return Position(seen={tag: Reached() for tag in fenced.all_tags}, items=fenced.marks)
+
+    def event(self, event_id: str) -> Recorded | None:
+        """One event, of an id that `events` finds; None where there is none."""
+        wanted = parse_event_id(event_id)
+        return self.events([wanted]).get(wanted)
+
+    @property
+    @abstractmethod
+    def type_heads(self) -> TypeHeads:
+        """The reserved tags, or whether there are any, that a condition by type alone can rest on."""
+
+    @abstractmethod
+    def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
+        """`events`, once no append of them is under way: of one append all are found, or none."""
+
+    @abstractmethod
+    def counts(self, tags: Sequence[str]) -> dict[str, int]:
+        """How many events tags have; "" is that of events without any."""
+
+    @property
+    @abstractmethod
+    def listings(self) -> Listings:
+        """Lists events by tag or in order of time, tags and their counts."""
+
+    @property
+    @abstractmethod
+    def importer(self) -> Importer:
+        """Brings a history along, with its ids and times."""
+
+    @abstractmethod
+    def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
+        """Events by id, at most 100; those that never were are missing."""
+
+    def sealed(self, position: Position, *, writes: bool) -> Position:  # noqa: ARG002  only pages have seals
+        """The position as it may go outside, and come back to save requests; `writes` where this may put a key."""
+        return position
+
+    def believed(self, position: Position) -> Position:
+        """A position from outside, as one of this process as far as its seals are right."""
+        return position
+
+    def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
+        """The events with all of their bodies, as a layout has read them."""
+        return events
+
+    def heads_watched(self, query: Query) -> int:
+        """How many heads an append on the condition of this query looks at; raises `InvalidInput` where it names no
+        tags and there are no type heads.
+        """
+        return len(fence(query, type_heads=self.type_heads).all_tags)
+
+    def metered(self) -> tuple[Self, Meter]:
+        """The same store, and a meter of what it consumes: for what has no outcome to carry it, and for several calls.
+
+        The meter of this store counts it, too.
+        """
+        driver, meter = self.driver.metered()
+        return replace(self, driver=driver), meter
+
+    def checked(self, event: Event, field: str) -> Event:
+        """The event as it is to be appended; raises `InvalidInput` naming what is malformed below `field`."""
+        check_type(event.type, f"{field}.type")
+        for tag in event.tags:
+            no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
+        for name in ("causation_id", "correlation_id"):
+            if getattr(event, name) is not None:
+                must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
+        if event.timestamp is not None:
+            event = replace(event, timestamp=format_ticks(parse_time(event.timestamp, f"{field}.timestamp")))
+        return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
+
+    def _append_once(
+        self, events: Sequence[Event], condition: Condition | None, key: str, also: Also
+    ) -> Appended | Conflict:
+        """Append events whose ids derive from a key. Raises `IdTaken` where it was used for others."""
+        try:
+            outcome = self.driver.run(self._append(events, condition, also))
+            if isinstance(outcome, Conflict) and not outcome.unmet and self.appended(key):
+                # What is in the way came after them, and was seen before all of them were. Now they are, and their ids
+                # are taken, so that this appends nothing.
+                outcome = self.driver.run(self._append(events, None, also))
+            if isinstance(outcome, Conflict) or not outcome.replayed:
+                return outcome
+            told = replace(self, driver=self.driver.telling())
+            if len(told.appended(key)) == len(events):
+                return outcome
+        except IdTaken as taken:
+            raise IdTaken("idempotency_key", _USED) from taken
+        raise IdTaken("idempotency_key", _USED)
+
+    def _fence(self, query: Query, field: str, after: Position | None) -> Fence:
+        must_be(Query, query, field, "a Query")
+        must_be((Position, type(None)), after, "after", "a position that a read returned")
+        heads = self.type_heads
+        return (
+            fence(query, type_heads=heads) if after is None else fence_after(query, after, type_heads=heads)
+        )
+
+    @abstractmethod
+    def _append(
+        self, events: Sequence[Event], condition: Condition | None, also: Also
+    ) -> Steps[Appended | Conflict]: ...
+
+    @abstractmethod
+    def _reads(self, fenced: Fence) -> TaggedReads: ...
+
+    def _checked_all(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        if not events:
+            raise InvalidInput("events", "must not be empty")
+        checked = tuple(
+            self.checked(event, f"events[{at}]") for at, event in enumerate(with_metadata(events))
+        )
+        given = [event.id for event in checked if event.id is not None]
+        if len(set(given)) < len(given):
+            raise InvalidInput("events", "an id stands twice")
+        return checked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,3 +579,30 @@ def _with_tokens(position: Position, change: Callable[[str, Token], Token]) -> P
 def _plain(body: bytes) -> Encoded:
     """Bodies of an append are compressed together."""
     return Encoded(DIRECT, body)
+
+
+def keyed_id(key: str, number: int) -> str:
+    """The id of an event that is appended under a key, by its number there. It is promised: repeats must find it."""
+    digest = hashlib.sha256(f"{key}\0{number}".encode()).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))
+
+
+def with_keyed_ids(given: Sequence[Event], checked: Sequence[Event], key: str) -> tuple[Event, ...]:
+    """Events as they are appended under a key. Raises `InvalidInput` where they have ids already."""
+    check_key(key)
+    for at, event in enumerate(given):
+        if event.id is not None:
+            raise InvalidInput(
+                f"events[{at}].id", "must not be given beside an idempotency key, which makes it"
+            )
+    return tuple(replace(event, id=keyed_id(key, at)) for at, event in enumerate(checked))
+
+
+def _placed(events: Sequence[Recorded], versions: Mapping[str, int]) -> tuple[Recorded, ...]:
+    """Events that were just appended, each with the position up to it in its tags."""
+    counts, placed = dict(versions), list[Recorded]()
+    for event in reversed(events):
+        own = {tag: counts[tag] for tag in own_tags((event,))}
+        placed.append(replace(event, trail=Trail.in_tags(own, event.place)))
+        counts |= {tag: count - 1 for tag, count in own.items()}
+    return tuple(reversed(placed))

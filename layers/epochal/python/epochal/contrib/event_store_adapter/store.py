@@ -56,8 +56,8 @@ from epochal.model.times import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
 from epochal.plan.ops import Steps
 from epochal.settings import Settings
-from epochal.store.conflicts import said
 from epochal.store.driver import Driver, Meter
+from epochal.store.outcomes import said
 
 MAX_PAYLOAD_BYTES: Final = 390_000
 """Bytes of one payload: an item holds 400 KB, and other libraries could not read a claim check."""

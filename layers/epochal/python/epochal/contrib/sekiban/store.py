@@ -29,7 +29,7 @@ from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver
-from epochal.store.tagged_store import MAX_FIELD_BYTES, TaggedStore
+from epochal.store.tagged import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.importer import DcbImporter

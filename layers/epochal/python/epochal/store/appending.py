@@ -1,0 +1,330 @@
+"""Appends to several streams, of events with tags, under a query, or with items of the caller's own: one transaction.
+
+What a user hands in becomes batches of streams, and what the tags of all their events get; what the layout answers
+becomes the outcome of each stream, and of the tags. `Streams` has these operations, and most appends need none of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, cast
+
+from epochal.also import checked
+from epochal.errors import ConditionUnmet, InvalidInput, TooLarge
+from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
+from epochal.layout.pages.tags.entries import label_of
+from epochal.layout.streams import (
+    Also,
+    AnyStreamLayout,
+    Batch,
+    DecidedBefore,
+    EncodedEvent,
+    Head,
+    Known,
+    Result,
+    Results,
+    SeveralStreams,
+    TaggedStreams,
+    Unmet,
+    Written,
+)
+from epochal.model.events import Event, no_step, stream_name
+from epochal.model.kinds import must_be_list
+from epochal.model.tags import Query, Takes, check_tag, check_type, own_tags
+from epochal.model.versions import (
+    NO_STREAM,
+    NOTHING,
+    Appended,
+    Conflict,
+    Outcome,
+    Position,
+    StreamAppend,
+    Token,
+    check_expected,
+)
+from epochal.plan.ops import TRANSACTION_ITEMS
+from epochal.store.encoding import identity_of, with_metadata
+from epochal.store.outcomes import all_of, going_with, unmet
+from epochal.store.streams import Streams, outcome_of, refusals_of
+from epochal.store.tagged import TaggedEvents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forbidden:
+    """Events that an append must not meet: those that match, but for those that a position has seen.
+
+    Attributes:
+        takes: how many of them a conflict brings; None is all.
+        also: goes with the append, to tables of the caller's own.
+    """
+
+    fail_if: Query | None = None
+    after: Position | None = None
+    takes: Takes | None = None
+    also: Also = ()
+
+
+def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
+    """`Streams.try_append`."""
+    outcome = _made(store, [append], forbidden, key)
+    if not outcome.streams:
+        return outcome
+    only = replace(outcome.streams[append.stream], capacity=outcome.capacity)
+    if isinstance(only, Appended) and isinstance(outcome, Appended):
+        return replace(only, position=outcome.position, versions=outcome.versions)
+    return only
+
+
+def try_append_all(
+    store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None
+) -> Outcome:
+    """`Streams.try_append_all`."""
+    _check(appends, key, len(forbidden.also))
+    several(store.layout)
+    if len(appends) > 1:
+        return _made(store, appends, forbidden, key)
+    (only,) = appends
+    with _placed(0):
+        alone = store.try_append(
+            only.stream,
+            only.events,
+            unfolds=only.unfolds,
+            expected=only.expected,
+            fail_if=forbidden.fail_if,
+            after=forbidden.after,
+            takes=forbidden.takes,
+            idempotency_key=key,
+            also=forbidden.also,
+        )
+    if isinstance(alone, Conflict) and (alone.events or alone.unmet):
+        return alone
+    outcome = all_of({only.stream: replace(alone, capacity=NOTHING)}, alone.capacity)
+    if isinstance(alone, Appended) and isinstance(outcome, Appended):
+        return replace(outcome, position=alone.position, versions=alone.versions)
+    return outcome
+
+
+def append_on(
+    store: Streams, known: Known[Any], append: StreamAppend, forbidden: Forbidden
+) -> Result[Any] | Conflict:
+    """`Streams.append_on` of events with tags, or under a query; or what is in its way."""
+    token = known if known is None or isinstance(known, Token) else known.token()
+    expected = NO_STREAM if token is None else replace(token, refused=0)
+    _check_tags(store, append.events)
+    given = [replace(append, expected=expected)]
+    with going_with(forbidden.also):
+        result, tags = _with_tags(store, given, batches(store, given, tagged=True), forbidden, None)
+    return tags if isinstance(tags, Conflict) else result[append.stream]
+
+
+def append_all_on(
+    store: Streams,
+    batches: Sequence[tuple[Batch, Known[Head]]],
+    reads: Sequence[tuple[str, Known[Head]]],
+    key: str | None,
+    also: Also,
+) -> Results[Head] | DecidedBefore:
+    """`Streams.append_all_on`."""
+    also = checked_also(store, also)
+    with going_with(also):
+        results: Results[Head] | DecidedBefore | Unmet = store.driver.run(
+            several(store.layout).append_all_on(store.table, batches, reads, key, also)
+        )
+    if isinstance(results, Unmet):
+        raise ConditionUnmet(list(results.items), unmet(results))
+    return results
+
+
+def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
+    """The layout, which can append to several streams. Raises `InvalidInput` where it cannot."""
+    if isinstance(layout, SeveralStreams):
+        return layout
+    raise InvalidInput(field, f"cannot be one append where streams are stored as {layout.name}")
+
+
+def checked_also(store: Streams, also: Also) -> Also:
+    """What goes with an append to this store; raises as `epochal.also.checked` does."""
+    if not also:
+        return ()
+    several(store.layout, "also")
+    return checked(also, (store.table,) if store.archive is None else (store.table, store.archive.table))
+
+
+@contextmanager
+def _placed(place: int, of: int = 2) -> Iterator[None]:
+    """Add the append's place to the field of an `InvalidInput`, where there are several `of` them."""
+    try:
+        yield
+    except InvalidInput as error:
+        if of > 1 and error.field.startswith(("stream", "expected", "events", "unfolds")):
+            error.call_it(f"appends[{place}].{error.field}")
+        raise
+
+
+def batches(
+    store: Streams,
+    appends: Sequence[StreamAppend],
+    key: str | None = None,
+    also: Also = (),
+    *,
+    tagged: bool = False,
+) -> list[Batch]:
+    """The batches of one append; `tagged` where its events may have tags."""
+    now, etag = store.now(), store.fresh(16).hex()
+    identity = store.fresh(16) if key is None else identity_of(appends, key, also)
+    made = list[Batch]()
+    for place, each in enumerate(appends):
+        with _placed(place, of=len(appends)):
+            batch = store.batch(each.stream, each.events, each.unfolds, now, tagged=tagged)
+        made.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
+    return made
+
+
+def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:
+    """Raise `InvalidInput` for what cannot be one append, with so many items `also`, whatever is stored."""
+    must_be_list(StreamAppend, appends, "appends")
+    if not appends:
+        raise InvalidInput("appends", "must not be empty")
+    # A key of one stream alone needs no record, but where tags do.
+    most = TRANSACTION_ITEMS - (key is not None and len(appends) > 1) - also
+    if len(appends) > most:
+        raise TooLarge("appends", len(appends), most, "streams")
+    seen = set[str]()
+    for place, each in enumerate(appends):
+        with _placed(place):
+            check_expected(each.expected)
+            no_step(stream_name(each.stream), "stream")
+            must_be_list(Event, each.events, "events")
+        if each.stream in seen:
+            raise InvalidInput("appends", f"must name a stream once: {each.stream}")
+        seen.add(each.stream)
+
+
+def _made(store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None) -> Outcome:
+    """What came of each stream; or what kept the append from all of them."""
+    concerned = forbidden.fail_if is not None or forbidden.after is not None
+    if concerned or any(event.tags for each in appends for event in each.events):
+        concerned = True
+        for place, each in enumerate(appends):
+            with _placed(place, of=len(appends)):
+                _check_tags(store, each.events)
+    counts, expected = zip(*(refusals_of(each.expected) for each in appends), strict=True)
+    stored = batches(store, appends, key, forbidden.also, tagged=concerned)
+    driver, meter = store.driver.metered()
+    since, results, tags = driver.clock(), cast("Mapping[str, Any]", {}), None
+    with meter, going_with(forbidden.also):
+        if concerned:
+            given = [replace(each, expected=wanted) for each, wanted in zip(appends, expected, strict=True)]
+            results, tags = _with_tags(store.on(driver), given, stored, forbidden, key)
+        else:
+            pairs = list(zip(stored, expected, strict=True))
+            came = driver.run(several(store.layout).append_all(store.table, pairs, key, forbidden.also))
+            if isinstance(came, Unmet):
+                tags = unmet(came)
+            else:
+                results = dict(zip((each.stream for each in appends), came, strict=True))
+    if isinstance(tags, Conflict):
+        return replace(tags, capacity=meter.capacity)
+    outcomes = {
+        stream: outcome_of(result, NOTHING, since=since, refused=max(counts))
+        for stream, result in results.items()
+        if result is not None
+    }
+    outcome = all_of(outcomes, meter.capacity)
+    if tags is None or not isinstance(outcome, Appended):
+        return outcome
+    own = {
+        name: replace(each, events=tuple(event for event in tags.events if event.stream == name))
+        for name, each in outcome.streams.items()
+    }
+    return replace(outcome, streams=own, position=tags.position, versions=tags.versions)
+
+
+def _check_tags(store: Streams, events: Sequence[Event]) -> None:
+    """Raise `InvalidInput` for tags that cannot be, and where there are none at all."""
+    if not isinstance(store.layout, TaggedStreams):
+        place = next((place for place, event in enumerate(events) if event.tags), None)
+        field = "fail_if" if place is None else f"events[{place}].tags"
+        raise InvalidInput(field, "must not be given: this store keeps no tags")
+    for place, event in enumerate(events):
+        if event.tags:
+            check_type(event.type, f"events[{place}].type")
+        for tag in event.tags:
+            no_step(check_tag(tag, f"events[{place}].tags"), f"events[{place}].tags")
+
+
+def _with_tags(
+    store: Streams,
+    appends: Sequence[StreamAppend],
+    batches: Sequence[Batch],
+    forbidden: Forbidden,
+    key: str | None,
+) -> tuple[Mapping[str, Any], Appended | Conflict | None]:
+    """What came of each stream, and of the tags of all events."""
+    layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
+    tagged = store.tagged
+    result: MixedResult | Unmet = store.driver.run(
+        layout.append_tagged(
+            tagged.site,
+            [
+                (batch, each.expected)
+                for batch, each in zip(_labelled(appends, batches), appends, strict=True)
+            ],
+            replace(_tagged(appends, batches), also=forbidden.also),
+            tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes),
+            key,
+        )
+    )
+    if isinstance(result, Unmet):
+        return {}, unmet(result)
+    tags = result.tags
+    if tags is None and all(isinstance(each, Written) for each in result.streams.values()):
+        tags = _replayed(replace(tagged, driver=store.driver.telling()), appends, forbidden)
+    if tags is not None and forbidden.takes is None:
+        tags = replace(tags, events=tagged.whole(tags.events))
+    return result.streams, tags
+
+
+def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list[Batch]:
+    """The batches, whose events say their tags, and their places in the whole append."""
+    places, labelled = count(), list[Batch]()
+    for append, batch in zip(appends, batches, strict=True):
+        given = zip(append.events, batch.events, places, strict=False)
+        events = tuple(
+            stored._replace(label=label_of(event.tags, place)) if event.tags else stored
+            for event, stored, place in given
+        )
+        labelled.append(replace(batch, events=events))
+    return labelled
+
+
+def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> TaggedBatch:
+    """The events of all streams, with their homes."""
+    first = batches[0]
+    stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
+    return TaggedBatch(
+        events=tuple(
+            map(_dated, (event for each in appends for event in with_metadata(each.events)), stored)
+        ),
+        bodies=tuple((event.data, event.meta) for _, _, event in stored),
+        now=first.now,
+        append_id=first.append_id,
+        etag=first.etag,
+        dated=any(batch.dated for batch in batches),
+        homes=tuple((stream, at) for stream, at, _ in stored),
+    )
+
+
+def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
+    """An event with its own time, where it has one, as that is stored."""
+    return event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
+
+
+def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:
+    """What is told of tags where an earlier call had made the append."""
+    events: list[Event] = [event for each in appends for event in each.events if event.tags]
+    versions = tagged.counts(own_tags(events)) if events else {}
+    return Appended(position=forbidden.after or Position(), versions=versions)

@@ -1,0 +1,122 @@
+"""Outcomes of appends: those of several streams as one, and those that are conflicts as errors.
+
+An unread answer is a lost write, so a call that could not write raises where its twin, `try_…`, answers. Functions look
+at outcomes of one stream, and never need this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+from epochal.errors import (
+    ConditionUnmet,
+    ConflictError,
+    EpochalError,
+    InvalidInput,
+    InvalidRequest,
+    OutcomeUndetermined,
+    StreamDeleted,
+    WrongExpectedVersion,
+)
+from epochal.layout.streams import Also, Unmet
+from epochal.model.versions import (
+    NOTHING,
+    Appended,
+    AtVersion,
+    Capacity,
+    Conflict,
+    Expected,
+    ExpectedVersion,
+    Outcome,
+    StreamAppend,
+    Token,
+    Undetermined,
+)
+
+T = TypeVar("T")
+
+NAMED: Final = 3
+"""Events that the error of a refused append names; it carries all."""
+
+
+def unmet(refused: Unmet, capacity: Capacity = NOTHING) -> Conflict:
+    """The conflict with what was to go with an append (`also`): the items in the way, as Python's values."""
+    from epochal.also import plain  # noqa: PLC0415  few appends have anything with them
+
+    items = {place: None if item is None else plain(item) for place, item in refused.items.items()}
+    return Conflict(unmet=items, capacity=capacity)
+
+
+def all_of(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
+    """One outcome of the whole append, from those of its streams."""
+    if conflicts := _those(outcomes, Conflict):
+        return Conflict(streams=conflicts, capacity=capacity)
+    if undetermined := _those(outcomes, Undetermined):
+        return Undetermined(streams=undetermined, capacity=capacity)
+    return Appended(streams=_those(outcomes, Appended), capacity=capacity)
+
+
+def in_the_way(outcome: Conflict) -> EpochalError:
+    """The error of an append that conditions forbid: those of `also`, or its query."""
+    if outcome.unmet:
+        return ConditionUnmet(list(outcome.unmet), outcome)
+    named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
+    rest = " and others" if len(outcome.events) > NAMED else ""
+    rule = f"not appended: the condition forbids {named}{rest}, appended since the position given"
+    return ConflictError(rule, outcome)
+
+
+def not_made(stream: str, outcome: Conflict | Undetermined, expected: ExpectedVersion) -> EpochalError:
+    """The error of what was not written to a stream."""
+    if isinstance(outcome, Undetermined):
+        error = OutcomeUndetermined(stream, outcome.first)
+        error.capacity = outcome.capacity
+        return error
+    if outcome.unmet or outcome.events:
+        return in_the_way(outcome)
+    if outcome.deleted:
+        return StreamDeleted(stream, outcome.version, outcome)
+    return WrongExpectedVersion(stream, said(expected), outcome.version, outcome)
+
+
+def all_not_made(appends: Sequence[StreamAppend], outcome: Conflict | Undetermined) -> EpochalError:
+    """The error of an append that was not made. It speaks of the first stream; a conflict carries all of them."""
+    if isinstance(outcome, Conflict) and not outcome.streams:
+        return in_the_way(outcome)
+    each_of: Mapping[str, Conflict | Undetermined] = outcome.streams
+    stream, first = next(iter(each_of.items()))
+    error = not_made(stream, first, next(each.expected for each in appends if each.stream == stream))
+    error.capacity = outcome.capacity
+    if isinstance(error, ConflictError):
+        error.outcome = outcome
+    return error
+
+
+def said(expected: ExpectedVersion) -> str:
+    """An expectation in words."""
+    match expected:
+        case Expected.ANY:
+            return "any stream there is"
+        case Expected():
+            return str(expected.value)
+        case AtVersion(version=version):
+            return f"version {version}"
+        case Token(version=version):
+            return f"version {version} as its token saw it"
+
+
+@contextmanager
+def going_with(also: Also) -> Iterator[None]:
+    """Name what only DynamoDB knows of it: which attributes are a table's key."""
+    try:
+        yield
+    except InvalidRequest as error:
+        if also and "multiple operations on one item" in error.message:
+            raise InvalidInput("also", "has two on one item") from error
+        raise
+
+
+def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
+    return {stream: each for stream, each in outcomes.items() if isinstance(each, kind)}
