@@ -10,7 +10,7 @@ import pytest
 
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.sekiban.items import TAGS
-from epochal.dynamo.tables import create_table
+from epochal.dynamo.tables import Provisioned, create_table
 from epochal.local.endpoint import Endpoint
 from tests.contract import __main__ as contract
 
@@ -90,7 +90,7 @@ def test_a_table_of_a_run_has_a_ceiling_and_so_have_its_indexes() -> None:
             pass
 
     client: Any = Client()
-    create_table(client, "tags", TAGS, most=4_000)
+    create_table(client, "tags", TAGS, units=Provisioned(read=4_000, write=4_000))
     ceiling = {"MaxReadRequestUnits": 4_000, "MaxWriteRequestUnits": 4_000}
     assert client.request["OnDemandThroughput"] == ceiling
     assert [each["OnDemandThroughput"] for each in client.request["GlobalSecondaryIndexes"]] == [ceiling]

@@ -12,7 +12,7 @@ from botocore.credentials import Credentials
 
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import SessionCarrier
-from epochal.dynamo.tables import create_table
+from epochal.dynamo.tables import Provisioned, create_table
 from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.ops import TableSpec
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account
@@ -30,7 +30,7 @@ def light(endpoint: Endpoint) -> SessionCarrier:
 def make(client: DynamoDBClient, spec: TableSpec, name: str = "") -> str:
     """The name of a new, empty table; in a run of `make contract` it is that run's, and bounded."""
     name = name or f"{PREFIX}{spec.kind}-{uuid.uuid4().hex[:12]}"
-    create_table(client, name, spec, most=MOST_UNITS if PREFIX else None)
+    create_table(client, name, spec, units=Provisioned(read=MOST_UNITS, write=MOST_UNITS) if PREFIX else None)
     return name
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -228,13 +228,6 @@ _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.\-:\[\]]+/?")
 
 
-class _Where(NamedTuple):
-    """An address and the region that requests to it are signed for. Without an address it is AWS's own."""
-
-    region: str
-    address: str
-
-
 def light_carrier(
     environment: Mapping[str, str],
     home: Path,
@@ -248,17 +241,23 @@ def light_carrier(
         home: where the files of profiles would be.
         endpoint, region: other than those of the environment.
     """
-    where = _where(environment, endpoint, region)
-    if isinstance(where, str):
-        return where
+    region = region or environment.get("AWS_DEFAULT_REGION", "")
+    named = environment.get("AWS_ENDPOINT_URL_DYNAMODB") or environment.get("AWS_ENDPOINT_URL")
+    address = endpoint or named or ""
+    if not _REGION.fullmatch(region):
+        return "the region is not in AWS_DEFAULT_REGION, or its addresses are of their own kind"
+    if address and not _ADDRESS.fullmatch(address):
+        return "the endpoint is more than a scheme, a host and a port"
     if (more := _more(environment, home)) is not None:
         return more
     credentials = _credentials(environment)
     if credentials is None:
         return "the environment has no credentials"
-    return SessionCarrier(
-        url=where.address or _of_aws(where.region, credentials), region=where.region, credentials=credentials
-    )
+    # Credentials that tell their account are answered at an address of the account's own.
+    account = getattr(credentials, "account_id", None)  # those of an older botocore do not
+    own = f"{account}.ddb" if account else "dynamodb"
+    url = address or f"https://{own}.{region}.amazonaws.com"
+    return SessionCarrier(url=url, region=region, credentials=credentials)
 
 
 def _credentials(environment: Mapping[str, str]) -> Credentials | None:
@@ -285,28 +284,3 @@ def _is_known(name: str) -> bool:
     if name.startswith("AWS_"):
         return name in _READ or _OF_OTHERS.fullmatch(name) is not None
     return not name.startswith(_BOTO) and name.upper() not in _MORE
-
-
-def _where(environment: Mapping[str, str], endpoint: str | None, region: str | None) -> _Where | str:
-    found = _Where(
-        region=region or environment.get("AWS_DEFAULT_REGION", ""),
-        address=endpoint
-        or environment.get("AWS_ENDPOINT_URL_DYNAMODB")
-        or environment.get("AWS_ENDPOINT_URL")
-        or "",
-    )
-    if not _REGION.fullmatch(found.region):
-        return "the region is not in AWS_DEFAULT_REGION, or its addresses are of their own kind"
-    if found.address and not _ADDRESS.fullmatch(found.address):
-        return "the endpoint is more than a scheme, a host and a port"
-    return found
-
-
-def _of_aws(region: str, credentials: Credentials) -> str:
-    """Credentials that tell their account are answered at an address of the account's own."""
-    account = getattr(credentials, "account_id", None)  # those of an older botocore do not
-    return (
-        f"https://{account}.ddb.{region}.amazonaws.com"
-        if account
-        else f"https://dynamodb.{region}.amazonaws.com"
-    )

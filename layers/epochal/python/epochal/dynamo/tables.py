@@ -27,7 +27,6 @@ def create_table(
     name: str,
     spec: TableSpec,
     *,
-    most: int | None = None,
     units: Provisioned | None = None,
     regions: bool = False,
     protect: bool = False,
@@ -36,13 +35,12 @@ def create_table(
     """Create a table and wait until it can be used. Raises boto's error where it exists.
 
     Args:
-        most: a ceiling of its read and of its write units a second, and of those of each index.
-        units: in its place, what is paid for.
+        units: what is paid for, or a ceiling of it.
         regions: it can be given a replica later, which takes a stream, as the stacks' tables.
         protect: its deletion is refused.
         recover: it can be restored to any second of the last 35 days.
     """
-    bound = _bound(units or Provisioned(read=most, write=most))
+    bound = _bound(units or Provisioned())
     request: dict[str, Any] = {
         "TableName": name,
         "KeySchema": _schema(spec.partition, spec.sort),
