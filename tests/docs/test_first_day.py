@@ -13,7 +13,7 @@ from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import CATEGORY
-from epochal.proving.store import QUARANTINE, REACTION, store_checks
+from epochal.proving.store import REACTION, quarantine, store_checks
 from stacks.stages import stage_from
 from tests.docs.shell import commands
 from tests.unit.proving.stage import Stage
@@ -48,7 +48,7 @@ def test_the_reaction_that_it_shows_is_the_one_of_the_examples() -> None:
 
 
 def test_its_table_has_each_check_in_its_order() -> None:
-    checks = [*store_checks(Stage().proof()), *ACCOUNT, QUARANTINE]
+    checks = [*store_checks(Stage().proof()), *ACCOUNT, quarantine]
     (table,) = re.findall(
         r"^\| check \| what fails it \|\n\|---\|---\|\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL
     )
@@ -61,7 +61,7 @@ def test_its_table_has_each_check_in_its_order() -> None:
 
 
 def test_what_it_says_of_costs_is_what_the_checks_say() -> None:
-    cents = 100 * sum(each.dollars for each in (*store_checks(Stage().proof()), *ACCOUNT, QUARANTINE))
+    cents = 100 * sum(each.dollars for each in (*store_checks(Stage().proof()), *ACCOUNT, quarantine))
     assert cents <= 4.05
     assert "| 2. `epochal prove` | up to 10 minutes | 4 cents at most |" in PAGE
     assert "for four cents" in (ROOT / "README.md").read_text("utf-8")

@@ -11,7 +11,7 @@ import pytest
 from epochal.errors import Unavailable
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import SECONDS, Broken, ProofReport, ProofRun, Trial, Unproven, prove
-from epochal.proving.store import QUARANTINE, store_checks
+from epochal.proving.store import quarantine, store_checks
 from tests.unit.proving.stage import Stage
 
 
@@ -27,7 +27,7 @@ def raising(error: Exception) -> Callable[[ProofRun], str]:
 
 
 def test_all_of_it_costs_less_than_ten_cents() -> None:
-    checks = [*store_checks(Stage().proof()), *ACCOUNT, QUARANTINE]
+    checks = [*store_checks(Stage().proof()), *ACCOUNT, quarantine]
     assert sum(each.dollars for each in checks) < 0.10
     assert len({each.name for each in checks}) == len(checks)
 

@@ -32,6 +32,10 @@ class Seconds(click.FloatRange):
         return seconds
 
 
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+"""Of commands that ask first: `confirm`."""
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask on standard error, unless `yes` was said already.
 

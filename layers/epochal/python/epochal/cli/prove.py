@@ -29,7 +29,7 @@ from epochal.proving.proof import (
 from epochal.proving.proof import (
     prove as tried,
 )
-from epochal.proving.store import QUARANTINE, store_checks
+from epochal.proving.store import quarantine, store_checks
 
 GATEWAY = "ApiUrl"
 """The output that tells where the gateway is. Without one there may be `AppendUrl` and its like."""
@@ -55,7 +55,7 @@ class NotKept(EpochalError):
 @click.option("--skip", multiple=True, metavar="WORD", help="Not those with this; may be repeated.")
 @click.option("--report", metavar="PATH", help="Write the report to PATH.json, and as a page to PATH.md.")
 @click.option("--strict", is_flag=True, help="Fail as well where something could not be proven.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@inputs.YES
 @on_store
 def prove(
     store: OpenedStore,
@@ -84,7 +84,7 @@ def prove(
         marker=secrets.token_hex(4),
         starts={each.partition: each.tail for each in store.feed.partitions()},
     )
-    checks = _chosen([*store_checks(proof), *ACCOUNT, QUARANTINE], only, skip)
+    checks = _chosen([*store_checks(proof), *ACCOUNT, quarantine], only, skip)
     price = _price(index, checks)
     inputs.confirm(f"{price}. Go on?", yes=yes)
     if yes:
@@ -113,7 +113,7 @@ def prove(
 def _price(index: str, checks: Sequence[Trial]) -> str:
     cents = 100 * sum(check.dollars for check in checks)
     many = f"{len(checks)} check{'s' if len(checks) > 1 else ''}"
-    alarm = ", and the alarm feed-set-aside goes off" if QUARANTINE in checks else ""
+    alarm = ", and the alarm feed-set-aside goes off" if quarantine in checks else ""
     reactions = f"reactions to all categories get the events{alarm}"
     return f"{many} on {index}: ten minutes and {cents:.1f} cents at most; {reactions}"
 

@@ -131,7 +131,7 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
 @click.option(
     "--one", is_flag=True, help="Only the event it failed on; the stream stays parked, to be replayed."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@inputs.YES
 @on_store
 def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool) -> None:
     """Give up what STREAM has been waiting for.

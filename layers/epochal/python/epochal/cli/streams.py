@@ -11,7 +11,7 @@ import click
 
 from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
-from epochal.cli.tagged import position_of, query_of
+from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams
 from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
@@ -28,33 +28,16 @@ from epochal.store.streams import Streams
 # Commands on one stream: append to it, read it, look at its state.
 
 
-def conditional(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that appends `--fail-if` and `--after`."""
-    fail_if = click.option(
-        "--fail-if",
-        "condition",
-        help="A query in the HTTP API's form: append only if no event with tags matches it.",
-    )
-    return fail_if(
-        click.option("--after", help="Only what is new since this position is in the way of --fail-if.")(
-            command
-        )
-    )
-
-
 @click.command()
 @click.argument("stream")
 @click.argument("type", required=False)
 @click.argument("data", required=False)
-@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
-@click.option("--meta", help="Metadata of the event.")
+@one_event
 @click.option("--at", "timestamp", help="When it happened, ISO 8601; now, unless told.")
-@click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated.")
 @click.option(
     "--unfold", "unfolds", multiple=True, metavar="TYPE=JSON", help="State to store beside the events."
 )
 @click.option("--expected", default="any", help="A version, a token, any, no_stream or stream_exists.")
-@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @conditional
 @click.option(
     "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
@@ -107,7 +90,6 @@ def append(
 
 @click.command("append-all")
 @click.argument("appends", metavar="APPENDS")
-@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
 @conditional
 @on_streams
 def append_all(
@@ -244,13 +226,11 @@ def _appends(
 
 # Commands that remove events: `prune`, those below an index, and `delete`, all of a stream. They ask first.
 
-YES = click.option("--yes", is_flag=True, help="Do not ask.")
-
 
 @click.command()
 @click.argument("stream")
 @click.argument("before", type=click.IntRange(min=0))
-@YES
+@inputs.YES
 @on_streams
 def prune(store: OpenedStore, *, stream: str, before: int, yes: bool) -> None:
     """Remove the events of STREAM below index BEFORE, for good.
@@ -269,7 +249,7 @@ def prune(store: OpenedStore, *, stream: str, before: int, yes: bool) -> None:
 @click.argument("stream")
 @click.option("--expected", default=None, help="A version or a token that the stream must be at.")
 @click.option("--leave-open", is_flag=True, help="No tombstone: the stream goes on at its next index.")
-@YES
+@inputs.YES
 @on_streams
 def delete(store: OpenedStore, *, stream: str, expected: str | None, leave_open: bool, yes: bool) -> None:
     """Remove all events of STREAM and its state, for good.

@@ -78,20 +78,39 @@ def on_tagged(command: Callable[..., None]) -> Callable[..., None]:
     return found
 
 
+def one_event(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that appends `--tag` and `--meta`, of a single event, and `--events`."""
+    for option in (
+        click.option(
+            "--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines."
+        ),
+        click.option("--meta", help="Metadata of the event: JSON text, @file, or - for standard input."),
+        click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated."),
+    ):
+        command = option(command)
+    return command
+
+
+def conditional(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that appends `--fail-if`, `--after` and `--key`."""
+    fail_if = "A query in the HTTP API's form: append only if no event with tags matches it."
+    for option in (
+        click.option("--key", help="Idempotency key: the same call again is answered like the first."),
+        click.option("--after", help="Only what is new since this position is in the way of --fail-if."),
+        click.option("--fail-if", "condition", help=fail_if),
+    ):
+        command = option(command)
+    return command
+
+
 @tagged.command()
 @click.argument("type", required=False)
 @click.argument("data", required=False)
-@click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated.")
+@one_event
 @click.option(
     "--id", "event_id", help="The event's id, a UUID: the same call again is answered like the first."
 )
-@click.option("--meta", help="Metadata: JSON text, @file, or - for standard input.")
-@click.option("--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines.")
-@click.option(
-    "--fail-if", "condition", help="A query in the HTTP API's form: append only if nothing matches it."
-)
-@click.option("--after", help="Only what is new since this position is in the way of --fail-if.")
-@click.option("--key", help="Idempotency key: the same call again is answered like the first.")
+@conditional
 @on_tagged_store
 def append(
     opened: OpenedStore,

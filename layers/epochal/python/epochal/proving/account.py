@@ -15,10 +15,10 @@ from epochal.proving.proof import (
     Broken,
     DeployedFunction,
     ProofRun,
-    Trial,
     Unproven,
     functions_of,
     resolved,
+    trial,
 )
 from epochal.settings import setting_of_variable
 
@@ -68,6 +68,7 @@ ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
 """What each function may do to items of the index; those of other tables the layouts tell."""
 
 
+@trial("every event source mapping is enabled, and its last batch went well")
 def mappings(proof: ProofRun) -> str:
     """Ask for each mapping of the stacks."""
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
@@ -84,6 +85,7 @@ def mappings(proof: ProofRun) -> str:
     return _judged(wrong, count, "mappings are enabled")
 
 
+@trial("functions have the settings that were synthesised, and those that the stack of the tables tells")
 def settings(proof: ProofRun) -> str:
     """Compare each function with its template, and its variables with the outputs of the stack of the tables."""
     told = proof.store.settings
@@ -111,6 +113,7 @@ def _differs_from_template(each: DeployedFunction) -> Iterator[str]:
             yield f"{name} is {each.deployed.get(name)}, synthesised as {each.synthesised[name]}"
 
 
+@trial("Lambda lets reactions wake themselves up")
 def loops(proof: ProofRun) -> str:
     """Ask for the recursion settings of reactions: a long catch-up is a chain of calls, and no loop."""
     lambda_, wrong, count = proof.client("lambda"), list[str](), 0
@@ -127,6 +130,7 @@ def loops(proof: ProofRun) -> str:
     return _judged(wrong, count, "reactions may")
 
 
+@trial("each function may do to tables and bodies what its code does, and nothing else")
 def roles(proof: ProofRun) -> str:
     """Have IAM evaluate each function's role on each table, on bodies, and on what none of them touches."""
     iam, wrong, count = proof.client("iam"), list[str](), 0
@@ -195,6 +199,7 @@ def _allowed(
     raise Unproven("SimulatePrincipalPolicy is throttled")
 
 
+@trial("no alarm is on or without a state, and those on functions that ran have data", dollars=0.02)
 def alarms(proof: ProofRun) -> str:
     """Look at the alarms' states, and wait for the metrics that functions which ran must have."""
     names = [name for stack in proof.stacks for name, _ in stack.of("AWS::CloudWatch::Alarm")]
@@ -260,31 +265,5 @@ def _judged(wrong: Sequence[str], count: int, what: str) -> str:
     return f"{count} {what}"
 
 
-ACCOUNT: Final = (
-    Trial(
-        name="mappings",
-        claim="every event source mapping is enabled, and its last batch went well",
-        dollars=0.0,
-        tried=mappings,
-    ),
-    Trial(
-        name="settings",
-        claim="functions have the settings that were synthesised, and those that the stack of the tables tells",
-        dollars=0.0,
-        tried=settings,
-    ),
-    Trial(name="loops", claim="Lambda lets reactions wake themselves up", dollars=0.0, tried=loops),
-    Trial(
-        name="roles",
-        claim="each function may do to tables and bodies what its code does, and nothing else",
-        dollars=0.0,
-        tried=roles,
-    ),
-    Trial(
-        name="alarms",
-        claim="no alarm is on or without a state, and those on functions that ran have data",
-        dollars=0.02,
-        tried=alarms,
-    ),
-)
+ACCOUNT: Final = (mappings, settings, loops, roles, alarms)
 """In their order: alarms come last, since metrics take minutes."""

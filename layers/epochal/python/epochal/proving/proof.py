@@ -146,6 +146,17 @@ class Trial:
     dollars: float
     tried: Callable[[ProofRun], str]
 
+    def __call__(self, proof: ProofRun) -> str:
+        """Try it."""
+        return self.tried(proof)
+
+
+def trial(claim: str, dollars: float = 0.0) -> Callable[[Callable[[ProofRun], str]], Trial]:
+    """Make a function that tries a claim a trial of its name."""
+    return lambda tried: Trial(
+        name=tried.__name__.replace("_", "-"), claim=claim, dollars=dollars, tried=tried
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -257,7 +268,7 @@ def _result(proof: ProofRun, check: Trial, ends: float) -> Result:
         late = f"{SECONDS / 60:.0f} minutes were over before it began"
         return Result(check=check, verdict="not proven", detail=late, seconds=0.0)
     try:
-        verdict, detail = "passed", check.tried(proof)
+        verdict, detail = "passed", check(proof)
     except Broken as broken:
         verdict, detail = "failed", str(broken)
     except Unproven as unproven:

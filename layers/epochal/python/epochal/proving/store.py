@@ -24,7 +24,7 @@ from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.plugins import NATIVE
-from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of
+from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
@@ -64,19 +64,7 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
             dollars=0.002,
             tried=partial(feed, read=read),
         )
-    yield Trial(
-        name="uploads",
-        claim="an upload is what was signed, once: other bytes, other conditions and other callers are refused, "
-        "and so is a claim of what was never uploaded",
-        dollars=0.0005,
-        tried=uploads,
-    )
-    yield Trial(
-        name="catch-up",
-        claim=f"a reaction catches up over {HOPS} invocations, each of which wakes the next",
-        dollars=0.01,
-        tried=catch_up,
-    )
+    yield from (uploads, catch_up)
 
 
 def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
@@ -192,6 +180,11 @@ def feed_over_http(proof: ProofRun, partition: int, start: str) -> tuple[list[tu
     return found, start
 
 
+@trial(
+    "an upload is what was signed, once: other bytes, other conditions and other callers are refused, and so is a "
+    "claim of what was never uploaded",
+    dollars=0.0005,
+)
 def uploads(proof: ProofRun) -> str:
     """Upload a body, try what must be refused, and append what was uploaded."""
     unsigned = proof.call("GET", "/health", signed=False)
@@ -247,6 +240,7 @@ def _claims(proof: ProofRun, claim: Mapping[str, Any], body: bytes) -> Iterator[
         yield "what was uploaded is read back as something else"
 
 
+@trial(f"a reaction catches up over {HOPS} invocations, each of which wakes the next", dollars=0.01)
 def catch_up(proof: ProofRun) -> str:
     """Give the reaction `proof` work for twenty invocations in one append, so that each is woken by the one before."""
     functions = functions_of(proof.stacks, proof.client)
@@ -292,8 +286,12 @@ def catch_up(proof: ProofRun) -> str:
     return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
 
 
+@trial("a head that cannot be read is set aside with its cause, and listed", dollars=0.0005)
 def quarantine(proof: ProofRun) -> str:
-    """Write what looks like a head and is none, see it set aside, and take it out again."""
+    """Write what looks like a head and is none, see it set aside, and take it out again.
+
+    It is the last check: it sets off the alarm `feed-set-aside`, as it should.
+    """
     table, bad = _streams(proof).table, proof.name("quarantine")
     key = {"p": text(bad), "i": number(0)}
     proof.store.driver.ask(Put(table=table, item={**key, "n": text("no number"), "r": number(0)}))
@@ -319,15 +317,6 @@ def _streams(proof: ProofRun) -> Streams:
     if not proof.store.streams.table:
         raise Unproven("the stage has no table of streams")
     return proof.store.streams
-
-
-QUARANTINE: Final = Trial(
-    name="quarantine",
-    claim="a head that cannot be read is set aside with its cause, and listed",
-    dollars=0.0005,
-    tried=quarantine,
-)
-"""The last check: it sets off the alarm `feed-set-aside`, as it should."""
 
 
 # One stream of each layout, written and read through the library or over HTTP: so that one check is asked of all.
