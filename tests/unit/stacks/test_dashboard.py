@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epochal.console.feed import PLOTTED
+from epochal.console.overview import PLOTTED
 from epochal.layout.registry import store_tables
 from tests.unit.stacks.templates import Deployment, Synthesise
 

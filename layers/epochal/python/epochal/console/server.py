@@ -12,7 +12,7 @@ from typing import Any, Final
 from flask import Flask, Response, abort, render_template, request
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from epochal.console import feed, overview, projections, reactions, streams
+from epochal.console import overview, reactions, streams
 from epochal.console.page import Services, ago, body, instant, moment, size
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, GroupMissing, InvalidInput, MissingTable, Refused
@@ -121,15 +121,15 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
     """All there are."""
     return (
         ConsolePage(path="/", name="overview", show=partial(overview.show, services)),
-        ConsolePage(path="/activity", name="activity", show=partial(feed.show_activity, services)),
+        ConsolePage(path="/activity", name="activity", show=partial(overview.show_activity, services)),
         ConsolePage(path="/streams", name="streams", show=streams.recent),
         ConsolePage(path="/streams/<int:partition>/<path:stream>", name="stream", show=streams.history),
         ConsolePage(path="/search", name="search", show=partial(streams.show_found, services)),
         ConsolePage(path="/tagged", name="tagged", show=streams.show_query),
-        ConsolePage(path="/feed", name="feed", show=feed.show),
+        ConsolePage(path="/feed", name="feed", show=overview.show_feed),
         ConsolePage(path="/trace", name="trace", show=streams.show_conversation),
         ConsolePage(path="/reactions", name="reactions", show=partial(reactions.show, services)),
-        ConsolePage(path="/projections", name="projections", show=projections.show),
+        ConsolePage(path="/projections", name="projections", show=streams.show_projections),
         ConsolePage(path="/health", name="health", show=overview.health),
         ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),
         ConsolePage(path="/groups", name="group", show=reactions.ask_group),
