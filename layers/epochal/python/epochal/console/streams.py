@@ -1,4 +1,4 @@
-"""Looking at events: streams and the history of one, conversations, searches, queries of tags, and what was made of them."""
+"""Looking at events: streams, their histories, conversations, searches, queries of tags, and what was made of them."""
 
 from __future__ import annotations
 
