@@ -96,22 +96,30 @@ ENTRY = Layout(
     base=80_000,
     table="books_table",
     partitions="books_partitions",
-    of=Plugin(port="shelf:PORT", history="shelf"),
+    of=Plugin(port="shelf:PORT", history="shelf:opened", streams="shelves"),
 )
 """
 
 
 @pytest.mark.slow
-def test_the_command_line_has_an_option_for_its_table(installed: Path) -> None:
+def test_the_command_line_and_the_api_have_its_table_and_its_streams(installed: Path) -> None:
     (installed / "shelf.py").write_text(SHELF)
     entries = installed / "strangers-1.0.dist-info" / "entry_points.txt"
     entries.write_text(f"{entries.read_text()}shelf = shelf:ENTRY\n")
     paths = os.pathsep.join([str(installed), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": paths}
-    asked = [sys.executable, "-m", "epochal.cli.main", "--help"]
-    for named, has in (("shelf", True), ("", False)):
-        helped = subprocess.run(
-            asked, env={**environment, PLUGINS: named}, capture_output=True, text=True, check=False
-        )
-        assert helped.returncode == 0, helped.stderr
-        assert ("--books-table" in helped.stdout) is has
+    listed = "from epochal.http.operations import OPERATIONS as o; print([(e.table, e.key) for e in o])"
+    for asked, words in (
+        (("-m", "epochal.cli.main", "--help"), ("--books-table", "streams that are stored as shelves.")),
+        (("-c", listed), ("('books', 'GET /shelves/{stream}')",)),
+    ):
+        for named, has in (("shelf", True), ("", False)):
+            answered = subprocess.run(
+                [sys.executable, *asked],
+                env={**environment, PLUGINS: named},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert answered.returncode == 0, answered.stderr
+            assert all((each in answered.stdout) is has for each in words)

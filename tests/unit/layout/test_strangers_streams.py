@@ -18,7 +18,6 @@ from epochal.codec.bodies import Encoded
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput
-from epochal.feed.history import StreamHistory
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
 from epochal.layout.port import Permission, Port, Source, heal_streams
@@ -151,10 +150,12 @@ class Cards:
         return ITEM_BYTES // 4
 
     def append(
-        self, table: str, batch: Batch, expected: ExpectedVersion, key: str | None = None
+        self,
+        table: str,
+        batch: Batch,
+        expected: ExpectedVersion,
+        key: None = None,  # noqa: ARG002  it is given none
     ) -> Steps[Result[Card]]:
-        if key is not None:
-            raise InvalidInput("idempotency_key", "is not known where streams are stored as cards")
         while True:
             found = yield from self.load(table, batch.stream)
             if found is not None and found.etag == batch.etag:
@@ -174,9 +175,6 @@ class Cards:
     def append_on(self, table: str, batch: Batch, known: Known[Card]) -> Steps[Result[Card]]:
         expected = NO_STREAM if known is None else known.token() if isinstance(known, Card) else known
         return (yield from self.append(table, batch, expected))
-
-    def decided(self, *_: object) -> Steps[None]:
-        yield from ()
 
     def load(
         self,
@@ -295,16 +293,14 @@ def cards_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
     return Streams(driver=driver, table=settings.table("cards"), codec=codec, layout=Cards())
 
 
-def open_history(settings: Settings, driver: Driver, codec: BodyCodec) -> StreamHistory:
-    return StreamHistory(cards_of(settings, driver, codec))
-
-
 ENTRY = Layout(
     name="cards",
     base=7 * BASE_DISTANCE,
     table="cards_table",
     partitions="cards_partitions",
-    of=Plugin(port=f"{__name__}:PORT", history=__name__, stores={"cards": f"{__name__}:opened"}),
+    of=Plugin(
+        port=f"{__name__}:PORT", history=f"{__name__}:cards_of", stores={"cards": f"{__name__}:opened"}
+    ),
 )
 
 
@@ -363,6 +359,14 @@ def test_streams_are_appended_to_loaded_and_read_in_either_direction(streams: St
 
 
 REFUSED: Final[dict[str, tuple[Any, str]]] = {
+    "a key": (
+        lambda streams: streams.append("Cart-1", [Event(type="a")], idempotency_key="k"),
+        "idempotency_key: must not be given where streams are stored as cards",
+    ),
+    "a decision under a key": (
+        lambda streams: streams.decision_key("Cart-1", "k"),
+        "idempotency_key: must not be given where streams are stored as cards",
+    ),
     "an unfold": (
         lambda streams: streams.append("Cart-1", [], unfolds=[Unfold(type="s", data=b"{}")]),
         "unfolds: are not kept where streams are stored as cards",

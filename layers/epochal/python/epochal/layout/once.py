@@ -35,10 +35,10 @@ from epochal.errors import InvalidInput
 from epochal.layout.streams import (
     UNREAD,
     Answer,
-    AnyStreamLayout,
     H,
     H_co,
     Head,
+    KeyedStreams,
     Known,
     Rejected,
     Settled,
@@ -171,7 +171,7 @@ def _tried(call: _Call[H], known: Known[H], *, was_read: bool = False) -> Steps[
 class DecisionKey:
     """The key of a decision on one stream, and what its append is known by there."""
 
-    layout: AnyStreamLayout
+    layout: KeyedStreams
     table: str
     stream: str
     record: KeyRecord

@@ -276,7 +276,8 @@ class StreamLayout(Protocol[H, C]):
         """Append where the stream is as expected; again on what is found, as long as that is.
 
         Args:
-            key: of a keyed batch: it is one append within its stream, whatever is expected later.
+            key: of a keyed batch: it is one append within its stream, whatever is expected later. `KeyedStreams` alone
+                are given one.
 
         Raises:
             TooLarge: the events do not fit an item of their own.
@@ -287,11 +288,6 @@ class StreamLayout(Protocol[H, C]):
         """Append on exactly what is known (None: no stream yet). Anything else is a rejection, which brings it.
 
         A keyed batch is a decision's: it is looked for from there on up to the head that comes back.
-        """
-
-    def decided(self, table: str, head: H, append_id: bytes, since: int) -> Steps[Settled | None]:
-        """What came of a decision under a key (`layout.once`), from index `since` up to a head; None where there is
-        none. Of its append id all counts but the number of its events.
         """
 
     def load(
@@ -332,6 +328,19 @@ class StreamLayout(Protocol[H, C]):
         Raises:
             CorruptData: an event is in no item, and was not pruned.
         """
+
+
+@runtime_checkable
+class KeyedStreams(Protocol):
+    """What a layout of streams can besides, where it knows again what was appended under a key (`layout.once`)."""
+
+    def decided(self, table: str, head: Any, append_id: bytes, since: int) -> Steps[Settled | None]:
+        """What came of a decision under a key, from index `since` up to a head; None where there is none. Of its append
+        id all counts but the number of its events.
+        """
+
+    def load(self, table: str, stream: str, *, consistent: bool = True, whole: bool = False) -> Steps[Any]:
+        """`StreamLayout.load`."""
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from epochal.layout.streams import (
     Batch,
     DecidedBefore,
     Head,
+    KeyedStreams,
     Known,
     PrunedStreams,
     PruneProgress,
@@ -209,6 +210,8 @@ class Streams:
             return appending.try_append(self, one, forbidden, idempotency_key)
         refused, expected = refusals_of(expected)
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
+        if idempotency_key is not None:
+            keyed(self.layout)
         steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
         driver, meter = self.driver.metered()
         since = driver.clock()
@@ -521,7 +524,7 @@ class Streams:
         check_key(key)
         record = KeyRecord.of(stream_name(stream), key, unix_seconds(from_unix_nanoseconds(self.now())))
         return DecisionKey(
-            layout=self.layout,
+            layout=keyed(self.layout),
             table=self.table,
             stream=stream,
             record=record,
@@ -659,6 +662,13 @@ class Streams:
             if isinstance(found, Hole):
                 raise EventsPruned(head.stream, found.first, found.end)
             yield found
+
+
+def keyed(layout: AnyStreamLayout) -> KeyedStreams:
+    """The layout, which knows keys. Raises `InvalidInput` where it does not."""
+    if isinstance(layout, KeyedStreams):
+        return layout
+    raise InvalidInput("idempotency_key", f"must not be given where streams are stored as {layout.name}")
 
 
 def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:
