@@ -191,7 +191,7 @@ class Api:
         seconds: float = 28.0,
     ) -> Answer:
         """Send a request; a body that is not bytes is sent as JSON."""
-        if path.startswith("/streams"):
+        if path.startswith("/streams") and (method, path) != ("GET", "/streams"):
             path = path.replace("streams", self.store, 1)
         if self.pages:
             path = re.sub("^/dcb/(?=query|count)", "/events/", path).replace("/dcb/", "/", 1)

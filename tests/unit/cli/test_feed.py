@@ -257,6 +257,4 @@ def test_stats_of_a_stream_show_what_its_tip_holds(filled: Terminal) -> None:
     assert found["head"]["bytes"] > found["head"]["eventBytes"] + found["head"]["unfoldBytes"] > 0
     error = filled.run("stats", "User-9").exception
     assert isinstance(error, EpochalError)
-    assert str(error) == (
-        "User-9: there is no such stream; `epochal streams` lists those of the latest events"
-    )
+    assert str(error) == ("User-9: there is no such stream; `epochal streams` lists those that there are")

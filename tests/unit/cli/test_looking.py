@@ -51,24 +51,28 @@ def test_no_type_and_no_text_tells_a_terminal_what_to_do(
     assert "\\x9b2J" in line
 
 
-def test_streams_are_listed_once_newest_first_and_by_category(terminal: Terminal) -> None:
-    assert [each["stream"] for each in lines(terminal, "streams")] == ["Order-2", "Order-1", "Payment-1"]
-    (payment,) = lines(terminal, "streams", "Payment")
-    assert payment == {
-        "category": "Payment",
-        "stream": "Payment-1",
-        "layout": "pages",
-        "partition": 30_000,
-        "index": 0,
-    }
-    assert [each["index"] for each in lines(terminal, "streams", "Order", "--prefix", "Order-1")] == [1]
-    assert lines(terminal, "streams", "Ord") == []
+def listed(terminal: Terminal, *words: str) -> list[str]:
+    (page,) = terminal.documents("streams", *words)
+    return [each["stream"] for each in page["streams"]]
 
 
-def test_a_listing_says_how_far_it_looked_and_reads_no_further(terminal: Terminal) -> None:
-    ran = terminal.run("streams", "--items", "1")
-    assert ran.stdout.split() == ["Order", "Order-2", "pages", "0"]
-    assert "looked at the last 1 entries of each partition" in ran.stderr
+def test_streams_are_listed_once_by_creation_by_category_and_by_name(terminal: Terminal) -> None:
+    everything = listed(terminal)
+    assert sorted(everything) == ["Order-1", "Order-2", "Payment-1"]
+    assert listed(terminal, "--backward") == everything[::-1]
+    assert listed(terminal, "Payment") == listed(terminal, "--prefix", "P") == ["Payment-1"]
+    assert listed(terminal, "Ord") == listed(terminal, "--from", "9999-01-01T00:00Z") == []
+
+
+def test_a_listing_goes_on_from_where_a_part_has_ended(terminal: Terminal) -> None:
+    found, start = list[str](), tuple[str, ...]()
+    while True:
+        *shown, end = terminal.lines("streams", "--limit", "1", *start)
+        found += [each.split()[1] for each in shown]
+        if end == "no more":
+            break
+        start = ("--from", end.removeprefix("next "))
+    assert found == listed(terminal)
 
 
 @pytest.mark.parametrize(

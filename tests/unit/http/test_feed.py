@@ -356,3 +356,35 @@ def test_a_checkpoint_beyond_the_end_is_refused(api: Api, place: str) -> None:
 def test_a_partition_that_there_is_not_is_404(api: Api) -> None:
     answer = api.call("GET", "/feed/1")
     assert (answer.status, answer.problem, answer.json["partition"]) == (404, "partition-not-found", 1)
+
+
+def test_streams_are_listed_by_creation_by_category_and_by_name(api: Api) -> None:
+    def listed(query: str) -> list[str]:
+        answer = api.call("GET", "/streams", query=query)
+        assert answer.status == 200
+        return [each["stream"] for each in answer.json["streams"]]
+
+    everything = list(dict.fromkeys(stream for stream, _, _ in ALL))
+    assert listed("") == everything
+    assert listed("direction=backward") == everything[::-1]
+    assert (
+        listed("category=Dog")
+        == listed("prefix=Do")
+        == [each for each in everything if each.startswith("Dog")]
+    )
+    assert listed("from=9999-01-01T00:00:00Z") == []
+    page = api.call("GET", "/streams", query="limit=1").json
+    assert not page["atEnd"]
+    rest = api.call("GET", "/streams", query=f"limit=1000&from={page['next']}").json
+    assert rest["atEnd"]
+    assert [each["stream"] for each in page["streams"] + rest["streams"]] == everything
+    assert set(page["streams"][0]) == {"stream", "category", "type", "partition", "created"}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("from=0:x@1", "from"), ("from=soon", "from"), ("category=a-b", "category"), ("limit=0", "limit")],
+)
+def test_a_listing_of_what_cannot_be_is_refused(api: Api, query: str, field: str) -> None:
+    answer = api.call("GET", "/streams", query=query)
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", field)

@@ -165,7 +165,7 @@ def test_a_domain_that_only_looks_like_a_functions_is_the_gateways(api: Api) -> 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
-        ("GET", "/streams", "POST"),
+        ("PUT", "/streams", "POST, GET"),
         ("PUT", "/streams/Cat-1", "DELETE, GET"),
         ("PATCH", "/streams/Cat-1/events", "POST, GET"),
         ("HEAD", "/health", "GET"),

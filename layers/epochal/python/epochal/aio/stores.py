@@ -99,6 +99,7 @@ class AsyncFeed:
     place = reads(FeedReader.place, of="reader")
     page = reads(FeedReader.page, of="reader")
     newest = reads(FeedReader.newest, of="reader")
+    streams = reads(FeedReader.streams, of="reader")
     spans = reads(FeedReader.spans, of="reader")
     events = iterates(FeedReader.events, of="reader")
     items = reads(FeedReader.items, of="reader")

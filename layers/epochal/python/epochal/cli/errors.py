@@ -103,9 +103,7 @@ class StreamMissing(EpochalError, LookupError):
     """There is no such stream."""
 
     def __init__(self, stream: str) -> None:
-        super().__init__(
-            f"{stream}: there is no such stream; `epochal streams` lists those of the latest events"
-        )
+        super().__init__(f"{stream}: there is no such stream; `epochal streams` lists those that there are")
         self.stream = stream
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeVar
 
 import click
@@ -19,8 +19,8 @@ from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, pass_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
-from epochal.feed.results import FeedEvent, FeedItem
-from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_position
+from epochal.feed.results import FeedEvent, FeedItem, ListedStream
+from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
 from epochal.layout.registry import layout_of
 from epochal.model.events import Recorded
 
@@ -216,9 +216,9 @@ def _index(text: str) -> int:
     return int(text)
 
 
-# Commands that look around in what has come lately: streams by category, a search, a conversation.
+# Commands that look around: streams by creation, and in what has come lately a search, a conversation.
 #
-# No index of names, words or conversations is kept, so they read the latest entries of the feed, and say how many.
+# No index of words or conversations is kept, so those read the latest entries of the feed, and say how many.
 
 ITEMS: Final = 500
 
@@ -234,21 +234,45 @@ items_option = click.option(
 @click.command()
 @click.argument("category", required=False)
 @click.option("--prefix", default="", help="Only streams whose name begins so.")
-@items_option
+@click.option("--from", "start", help="A position, where a part has ended, or a moment; else the beginning.")
+@click.option("--backward", is_flag=True, help="The newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many streams."
+)
 @output.json_option
 @pass_store
-def streams(store: OpenedStore, *, category: str | None, prefix: str, items: int, as_json: bool) -> None:
-    """List the streams of the latest events, of one CATEGORY or all.
+def streams(
+    store: OpenedStore,
+    *,
+    category: str | None,
+    prefix: str,
+    start: str | None,
+    backward: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List streams, of one CATEGORY or all, by the time of their creation.
 
-    Newest first; of each the category, the name, the layout, and the index of its last event.
+    It reads through the index. The position to go on from follows them.
     """
-    found = (
-        each
-        for each in _streams(store, items)
-        if each["stream"].startswith(prefix) and category in (None, each["category"])
-    )
-    output.stream(found, lambda each: each, _stream_line, as_json=as_json)
-    _say_how_far(items)
+    at = None if start is None else parse_places(start, "--from")
+    page, found = None, list[ListedStream]()
+    while page is None or not (page.at_end or len(found) >= limit):
+        page = store.feed.streams(
+            limit - len(found),
+            start=at if page is None else page.next,
+            direction="backward" if backward else "forward",
+            categories=None if category is None else [category],
+            prefix=prefix,
+        )
+        found += page.streams
+    view = {"streams": [asdict(each) for each in found], "next": str(page.next), "atEnd": page.at_end}
+    end = "no more" if page.at_end else f"next {page.next}"
+    output.document(view, [*map(_listed_line, found), end], as_json=as_json)
+
+
+def _listed_line(each: ListedStream) -> str:
+    return f"{each.category:<16}  {each.stream:<32}  {layout_of(each.partition).name:<7}  {each.created[:19]}"
 
 
 @click.command()
@@ -283,31 +307,11 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int, as_json: bool)
     output.document(view, output.fitting(_lines(roots)), as_json=as_json)
 
 
-def _streams(store: OpenedStore, items: int) -> Iterator[dict[str, Any]]:
-    for at in store.feed.partitions():
-        known = store.feed.categories(at.partition)
-        seen: set[str] = set()
-        for item in reversed(latest(store.feed, at, items)):
-            if item.stream not in seen:
-                seen.add(item.stream)
-                yield {
-                    "category": known.of(item.stream),
-                    "stream": item.stream,
-                    "layout": layout_of(at.partition).name,
-                    "partition": at.partition,
-                    "index": item.index,
-                }
-
-
 def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
     for at in store.feed.partitions():
         for item in latest(store.feed, at, items, data=True):
             if item.event is not None:
                 yield item.event
-
-
-def _stream_line(found: dict[str, Any]) -> str:
-    return f"{found['category']:<16}  {found['stream']:<32}  {found['layout']:<7}  {found['index']:>6}"
 
 
 def _text(event: FeedEvent) -> str:

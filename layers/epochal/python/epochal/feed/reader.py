@@ -15,18 +15,28 @@ from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import History, Hydrate, PageBounds, bare_items, fill, histories_of, hydrated
-from epochal.feed.results import FeedEvent, FeedItem, FeedPage, NewestPage, PartitionTail, SpanPage
+from epochal.feed.results import (
+    FeedEvent,
+    FeedItem,
+    FeedPage,
+    ListedStream,
+    NewestPage,
+    PartitionTail,
+    SpanPage,
+    StreamsPage,
+)
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
 from epochal.layout.port import Categories
 from epochal.layout.registry import layout_of, source_of
+from epochal.model.events import TAG_STREAMS
 from epochal.model.kinds import must_be, must_be_done, must_be_names, must_be_plain, must_be_whole
 from epochal.model.spans import Span
+from epochal.model.times import Ticks, format_ticks
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
@@ -230,6 +240,18 @@ class _Request:
         return tuple(hydrated(spans, self.hydrate, once=self.once, strict=self.strict))
 
 
+class _Entry(NamedTuple):
+    """What is wanted of an entry of a partition, and when that was written."""
+
+    partition: int
+    ticks: int
+    page: SpanPage
+
+    @property
+    def time(self) -> str:
+        return format_ticks(Ticks(self.ticks)) if self.ticks else ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedReader:
     """Reads the partitions of an index.
@@ -365,17 +387,9 @@ class FeedReader:
             before = {each.partition: each.tail for each in self.partitions()}
         reached, ends = FeedPosition(before), self.driver.clock() + seconds
         found: list[tuple[int, Span]] = []
-        for _, partition, page in heapq.merge(
-            *(
-                self._backward(
-                    partition, at, wanted(partial(self.categories, partition), categories, predicate), ends
-                )
-                for partition, at in before.items()
-            ),
-            key=itemgetter(0),
-        ):
-            reached[partition] = page.next
-            found += [(partition, span) for span in page.spans]
+        for entry in self._merged(before, "backward", categories, predicate, ends):
+            reached[entry.partition] = entry.page.next
+            found += [(entry.partition, span) for span in entry.page.spans]
             if len(found) >= limit:
                 break
         items = {
@@ -386,18 +400,94 @@ class FeedReader:
         }
         return NewestPage(items=tuple(next(items[partition]) for partition, _ in found), next=reached)
 
-    def _backward(
-        self, partition: int, at: Checkpoint, wanted: Predicate, ends: float
-    ) -> Iterator[tuple[int, int, SpanPage]]:
-        """Each entry that has something wanted, from a checkpoint back, with its age for merging."""
-        reader, age, at_tail = self._span_reader(partition, at, "backward"), 0, False
-        while not at_tail:
-            seconds = ends - self.driver.clock()
-            page = reader.spans(limit=1, wanted=wanted, seconds=seconds, wait=0.0)
-            at_tail = page.at_tail or not page.spans
+    def streams(
+        self,
+        limit: int = 100,
+        *,
+        start: Mapping[int, Place] | Place | None = None,
+        direction: Direction = "forward",
+        categories: Collection[str] | None = None,
+        prefix: str = "",
+        seconds: float = 10.0,
+    ) -> StreamsPage:
+        """Streams by the time of their creation, as the index has it: at least `limit` where there are as many. It
+        reads through the index, from `start` on: a million events take seconds, and nothing is scanned.
+
+        A stream is created with its first event. One whose first event had been pruned when it was indexed is not
+        listed; one that was deleted is. Those of tags are listed where their category is asked for.
+
+        Args:
+            start: a position, as a page's `next`, or a place; the beginning, or backward the tail, if left out.
+            direction: `backward` has the newest first.
+            prefix: of the names that are wanted.
+            seconds: a page that is not full after so long ends, with the position reached.
+
+        Raises:
+            InvalidInput: a limit below 1, what is no place.
+            BeyondTheEnd: `start` is of another index.
+        """
+        must_be_whole(limit, "limit", 1)
+        if not isinstance(start, Mapping):
+            place: Place = start or ("beginning" if direction == "forward" else "tail")
+            start = {each.partition: place for each in self.partitions()}
+        at = {partition: self.place(partition, place) for partition, place in start.items()}
+        reached, ends, at_end = FeedPosition(at), self.driver.clock() + seconds, set[int]()
+        found: list[ListedStream] = []
+
+        def created(span: Span) -> bool:
+            named = categories is not None or not span.stream.startswith(TAG_STREAMS)
+            return span.index == 0 and named and span.stream.startswith(prefix)
+
+        for entry in self._merged(at, direction, categories, created, ends):
+            reached[entry.partition] = entry.page.next
+            at_end |= {entry.partition} if entry.page.at_tail else set()
+            category = self.categories(entry.partition).of
+            found += [
+                ListedStream(
+                    stream=stream,
+                    category=category(stream),
+                    type=types[0],
+                    partition=entry.partition,
+                    created=entry.time,
+                )
+                for stream, index, types in entry.page.spans
+                if index == 0  # backward, a span comes event by event
+            ]
+            if len(found) >= limit:
+                break
+        return StreamsPage(streams=tuple(found), next=reached, at_end=at_end == set(at))
+
+    def _merged(
+        self,
+        start: Mapping[int, Checkpoint],
+        direction: Direction,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        ends: float,
+    ) -> Iterator[_Entry]:
+        """The entries of partitions that have something wanted, in the order of their times."""
+        sign = 1 if direction == "forward" else -1
+        each = (
+            self._entries(
+                partition,
+                self._span_reader(partition, at, direction),
+                wanted(partial(self.categories, partition), categories, predicate),
+                ends,
+            )
+            for partition, at in start.items()
+        )
+        return heapq.merge(*each, key=lambda entry: sign * entry.ticks)
+
+    def _entries(
+        self, partition: int, reader: SpanReader, wanted: Predicate, ends: float
+    ) -> Iterator[_Entry]:
+        ticks, ended = 0, False
+        while not ended:
+            page = reader.spans(limit=1, wanted=wanted, seconds=ends - self.driver.clock(), wait=0.0)
             with suppress(InvalidInput):  # another program's entry, with no time that can be read
-                age = age if reader.last is None else -reader.last.ticks
-            yield age, partition, page
+                ticks = ticks if reader.last is None else reader.last.ticks
+            yield _Entry(partition, ticks, page)
+            ended = page.at_tail or not page.spans
 
     def _items(self, partition: int, spans: Sequence[Span], *, data: bool) -> Sequence[FeedItem]:
         return self.items(partition, spans) if data else bare_items(spans)

@@ -144,6 +144,26 @@ class NewestPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListedStream:
+    """A stream, with the type of its first event, its partition of the feed, and when that event was indexed."""
+
+    stream: str
+    category: str
+    type: str
+    partition: int
+    created: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsPage:
+    """Streams, and the position from which the next page goes on. `at_end`: there were no more."""
+
+    streams: tuple[ListedStream, ...]
+    next: FeedPosition
+    at_end: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTail:
     """How far a partition's chain of epochs has got: `tail` is the checkpoint after its last entry."""
 

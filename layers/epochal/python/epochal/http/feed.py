@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from simplejson import RawJSON
@@ -36,7 +36,7 @@ from epochal.http.shapes import (
     text_of,
     whole,
 )
-from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place, parse_places
 from epochal.layout.registry import partitions_of
 from epochal.model.events import TAG_STREAMS
 from epochal.model.spans import ITEM_BYTES, name_bytes
@@ -75,6 +75,36 @@ FEED_PAGE: Final = Shown(
         "items": array(ref("FeedItem"), "In feed order: within a stream by index, without gaps."),
         "next": CHECKPOINT,
         "atTail": (flag("The index held no more."), "at_tail"),
+    },
+)
+
+
+STREAMS_PAGE: Final = Shown(
+    "StreamsPage",
+    {
+        "streams": array(
+            record(
+                {
+                    "stream": text("Its name."),
+                    "category": text("Its category."),
+                    "type": text("The type of its first event."),
+                    "partition": _NUMBER,
+                    "created": text("When that was indexed."),
+                }
+            ),
+            "In the order of their creation, as the index has it.",
+        ),
+        "next": {"type": "string", "description": "A position of the feed, from which to go on."},
+        "atEnd": (flag("There were no more."), "at_end"),
+    },
+)
+_CATEGORIES: Final = query(
+    "category",
+    {
+        "type": "array",
+        "items": {"type": "string", "pattern": r"^[A-Za-z0-9$_.:~@+=-]{1,512}$"},
+        "description": "Only streams of this category; may be given several times. Of tagged events below "
+        "`/events` it is `$tag-` and their group; another one with `-` is one that is declared.",
     },
 )
 
@@ -144,15 +174,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
         ),
         query("limit", {**LIMIT, "description": "Items after which the page ends."}),
         query("data", flag("Also the events themselves.")),
-        query(
-            "category",
-            {
-                "type": "array",
-                "items": {"type": "string", "pattern": r"^[A-Za-z0-9$_.:~@+=-]{1,512}$"},
-                "description": "Only streams of this category; may be given several times. Of tagged events below "
-                "`/events` it is `$tag-` and their group; another one with `-` is one that is declared.",
-            },
-        ),
+        _CATEGORIES,
         query(
             "wait",
             whole(
@@ -168,10 +190,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
 )
 def read_feed(reading: Reading, request: Request, asked: QueryString) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
-    start, categories = asked.text("from"), asked.texts("category")
-    if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
-        rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
-        raise InvalidInput("category", rule)
+    start, categories = asked.text("from"), _categories(reading, asked)
     partition = _partition(request.path["partition"])
     backward = asked.choice("direction") == "backward"
     place = parse_place(start or (TAIL if backward else "beginning"))
@@ -189,7 +208,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
         start=begin,
         direction="backward" if backward else "forward",
         limit=limit,
-        categories=frozenset(categories) or None,
+        categories=categories,
         data=data,
         seconds=seconds,
         # The deployment may let a reader wait for less than is asked for.
@@ -198,6 +217,46 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
     items = [shown.view(item) for item in found.items]
     view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
     return answer(meter, view, figures={"Items": float(len(items))})
+
+
+@operation(
+    "List streams by the time of their creation",
+    "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. A stream whose "
+    "first event had been pruned when it was indexed is not listed.",
+    parameters=(
+        query(
+            "from",
+            {
+                "type": "string",
+                "description": "A position, as `next` has it, a moment, `beginning` or `tail`. Left out: the "
+                "beginning, or backward the tail.",
+            },
+        ),
+        query("limit", {**LIMIT, "description": "Streams after which the page ends."}),
+        query(
+            "direction",
+            {"enum": ["forward", "backward"], "default": "forward", "description": "Or the newest first."},
+        ),
+        query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
+        _CATEGORIES,
+    ),
+    gives=STREAMS_PAGE,
+)
+def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
+    """A page of streams of all partitions."""
+    start = asked.text("from")
+    place = None if start is None else parse_places(start)
+    source, meter = _measured(reading.feed, request)
+    found = source.streams(
+        asked.limit(),
+        start=place,
+        direction="backward" if asked.choice("direction") == "backward" else "forward",
+        categories=_categories(reading, asked),
+        prefix=asked.text("prefix") or "",
+        seconds=max(1.0, request.seconds - EVENTS),
+    )
+    streams = [asdict(each) for each in found.streams]
+    return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
 
 
 class FeedItems:
@@ -218,6 +277,14 @@ class FeedItems:
     def view(self, item: FeedItem) -> Any:
         """An item that was measured."""
         return bare(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
+
+
+def _categories(reading: Reading, asked: QueryString) -> frozenset[str] | None:
+    categories = asked.texts("category")
+    if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
+        rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
+        raise InvalidInput("category", rule)
+    return frozenset(categories) or None
 
 
 def _bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:

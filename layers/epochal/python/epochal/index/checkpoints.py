@@ -146,3 +146,8 @@ def parse_place(text: str, field: str = "from") -> Place:
     if text == "tail":
         return "tail"
     return Moment(parse_time(text, field)) if _DAY.match(text) else parse_checkpoint(text, field)
+
+
+def parse_places(text: str, field: str = "from") -> FeedPosition | Place:
+    """Read a position, or one place for every partition: `beginning`, `tail` or a moment."""
+    return parse_position(text, field) if ":" in text and "@" in text else parse_place(text, field)
