@@ -127,6 +127,7 @@ def test_the_api_is_throttled_as_a_whole(synthesise: Synthesise) -> None:
 
 def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesise: Synthesise) -> None:
     assert limits_of(synthesise("prod")) == {
+        "GET /streams": 10,
         "GET /feed/{partition}": 50,
         "GET /tags": 10,
         "GET /dcb/tags": 10,
@@ -138,6 +139,7 @@ def test_routes_that_cost_more_than_a_request_have_limits_of_their_own(synthesis
 def test_a_stage_may_set_the_limit_of_any_route_and_none_is_above_the_whole(synthesise: Synthesise) -> None:
     found = limits_of(synthesise(**CHOSEN))
     assert found == {
+        "GET /streams": 10,
         "GET /feed/{partition}": 40,
         "GET /tags": 10,
         "GET /dcb/tags": 10,
