@@ -9,7 +9,7 @@ from constructs import Construct
 
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared
-from epochal.cdk.parts.stores import Stores, streams_named
+from epochal.cdk.parts.storage import Stores, streams_named
 from epochal.cdk.parts.watch import watch_mappings
 from epochal.cdk.stages import Stage
 

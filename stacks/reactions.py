@@ -12,10 +12,9 @@ from aws_cdk import Duration, Fn, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from epochal.cdk.fields import Allow, Declared
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
 from epochal.cdk.reaction import TIMEOUT, Reaction
-from epochal.cdk.stages import Stage
+from epochal.cdk.stages import Allow, Declared, Stage
 from epochal.cdk.store import Store
 
 

@@ -15,8 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from epochal.cdk.fields import RULES
-from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, coherent, known_are, obeying
+from epochal.cdk.stages import RULES, STAGES, BadSetting, Stage, changed, coherent, known_are, obeying
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 

@@ -12,8 +12,7 @@ from aws_cdk import CfnResource, CfnWaitConditionHandle, Stack
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from epochal.cdk.parts.storage import Storage
-from epochal.cdk.parts.stores import stream_of
+from epochal.cdk.parts.storage import Storage, stream_of
 from epochal.cdk.stages import Stage
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.cdk.fields import RULES
+from epochal.cdk.stages import RULES
 from epochal.cli.main import epochal
 from epochal.layout.registry import INDEX, store_tables
 from tests.docs.console import examples

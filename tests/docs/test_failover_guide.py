@@ -18,7 +18,7 @@ from botocore.session import Session
 from botocore.validate import ParamValidator
 
 from epochal import Delivery, Event, reaction
-from epochal.cdk.fields import RULES
+from epochal.cdk.stages import RULES
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from bench.bill import ACCESS_LINE
-from epochal.cdk.fields import LIMITS
 from epochal.cdk.parts import api
 from epochal.cdk.parts.api import ACCESS_LOG
-from epochal.cdk.stages import STAGES
+from epochal.cdk.stages import LIMITS, STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings

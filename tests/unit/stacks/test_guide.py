@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from aws_cdk.assertions import Match, Template
 
-from epochal.cdk.fields import FUNCTIONS, RULES, Declared
-from epochal.cdk.stages import STAGES
+from epochal.cdk.stages import FUNCTIONS, RULES, STAGES, Declared
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.layout.registry import READ_MODELS, store_tables

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from epochal.cdk.fields import RULES
+from epochal.cdk.stages import RULES
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import open_aggregates

@@ -28,10 +28,9 @@ from aws_cdk.assertions import Template
 
 from epochal import Event, FeedEvent
 from epochal.cdk import EventStore, Publish, Reaction, Webhook
-from epochal.cdk.event_store import StoreOptions
-from epochal.cdk.fields import RULES
 from epochal.cdk.sources import TARGET, Sources
-from epochal.cdk.stages import BadSetting
+from epochal.cdk.stages import RULES, BadSetting
+from epochal.cdk.store import StoreOptions
 from epochal.settings import FOUND_BY, Settings, variable
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.stacks.templates import ROOT
@@ -209,9 +208,7 @@ def test_a_store_may_have_no_api_and_nothing_that_watches_it(shop: Stack) -> Non
 
 
 def test_options_are_the_settings_and_obey_their_rules(shop: Stack) -> None:
-    assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN, (
-        "cdk/event_store.py has a line for each"
-    )
+    assert get_type_hints(StoreOptions).keys() == RULES.keys() - APPS_OWN, "cdk/store.py has a line for each"
     with pytest.raises(BadSetting, match=r"EventStore\.log_days must be one of"):
         EventStore(shop, "Events", log_days=2)
     with pytest.raises(BadSetting, match="did you mean retain"):

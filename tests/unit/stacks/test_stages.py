@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.fields import EXISTING, FUNCTIONS, OF_LAYOUTS, RULES
 from epochal.cdk.sources import Target, fitted, target_from
-from epochal.cdk.stages import STAGES, BadSetting, Stage
+from epochal.cdk.stages import EXISTING, FUNCTIONS, OF_LAYOUTS, RULES, STAGES, BadSetting, Stage
 from epochal.layout.registry import declared
 from stacks.stages import check_context, stage_from
 from tests.unit.stacks.templates import CHOSEN, ROOT, Synthesise

@@ -17,8 +17,8 @@ from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Reaction
-from epochal.cdk.fields import EXISTING, RULES
 from epochal.cdk.sources import TARGET, Sources
+from epochal.cdk.stages import EXISTING, RULES
 from stacks.deployment import ACCOUNT, REGION
 from tests.support.account import BUCKET, PLACE, TABLE, Account
 from tests.unit.stacks.golden import STAGES, kept, today

@@ -8,9 +8,8 @@ from __future__ import annotations
 from epochal.extras import brought_by
 
 with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
-    from epochal.cdk.event_store import EventStore
+    from epochal.cdk.store import EventStore, Store, SubjectKeys
 from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
-from epochal.cdk.store import Store, SubjectKeys
 
 __all__ = ["EventStore", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]

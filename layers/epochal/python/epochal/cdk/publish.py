@@ -22,7 +22,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.stores import BODIES
+from epochal.cdk.parts.grants import BODIES
 from epochal.cdk.reaction import Reaction, module_of
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.store import Store

@@ -45,7 +45,7 @@ from constructs import Construct
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, behind, metric, watch_function
 from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers, Shared, settings_of
-from epochal.cdk.parts.stores import function_of, queue_of
+from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
 from epochal.hosting.named import ENTRY
@@ -172,7 +172,7 @@ class Reaction(Construct):
                 **({ENTRY: handler} if ":" in handler else {}),
             },
             allowed=[
-                *grants.reaction(stage, stores),
+                *grants.allowed("reaction", stage, stores),
                 *grants.read_models(stores, read_models),
                 self._waking(stage),
                 *allowed,

@@ -24,7 +24,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import Function, Shared, log_group, settings_of
-from epochal.cdk.parts.stores import output
+from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
@@ -73,9 +73,9 @@ class Api:
         stage, stores = shared.stage, shared.stores
         settings = settings_of(stage, stores)
         functions = {
-            "append": ("appends, prunes and deletes", grants.append(stage, stores)),
-            "replay": ("reads what is stored", grants.replay(stage, stores)),
-            "feed": ("reads the feed", grants.feed(stage, stores)),
+            "append": "appends, prunes and deletes",
+            "replay": "reads what is stored",
+            "feed": "reads the feed",
         }
         return {
             name: Function(
@@ -86,9 +86,9 @@ class Api:
                 shared=shared,
                 timeout=TIMEOUT,
                 environment=settings.environment(name),
-                allowed=statements,
+                allowed=grants.allowed(name, stage, stores),
             ).function
-            for name, (description, statements) in functions.items()
+            for name, description in functions.items()
         }
 
     def _gateway(self, stage: Stage) -> apigateway.HttpApi:

@@ -39,8 +39,7 @@ from epochal.cdk.parts import (
 )
 from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.functions import Function, Shared, settings_of
-from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures
-from epochal.cdk.parts.stores import Stores, changes_of, output, topic_of
+from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, Stores, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
 from epochal.index.names import EPOCHS, WHERE
 from epochal.layout.port import Source
@@ -126,7 +125,7 @@ class Feed:
             shared=shared,
             timeout=TIMEOUT,
             environment=settings_of(stage, stores).environment("indexer"),
-            allowed=[*following, *self._failures.reporting(), *grants.indexer(stage, stores)],
+            allowed=[*following, *self._failures.reporting(), *grants.allowed("indexer", stage, stores)],
         ).function
 
     def _mapping(
@@ -293,7 +292,7 @@ class AuditResources(Construct):
                 settings_of(stage, stores), mappings=tuple(each.attr_id for each in mappings)
             ).environment("auditor"),
             allowed=[
-                *grants.auditor(stage, stores),
+                *grants.allowed("auditor", stage, stores),
                 grants.on_mappings(mappings, named=stage.batches_named),
             ],
         ).function

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
@@ -20,11 +20,13 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.layers import has_bytecode
-from epochal.cdk.parts.stores import Stores
 from epochal.cdk.stages import Stage
 from epochal.layout.registry import declared
 from epochal.plugins import own_settings
 from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings
+
+if TYPE_CHECKING:
+    from epochal.cdk.parts.storage import Stores
 
 MEMORY_MB: Final = 1_024
 """A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them

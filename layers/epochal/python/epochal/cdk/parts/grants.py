@@ -10,7 +10,8 @@ mapping does) can find it without its permissions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
 
 from aws_cdk import Aws
 from aws_cdk import aws_dynamodb as dynamodb
@@ -23,11 +24,19 @@ from aws_cdk import aws_secretsmanager as secretsmanager
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
-from epochal.cdk.parts.stores import BODIES, UPLOADS, Stores
 from epochal.cdk.stages import Stage
 from epochal.index.groups import STATES
-from epochal.layout.port import ObjectAccess, Permission
+from epochal.layout.port import Permission
 from epochal.layout.registry import INDEX, READ_MODELS
+
+if TYPE_CHECKING:
+    from epochal.cdk.parts.storage import Stores
+
+BODIES: Final = "bodies/"
+"""Where the library keeps bodies too large for an item."""
+
+UPLOADS: Final = "uploads/"
+"""Where callers upload to, and what nobody claims expires."""
 
 _KEY_READS: Final = ("Decrypt", "DescribeKey")
 _KEY_WRITES: Final = (
@@ -175,84 +184,78 @@ def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.Po
 Statements = list[iam.PolicyStatement]
 
 
-def append(stage: Stage, stores: Stores) -> Statements:
-    """The function `append`."""
-    return [
-        *_on_layouts("append", stage, stores),
-        *_archives(stage, stores, copying=True),
-        on_objects(stores.bucket, BODIES, "GetObject", "PutObject"),
-        on_objects(stores.bucket, UPLOADS, "GetObject", "PutObject"),
-        *_on_own_objects("append", stage, stores),
-        on_listing(stores.bucket, BODIES, UPLOADS),
-        *on_key(stores.key, write=True),
-    ]
+_READ: Final = ("GetItem", "Query")
+_INDEX: Final = (*_READ, "BatchGetItem", "PutItem", "UpdateItem")
 
 
-def replay(stage: Stage, stores: Stores) -> Statements:
-    """The function `replay`."""
-    return [
-        *_on_layouts("replay", stage, stores),
-        *_archives(stage, stores),
-        on_objects(stores.bucket, BODIES, "GetObject"),
-        *_on_own_objects("replay", stage, stores),
-        on_listing(stores.bucket, BODIES, *(each.prefix for each in _objects(stage))),
-        *on_key(stores.key, write=False),
-    ]
+@dataclass(frozen=True, kw_only=True)
+class _May:
+    """What a function may do beside what layouts say of their own tables and objects.
 
-
-def feed(stage: Stage, stores: Stores) -> Statements:
-    """The function `feed`."""
-    return [
-        *_on_layouts("feed", stage, stores),
-        on_table(stores.tables[INDEX.kind], "GetItem", "Query"),
-        on_keys(stores.tables[INDEX.kind], STATES, "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
-        *_archives(stage, stores),
-        on_objects(stores.bucket, BODIES, "GetObject"),
-        on_listing(stores.bucket, BODIES),
-        *on_key(stores.key, write=True),
-    ]
-
-
-def indexer(stage: Stage, stores: Stores) -> Statements:
-    """The function `indexer`, apart from its streams and its failures."""
-    return [
-        *_on_layouts("indexer", stage, stores),
-        on_table(stores.tables[INDEX.kind], "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
-        *on_key(stores.key, write=True),
-    ]
-
-
-def auditor(stage: Stage, stores: Stores) -> Statements:
-    """The function `auditor`: it does what the indexer does, for heads that it finds by itself."""
-    return [
-        *_on_layouts("auditor", stage, stores),
-        on_table(stores.tables[INDEX.kind], "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem"),
-        *on_key(stores.key, write=True),
-    ]
-
-
-def reaction(stage: Stage, stores: Stores) -> Statements:
-    """A function that runs a reaction, apart from its queue and from what its handler does.
-
-    It replaces the state of its group and deletes causes of parked streams; where a stream ends, which a replay
-    asks, the heads of its store tell.
+    Attributes:
+        index: with the index.
+        groups: with states of groups, which are there.
+        archives: with archives.
+        bodies: with bodies.
+        uploads: with uploads, which it may look for.
+        looks: it may look for objects of layouts.
+        writes: something that is encrypted.
     """
-    return [
-        *_on_layouts("reaction", stage, stores),
-        on_table(
-            stores.tables[INDEX.kind],
-            "GetItem",
-            "Query",
-            "BatchGetItem",
-            "PutItem",
-            "UpdateItem",
-            "DeleteItem",
-        ),
-        *_archives(stage, stores),
-        on_objects(stores.bucket, BODIES, "GetObject"),
-        on_listing(stores.bucket, BODIES),
-        *on_key(stores.key, write=True),
+
+    index: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    archives: Literal["reading", "copying"] = "reading"
+    bodies: tuple[str, ...] = ("GetObject",)
+    uploads: tuple[str, ...] = ()
+    looks: bool = False
+    writes: bool = False
+
+
+_FUNCTIONS: Final = {
+    "append": _May(
+        archives="copying",
+        bodies=("GetObject", "PutObject"),
+        uploads=("GetObject", "PutObject"),
+        writes=True,
+    ),
+    "replay": _May(looks=True),
+    "feed": _May(index=_READ, groups=("BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"), writes=True),
+    # Apart from its streams and its failures.
+    "indexer": _May(index=_INDEX, bodies=(), writes=True),
+    "auditor": _May(index=_INDEX, bodies=(), writes=True),
+    # Apart from its queue and from what its handler does. It replaces the state of its group and deletes causes of
+    # parked streams; where a stream ends, which a replay asks, the heads of its store tell.
+    "reaction": _May(index=(*_INDEX, "DeleteItem"), writes=True),
+}
+
+
+def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
+    """What a function may do."""
+    may, bucket = _FUNCTIONS[function], stores.bucket
+    ports = [each.port for each in stage.deployed_layouts()]
+    objects = [port.objects(stage) for port in ports if port.objects is not None]
+    statements = [
+        on_items(stores.tables[access.table.kind], access)
+        for port in ports
+        for access in port.access(stage).get(function, ())
     ]
+    if may.index:
+        statements.append(on_table(stores.tables[INDEX.kind], *may.index))
+    if may.groups:
+        statements.append(on_keys(stores.tables[INDEX.kind], STATES, *may.groups))
+    if may.bodies:
+        statements += [
+            on_table(stores.tables[each.table.kind], *getattr(each, may.archives))
+            for each in (port.archive for port in ports)
+            if each is not None and each.table.kind in stores.tables
+        ]
+        kept = [(BODIES, may.bodies), (UPLOADS, may.uploads)]
+        kept += [(each.prefix, each.actions.get(function, ())) for each in objects]
+        statements += [on_objects(bucket, prefix, *actions) for prefix, actions in kept if actions]
+        looked_for = [BODIES, *([UPLOADS] if may.uploads else ())]
+        looked_for += [each.prefix for each in objects] if may.looks else ()
+        statements.append(on_listing(bucket, *looked_for))
+    return [*statements, *on_key(stores.key, write=may.writes)]
 
 
 def read_models(stores: Stores, names: Sequence[str]) -> Statements:
@@ -262,36 +265,3 @@ def read_models(stores: Stores, names: Sequence[str]) -> Statements:
         return []
     keys = [key for name in names for key in (name, f"{name}@*")]
     return [on_keys(table, keys, "GetItem", "PutItem", "DeleteItem")]
-
-
-def _on_layouts(function: str, stage: Stage, stores: Stores) -> Statements:
-    """The access of a function to the tables of each layout that the stage has."""
-    return [
-        on_items(stores.tables[access.table.kind], access)
-        for layout in stage.deployed_layouts()
-        for access in layout.port.access(stage).get(function, ())
-    ]
-
-
-def _on_own_objects(function: str, stage: Stage, stores: Stores) -> Statements:
-    """The access of a function to what layouts keep in the bucket."""
-    return [
-        on_objects(stores.bucket, each.prefix, *each.actions[function])
-        for each in _objects(stage)
-        if function in each.actions
-    ]
-
-
-def _objects(stage: Stage) -> list[ObjectAccess]:
-    ports = (each.port for each in stage.deployed_layouts())
-    return [port.objects(stage) for port in ports if port.objects is not None]
-
-
-def _archives(stage: Stage, stores: Stores, *, copying: bool = False) -> Statements:
-    """Reading each archive that there is, or copying streams to it before they are pruned."""
-    found = (each.port.archive for each in stage.deployed_layouts())
-    return [
-        on_table(stores.tables[each.table.kind], *(each.copying if copying else each.reading))
-        for each in found
-        if each is not None and each.table.kind in stores.tables
-    ]

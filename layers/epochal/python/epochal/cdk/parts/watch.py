@@ -29,7 +29,7 @@ from constructs import Construct
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, behind, metric, watch_function
 from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.feed import Feed
-from epochal.cdk.parts.stores import Stores, changes_of, function_of, queue_of, specs_of
+from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of, specs_of
 from epochal.cdk.stages import Stage
 from epochal.plan.ops import TableSpec
 
