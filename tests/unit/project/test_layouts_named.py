@@ -91,10 +91,6 @@ NATIVE = re.compile(r"contrib\.eventsourcing|PRAGMA journal_mode")
 """What spells a plug-in's word and is not its: events with tags are Epochal's own, too."""
 
 OFFENDERS: dict[str, tuple[str, str]] = {
-    "epochal/cdk/store.py": (
-        "equinox event_store_adapter sekiban",
-        "a type checker knows every option by its name",
-    ),
     "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
 }
@@ -112,7 +108,6 @@ FACES = {
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/factory.py": "an environment names the table of streams",
-    "epochal/cdk/store.py": "a type checker knows an option by its name",
     "epochal/cdk/stages.py": "says how many partitions of streams a stage begins with that is kept",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }

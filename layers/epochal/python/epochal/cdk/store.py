@@ -47,9 +47,9 @@ from epochal.cdk.parts.grants import on_key, on_table
 from epochal.cdk.parts.storage import Storage, Stores, keyed_table, topic_of, whose
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
-from epochal.cdk.stages import STAGES, BadSetting, Stage, changed
+from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, known_are
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
-from epochal.plugins import NATIVE
+from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
 
 MakeCode = Callable[[str | None, lambda_.Architecture | None], Code]
@@ -351,48 +351,31 @@ Preset = Literal["dev", "staging", "prod"]
 
 
 class StoreOptions(TypedDict, total=False):
-    """Settings of a store; one that is left out is as its preset has it."""
+    """Settings of a store; one that is left out is as its preset has it.
+
+    `existing` has the ARNs of tables that are there already, by their kinds, and `partitions` numbers by the layouts'
+    names. A layout is its name, or its options, as `SekibanOptions(write_shards=4)`.
+    """
 
     access_logs: bool
-    aggregate_types: Sequence[str]
     alarm_topic: str | sns.ITopic
     archive: bool
     billing: Literal["on-demand", "provisioned"]
     boto3: Literal["runtime", "tested"]
     burst: int
     carrier: Literal["light", "boto3"]
-    consistent_reads: bool
-    dcb_partitions: int
     deletion_protection: bool
-    equinox: bool
-    calving: Literal["auto", "fixed", "cost"]
-    calving_max_bytes: int
-    calving_max_events: int
-    existing_archive: str
+    existing: Mapping[str, str]
     existing_bucket: str
-    existing_events: str
-    existing_index: str
-    existing_journal: str
-    existing_projection_states: str
-    existing_read_models: str
-    existing_snapshot: str
-    existing_streams: str
-    existing_streams_archive: str
-    existing_tags: str
-    existing_tips: str
     feed_wait_seconds: int
     feed_window_seconds: int
     feed_batch_size: int
     feed_kinesis_shards: int
-    journal_keys: str
-    journal_partitions: int
-    journal_serializer: str
-    journal_shards: int
     jwt_audience: Sequence[str]
     jwt_issuer: str
     jwt_scopes: Mapping[str, Sequence[str]]
     kms_key: str | kms.IKey
-    layouts: Sequence[str] | None
+    layouts: Sequence[object] | None
     log_days: int
     log_kms_key: str | kms.IKey
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -401,8 +384,7 @@ class StoreOptions(TypedDict, total=False):
     max_write_units: int
     min_read_units: int
     min_write_units: int
-    pages_partitions: int
-    partitions: int
+    partitions: Mapping[str, int]
     read_models: bool
     recovery_days: int
     replica_kms_key: str
@@ -412,14 +394,8 @@ class StoreOptions(TypedDict, total=False):
     retain: bool
     retries: int | None
     route_limits: Mapping[str, int]
-    service: str
-    snapshot_copies: int
-    snapshot_ttl_days: int
-    state_inline_bytes: int
     tagged_everything: bool
     tagged_types: Sequence[str]
-    type_heads: bool
-    write_shards: int
 
 
 def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
@@ -431,10 +407,29 @@ def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
     """
     if preset not in STAGES:
         raise BadSetting("preset", f"must be one of {', '.join(STAGES)}, not {preset!r}")
-    values = {key: _plain(each) for key, each in options.items()}
+    values = _named(options)
     later = {key: each for key, each in values.items() if isinstance(each, str) and Token.is_unresolved(each)}
     now = {"layouts": [NATIVE], **{key: each for key, each in values.items() if key not in later}}
     return changed(STAGES[preset], now, where="EventStore", **later, name=name, prefix="")
+
+
+def _named(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by the names that settings have in `cdk.json`, where each table and each layout has its own."""
+    there = {each.name: each for each in layouts()}
+    values = {key: _plain(each) for key, each in options.items() if key not in ("existing", "partitions")}
+    for kind, arn in options.get("existing", {}).items():
+        values[f"existing_{kind.replace('-', '_')}"] = arn
+    for name, count in options.get("partitions", {}).items():
+        if name not in there:
+            raise BadSetting("EventStore.partitions", f"are of no layout {name}; {known_are(name, there)}")
+        values[there[name].partitions] = count
+    for place, each in enumerate(values.get("layouts") or ()):
+        layout = next((one for one in there.values() if one.part("options") is type(each)), None)
+        if layout is not None:
+            values["layouts"][place] = layout.name
+            chosen = (name for name, one in own_settings(layout).items() if one.chosen)
+            values |= {name: _plain(getattr(each, name)) for name in chosen}
+    return values
 
 
 def _plain(value: Any) -> Any:

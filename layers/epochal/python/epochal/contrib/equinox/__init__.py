@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from epochal.contrib.equinox.append import Fixed as Fixed
     from epochal.contrib.equinox.opening import memory_tips as memory_tips
     from epochal.contrib.equinox.opening import open_tips as open_tips
+    from epochal.contrib.equinox.options import EquinoxOptions as EquinoxOptions
     from epochal.contrib.equinox.streams import Tips as Tips
 
 PLUGIN: Final = Plugin(
@@ -43,6 +44,7 @@ PLUGIN: Final = Plugin(
 )
 
 _NAMES: Final = {
+    "options": ("EquinoxOptions",),
     "append": ("ByCost", "Calving", "Fixed"),
     "opening": ("memory_tips", "open_tips"),
     "streams": ("Tips",),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.opening import memory_aggregates as memory_aggregates
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
+    from epochal.contrib.event_store_adapter.options import AdapterOptions as AdapterOptions
     from epochal.contrib.event_store_adapter.payloads import Serializer as Serializer
     from epochal.contrib.event_store_adapter.store import AggregateAppended as AggregateAppended
     from epochal.contrib.event_store_adapter.store import AggregateConflict as AggregateConflict
@@ -60,6 +61,7 @@ PLUGIN: Final = Plugin(
 )
 
 _NAMES: Final = {
+    "options": ("AdapterOptions",),
     "aio": ("AsyncAggregateDeciders", "AsyncAggregates"),
     "append": ("Retention",),
     "deciders": (

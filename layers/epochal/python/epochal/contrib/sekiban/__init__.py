@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from epochal.contrib.sekiban.opening import memory_projection_states as memory_projection_states
     from epochal.contrib.sekiban.opening import open_dcb_events as open_dcb_events
     from epochal.contrib.sekiban.opening import open_projection_states as open_projection_states
+    from epochal.contrib.sekiban.options import SekibanOptions as SekibanOptions
     from epochal.contrib.sekiban.projections import ProjectionStates as ProjectionStates
     from epochal.contrib.sekiban.states import StoredState as StoredState
     from epochal.contrib.sekiban.store import DcbEvents as DcbEvents
@@ -46,6 +47,7 @@ PLUGIN: Final = Plugin(
 )
 
 _NAMES: Final = {
+    "options": ("SekibanOptions",),
     "aio": ("AsyncProjectionStates",),
     "events": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
     "importer": ("DcbImporter",),
