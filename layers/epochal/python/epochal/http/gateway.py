@@ -140,9 +140,15 @@ class Performers:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._opened: dict[tuple[str, str], Any] = {}
+        self._performers: dict[Operation, Callable[[Request], Response]] = {}
 
     def of(self, operation: Operation) -> Callable[[Request], Response]:
         """What answers the operation's requests."""
+        if operation not in self._performers:
+            self._performers[operation] = self._made(operation)
+        return self._performers[operation]
+
+    def _made(self, operation: Operation) -> Callable[[Request], Response]:
         if operation.table and not self._deployment.settings.table(operation.table):
             return partial(_left_out, operation.table)
         module, opened = import_module(operation.module), (operation.module, operation.store)
