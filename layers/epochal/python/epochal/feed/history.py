@@ -75,6 +75,23 @@ def faulty(stream: str, first: int, end: int, fault: CorruptData) -> Iterator[Fe
     return (FeedEvent(stream=stream, index=index, type="", fault=fault) for index in range(first, end))
 
 
+def together(
+    stream: str, first: int, end: int, read: Callable[[int, int], Iterable[FeedEvent]]
+) -> Iterator[FeedEvent]:
+    """Events of a stream that are read together; where one of them is broken, those of either half."""
+    try:
+        found = list(read(first, end))
+    except CorruptData as fault:
+        if end - first == 1:
+            yield from faulty(stream, first, end, fault)
+            return
+        middle = (first + end) // 2
+        yield from together(stream, first, middle, read)
+        yield from together(stream, middle, end, read)
+    else:
+        yield from found
+
+
 # Events for the spans of a feed page, window by window, several streams of a window at once.
 
 PARALLEL: Final = 8

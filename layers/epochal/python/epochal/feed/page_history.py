@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from epochal.errors import CorruptData
-from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, faulty, of_tag
+from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, of_tag, together
 from epochal.feed.results import FeedEvent
 from epochal.model.events import TAG_STREAMS
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
-
-if TYPE_CHECKING:
-    from epochal.store.tagged import TaggedEvents
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +47,9 @@ def events_of_tag(
     from epochal.store.tagged import tagged_of  # noqa: PLC0415  who has no tags does without
 
     store, (stream, first, end) = tagged_of(settings, driver, codec), span
-    yield from _read(store, stream, first, end, fetch=fetch)
 
+    def read(start: int, until: int) -> Iterator[FeedEvent]:
+        found = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=fetch)
+        return (of_tag(stream, index, event) for index, event in enumerate(found, start))
 
-def _read(store: TaggedEvents, stream: str, first: int, end: int, *, fetch: bool) -> Iterator[FeedEvent]:
-    """Where one of them is broken, those of either half."""
-    try:
-        found = store.between(stream.removeprefix(TAG_STREAMS), first, end, fetch=fetch)
-    except CorruptData as fault:
-        if end - first == 1:
-            yield from faulty(stream, first, end, fault)
-            return
-        half = (first + end) // 2
-        yield from _read(store, stream, first, half, fetch=fetch)
-        yield from _read(store, stream, half, end, fetch=fetch)
-        return
-    for index, event in enumerate(found, first):
-        yield of_tag(stream, index, event)
+    return together(stream, first, end, read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from epochal.contrib.event_store_adapter.append import read
 from epochal.contrib.event_store_adapter.items import JournalEvent
@@ -12,7 +13,7 @@ from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.errors import CorruptData
-from epochal.feed.history import Hydrate, faulty
+from epochal.feed.history import Hydrate, faulty, together
 from epochal.feed.results import FeedEvent
 from epochal.layout.port import end_since
 from epochal.plan.ops import BATCH_KEYS
@@ -46,7 +47,8 @@ class AggregateHistory:
                 yield from faulty(stream, first, end, CorruptData(f"{stream!r} is no id of an aggregate"))
                 return
             for start in range(first, end, BATCH_KEYS):
-                yield from _of_aggregate(self.store, aggregate, start, min(start + BATCH_KEYS, end))
+                read = partial(_of_aggregate, self.store, aggregate)
+                yield from together(stream, start, min(start + BATCH_KEYS, end), read)
 
         return hydrate
 
@@ -75,20 +77,11 @@ def history_of(store: object) -> AggregateHistory | None:
     return AggregateHistory(store) if isinstance(store, AggregateStore) else None
 
 
-def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> Iterator[FeedEvent]:
-    """Events of an aggregate together; where one of them is missing or broken, those of either half."""
+def _of_aggregate(store: AggregateStore, aggregate: AggregateId, first: int, end: int) -> list[FeedEvent]:
     wanted = EventRange(aggregate=aggregate, first=first + 1, last=end, total=None)
-    try:
-        found = store.driver.run(events(store.site, wanted, store.via))
-    except CorruptData as fault:
-        if end - first == 1:
-            yield from faulty(str(aggregate), first, end, fault)
-            return
-        middle = (first + end) // 2
-        yield from _of_aggregate(store, aggregate, first, middle)
-        yield from _of_aggregate(store, aggregate, middle, end)
-    else:
-        yield from (_shown(store, aggregate, event) for event in found)
+    return [
+        _shown(store, aggregate, each) for each in store.driver.run(events(store.site, wanted, store.via))
+    ]
 
 
 def _shown(store: AggregateStore, aggregate: AggregateId, event: JournalEvent) -> FeedEvent:

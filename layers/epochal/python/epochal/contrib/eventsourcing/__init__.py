@@ -14,9 +14,12 @@ from epochal.extras import brought_by
 
 with brought_by("eventsourcing", "its recorders", "eventsourcing"):
     from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
-    from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
+    from epochal.contrib.eventsourcing.applications import (
+        EpochalApplicationRecorder,
+        EpochalProcessRecorder,
+        EpochalTrackingRecorder,
+    )
     from epochal.contrib.eventsourcing.factory import EpochalFactory
-    from epochal.contrib.eventsourcing.processes import EpochalProcessRecorder, EpochalTrackingRecorder
     from epochal.contrib.eventsourcing.tagged import EpochalDCBRecorder
 
 __all__ = [

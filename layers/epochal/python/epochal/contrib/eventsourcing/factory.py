@@ -23,8 +23,11 @@ from eventsourcing.persistence import (
 from eventsourcing.utils import resolve_topic
 
 from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
-from epochal.contrib.eventsourcing.applications import EpochalApplicationRecorder
-from epochal.contrib.eventsourcing.processes import EpochalProcessRecorder, EpochalTrackingRecorder
+from epochal.contrib.eventsourcing.applications import (
+    EpochalApplicationRecorder,
+    EpochalProcessRecorder,
+    EpochalTrackingRecorder,
+)
 from epochal.contrib.eventsourcing.tagged import EpochalDCBRecorder
 from epochal.dynamo.stores import open_streams
 from epochal.settings import variable
