@@ -22,7 +22,7 @@ from epochal.index.tip import StoredSpan, Tip, next_part, read_span
 from epochal.index.tip_append import WireBatch
 from epochal.layout import once, streams
 from epochal.layout.streams import ReadPart, Rejected, Written
-from epochal.model.versions import ANY, STREAM_EXISTS, Token
+from epochal.model.versions import ANY, STREAM_EXISTS, UNREAD, Token, expected_head, version_of
 from epochal.plan.ops import Get, Put, Query, Refusal, Steps, equals
 from epochal.plan.values import number
 from tests.simulation.mutants import Mutants, Patch
@@ -162,15 +162,15 @@ def what_a_key_is_remembered_with_is_read_before_the_tip(patch: Patch) -> None:
 
     def early(given: Any, expected: Any, record: Any) -> Steps[Any]:
         call = once._Call(attempts=given, expected=expected, record=record)
-        known = streams.told(expected)
-        if known is not streams.UNREAD:
-            version = streams.version_of(known)
+        known = expected_head(expected)
+        if known is not UNREAD:
+            version = version_of(known)
             if (yield from once.remember(given.table, record, version)) is None:
                 return (yield from once._tried(call, known))
         before = yield from once.recall(given.table, record)
         tip = yield from given.load()
         if streams.accepts(expected, tip):
-            yield from once.remember(given.table, record, streams.version_of(tip))
+            yield from once.remember(given.table, record, version_of(tip))
         return (yield from once._again(call, tip, before))
 
     patch.setattr(once, "append_once", early)

@@ -12,7 +12,8 @@ from epochal.index.names import poison_stream
 from epochal.index.tip import load_tip, read_all
 from epochal.index.tip_append import WireBatch, append, append_marked, append_on, batch_of
 from epochal.layout.registry import INDEX
-from epochal.layout.streams import EncodedEvent, Rejected, Written, version_of
+from epochal.layout.streams import EncodedEvent, Rejected, Written
+from epochal.model.versions import version_of
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

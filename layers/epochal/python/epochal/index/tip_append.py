@@ -34,8 +34,8 @@ from epochal.index.tip import (
     write_unfold,
 )
 from epochal.layout import streams
-from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written, version_of
-from epochal.model.versions import MAX_VERSION, Token
+from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written
+from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
     ITEM_BYTES,
     Absent,

@@ -27,9 +27,10 @@ from epochal.index.tip_append import append_marked, batch_of
 from epochal.layout.once import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Touched
 from epochal.layout.registry import base_of, head_key, layouts_in
-from epochal.layout.streams import EncodedEvent, version_of
+from epochal.layout.streams import EncodedEvent
 from epochal.model.events import is_fed
 from epochal.model.times import parse_time, unix_seconds
+from epochal.model.versions import version_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, item_size
 from epochal.settings import Settings

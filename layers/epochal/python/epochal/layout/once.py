@@ -33,7 +33,6 @@ from typing import Any, Final, Generic, Protocol
 
 from epochal.errors import InvalidInput
 from epochal.layout.streams import (
-    UNREAD,
     Answer,
     H,
     H_co,
@@ -44,13 +43,18 @@ from epochal.layout.streams import (
     Settled,
     Unknown,
     Unmet,
-    Unread,
     Written,
     accepts,
-    told,
+)
+from epochal.model.versions import (
+    UNREAD,
+    AtVersion,
+    ExpectedVersion,
+    Token,
+    Unread,
+    expected_head,
     version_of,
 )
-from epochal.model.versions import AtVersion, ExpectedVersion, Token
 from epochal.plan.ops import Absent, All, AnyOf, Compare, Condition, Done, Put, Steps, TransactGet, equals
 from epochal.plan.values import Item, Key, binary, number, text
 from epochal.settings import KEY_WINDOW_SECONDS
@@ -115,7 +119,7 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     """Append the events, where they are known by the recorded key."""
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
-    known: Known[H] | Unread = told(expected)
+    known: Known[H] | Unread = expected_head(expected)
     if known is not UNREAD and (yield from remember(table, record, version_of(known))) is None:
         return (yield from _tried(call, known))
     head = yield from attempts.load()
@@ -228,7 +232,7 @@ def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settle
 def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRecord) -> Steps[Answer[H]]:
     """Append unfolds alone, where they are known by the recorded key."""
     tried: set[str | None] = set()
-    known: Known[H] | Unread = told(expected)
+    known: Known[H] | Unread = expected_head(expected)
     if known is UNREAD:
         known = yield from attempts.load()
         if not accepts(expected, known):

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.model.times import Ticks
-from epochal.model.versions import NO_STREAM, ExpectedVersion, Token, meets
+from epochal.model.versions import ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite
 from epochal.plan.values import Item
 
@@ -457,27 +456,6 @@ AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 
 
 # What a writer expects of a stream, held to the head that is there.
-
-
-class Unread(Enum):
-    """The head has not been looked at."""
-
-    UNREAD = "unread"
-
-
-UNREAD: Final = Unread.UNREAD
-
-
-def told(expected: ExpectedVersion) -> Token | Unread | None:
-    """What an expectation alone says of the head."""
-    if expected is NO_STREAM:
-        return None
-    return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
-
-
-def version_of(known: Head | Token | None) -> int:
-    """The next index, as far as the writer knows."""
-    return 0 if known is None else known.version
 
 
 def accepts(expected: ExpectedVersion, head: Head | None) -> bool:

@@ -161,6 +161,27 @@ def meets(expected: Expected | AtVersion, version: int | None) -> bool:
             return (version or 0) == wanted
 
 
+class Unread(Enum):
+    """The head has not been looked at."""
+
+    UNREAD = "unread"
+
+
+UNREAD: Final = Unread.UNREAD
+
+
+def expected_head(expected: ExpectedVersion) -> Token | Unread | None:
+    """What an expectation alone says of the head."""
+    if expected is NO_STREAM:
+        return None
+    return expected if isinstance(expected, Token) and expected.etag is not None else UNREAD
+
+
+def version_of(known: Any) -> int:
+    """The next index, as far as a writer knows: a head, a token, or None for no stream."""
+    return 0 if known is None else known.version
+
+
 def check_expected(expected: object) -> None:
     """Raise `InvalidInput` for what is no expectation: compared with a stream it would be a conflict, always."""
     must_be(

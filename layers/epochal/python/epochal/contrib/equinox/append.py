@@ -40,20 +40,17 @@ from epochal.index.tip_append import (
 )
 from epochal.layout import once, streams
 from epochal.layout.once import KeyRecord, Remembered, UnfoldsRefused, done_record, read_record
-from epochal.layout.streams import (
+from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, accepts, decided_events
+from epochal.model.versions import (
     UNREAD,
-    Answer,
-    Rejected,
-    Settled,
-    Unknown,
+    AtVersion,
+    Expected,
+    ExpectedVersion,
+    Token,
     Unread,
-    Written,
-    accepts,
-    decided_events,
-    told,
+    expected_head,
     version_of,
 )
-from epochal.model.versions import AtVersion, Expected, ExpectedVersion, Token
 from epochal.plan.ops import ITEM_BYTES, Done, Items, Overflow, Refusal, Steps, Transact, Update
 from epochal.plan.values import Item, Key
 from epochal.settings import Settings, variable
@@ -156,7 +153,7 @@ def append(
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known: Known | Unread = told(expected) if start is UNREAD else start
+    known: Known | Unread = expected_head(expected) if start is UNREAD else start
     if known is UNREAD:
         known = yield from load_tip(table, batch.stream)
         if not accepts(expected, known):

@@ -28,8 +28,8 @@ from epochal.index.tip import (
     write_unfold,
 )
 from epochal.index.tip_append import Known, WireBatch, etag_over, token_of, unchanged
-from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts, version_of
-from epochal.model.versions import NO_STREAM, ExpectedVersion
+from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts
+from epochal.model.versions import NO_STREAM, ExpectedVersion, version_of
 from epochal.plan.ops import Absent, Compare, Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text
 

@@ -45,8 +45,9 @@ from epochal.layout.pages.writes import (
     place_of,
     unchanged,
 )
-from epochal.layout.streams import Known, Unmet, version_of
+from epochal.layout.streams import Known, Unmet
 from epochal.model.times import Ticks
+from epochal.model.versions import version_of
 from epochal.plan.ops import (
     ITEM_BYTES,
     Absent,
@@ -271,26 +272,21 @@ def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
 
 def _too_small(plan: _Plan, reply: Overflow) -> set[str]:
     """The pages that are too small; where that is not told, all that were extended. Raises `TooLarge` where no page is
-    to be left.
+    to be left, or an item of the caller's own would be too large.
     """
-    check_own(reply, len(plan.all) - len(plan.also))
+    for place, over in enumerate(reply.over[len(plan.all) - len(plan.also) :]):
+        if over:
+            advice = "it is added to what is there"
+            raise TooLarge(f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice=advice)
     left = {
         stream
         for stream, each in plan.writes.items()
         if isinstance(each.write, Update) and can_be_left(each.after)
     }
     if not left:
-        raise TooLarge("events", max(each.token.size for each in plan.writes.values()), ITEM_BYTES)
+        field = "events" if any(each.count for each in plan.writes.values()) else "unfolds"
+        raise TooLarge(field, max(each.token.size for each in plan.writes.values()), ITEM_BYTES)
     return left
-
-
-def check_own(reply: Overflow, first: int) -> None:
-    """Raise `TooLarge` where it is an item of the caller's own, from the write `first` on, that would be too large."""
-    for place, over in enumerate(reply.over[first:]):
-        if over:
-            raise TooLarge(
-                f"also[{place}]", ITEM_BYTES + 1, ITEM_BYTES, advice="it is added to what is there"
-            )
 
 
 def check_over(refusal: Refusal, moved: Collection[str]) -> None:
@@ -301,16 +297,11 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
         raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
 
 
-def unmet(refusal: Refusal, first: int) -> dict[int, Item | None]:
-    """What stood in the way of the caller's own, from the write `first` on, by its place there."""
-    came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
-    return {place: item for place, (item, failed) in enumerate(came) if failed}
-
-
 def _apart(plan: _Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
-    """A refusal of the store's own writes, and what stood in the way of the caller's."""
+    """A refusal of the store's own writes, and what stood in the way of the caller's, by its place there."""
     first = len(plan.all) - len(plan.also)
-    stood = unmet(refusal, first)
+    came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
+    stood = {place: item for place, (item, failed) in enumerate(came) if failed}
     failed = () if stood else refusal.failed[:first]
     return replace(refusal, items=refusal.items[:first], failed=failed), stood
 

@@ -28,8 +28,8 @@ from epochal.layout.pages.frames import Frame, stamp_of
 from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query
 from epochal.layout.pages.writes import MARK_BYTES, as_read, head_from, marking, packed
-from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts, version_of
-from epochal.model.versions import ExpectedVersion
+from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts
+from epochal.model.versions import ExpectedVersion, version_of
 from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update
 from epochal.plan.values import number
 

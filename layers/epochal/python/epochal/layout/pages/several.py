@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, cast
 
-from epochal.errors import TooLarge
 from epochal.layout import once
 from epochal.layout.once import (
     KeyRecord,
@@ -32,21 +31,17 @@ from epochal.layout.pages.commit import (
     Heads,
     Made,
     Writes,
-    check_over,
-    check_own,
     commit,
     is_as_known,
     page_of,
-    unmet,
     unmoved,
 )
 from epochal.layout.pages.frames import ByteReader, Writer
-from epochal.layout.pages.items import Page, page_key, read_page, state_of
+from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.streams import Earlier, append_on, find, settle
-from epochal.layout.pages.writes import Blocked, Packed, Planned, can_be_left, head_from, next_write
+from epochal.layout.pages.writes import Packed, Planned, head_from
 from epochal.layout.streams import (
-    UNREAD,
     Also,
     Answer,
     DecidedBefore,
@@ -59,12 +54,10 @@ from epochal.layout.streams import (
     Written,
     accepts,
     decision_id,
-    told,
-    version_of,
 )
 from epochal.model.times import Ticks, unix_seconds
-from epochal.model.versions import NO_STREAM, ExpectedVersion, Token
-from epochal.plan.ops import ITEM_BYTES, Done, Overflow, Put, Refusal, Steps, Together, Transact, TransactGet
+from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
+from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
 
 _ETAG_BYTES: Final = 16
 _NO_ETAG: Final = "00" * _ETAG_BYTES
@@ -231,7 +224,9 @@ class StreamsPart:
     def commit(self) -> Commit[StreamsEnd]:
         """As a commit."""
         known = {
-            stream: known for stream, each in self.expected.items() if (known := told(each)) is not UNREAD
+            stream: known
+            for stream, each in self.expected.items()
+            if (known := expected_head(each)) is not UNREAD
         }
         return Commit(
             table=self.table,
@@ -264,9 +259,7 @@ class StreamsPart:
         if self.key is None:
             return ()
         read = {stream: _as_read(known) for stream, known in self.reads.items()}
-        return (
-            self.key.note(self.table, read | {stream: _written(each) for stream, each in writes.items()}),
-        )
+        return (self.key.note(self.table, read | {stream: each.written for stream, each in writes.items()}),)
 
     def before(self, _: Writes, refusal: Refusal) -> Steps[StreamsEnd | None]:
         """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
@@ -281,7 +274,7 @@ class StreamsPart:
         match came:
             case Made():
                 writes = came.writes.values()
-                results = (_written(each) if came.certain else Unknown(first=each.first) for each in writes)
+                results = (each.written if came.certain else Unknown(first=each.first) for each in writes)
                 return (*results, *(None for _ in self.reads))
             case DecidedBefore():
                 return tuple(came.streams[stream] for stream in self.batches)
@@ -297,11 +290,6 @@ class StreamsPart:
 def exactly(known: Known[Page]) -> ExpectedVersion:
     """That a stream is as it is known."""
     return NO_STREAM if known is None else Token(version=known.version, etag=known.etag)
-
-
-def _written(planned: Planned) -> Written:
-    token = planned.token
-    return Written(first=planned.first, version=token.version, token=token)
 
 
 def _as_read(known: Known[Page]) -> Written:
@@ -388,45 +376,45 @@ class PageAttempts:
     def unfold_on(
         self, known: Known[Page], record: KeyRecord, seen: Remembered | None
     ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
-        """A page, the record, and what goes with them, in one transaction."""
-        extending = True
-        while True:
-            planned = yield from next_write(self.table, self.batch, known, extending=extending)
-            if isinstance(planned, Blocked):
-                return self._refused(planned.page, seen, None)
-            leaving = replace(self.batch, etag=planned.token.etag or "")
-            note = done_record(self.table, record, leaving, version_of(known), seen)
-            reply: Done | Refusal | Overflow = yield Transact(writes=(planned.write, note, *self.also))
-            if isinstance(reply, Done):
-                return planned.token
-            if isinstance(reply, Refusal):
-                if not any(reply.failed[:2]):
-                    return (yield from self._unmet(reply, record, seen, planned.token.etag))
-                page, said = reply.items[:2]
-                return self._refused(
-                    None if page is None else read_page(page, self.table),
-                    seen if said is None else read_record(said),
-                    planned.token.etag,
-                )
-            check_own(reply, 2)
-            if not extending or not can_be_left(known):
-                raise TooLarge("unfolds", planned.token.size, ITEM_BYTES)
-            extending = False
+        """A page, the record, and what goes with them: one commit."""
+        stream, left = self.batch.stream, list[str]()
+
+        def records(writes: Writes) -> tuple[Put]:
+            left.append(writes[stream].token.etag or "")
+            leaving = replace(self.batch, etag=left[-1])
+            return (done_record(self.table, record, leaving, version_of(known), seen),)
+
+        def refused(head: Steps[Page | None], said: Remembered | None) -> UnfoldsRefused[Page]:
+            return UnfoldsRefused(head=head, seen=said, etag=left[-1] if left else None)
+
+        def matters(moved: Heads) -> Steps[UnfoldsRefused[Page] | None]:
+            yield from ()
+            return refused(_read(moved[stream]), seen) if moved else None
+
+        def before(_: Writes, refusal: Refusal) -> Steps[UnfoldsRefused[Page] | None]:
+            page, item = refusal.items
+            said = None if item is None else read_record(item)
+            if said is None and not refusal.failed:
+                # Only the caller's own conditions are said to have failed; but the record is there if all was written.
+                said = yield from recall(self.table, record)
+            if said is None or said == seen:
+                return None
+            return refused(head_from(self.table, stream, page_of(page, self.table)), said)
+
+        part = StreamsPart.of(self.table, [(self.batch, exactly(known))]).commit
+        wanted = cast("Commit[UnfoldsRefused[Page]]", replace(part, known={stream: known}, keyed=True))
+        came = yield from commit(
+            replace(wanted, matters=matters, records=records, before=before, also=self.also)
+        )
+        return came.writes[stream].token if isinstance(came, Made) else came
 
     def is_pruned(self, head: Page, since: int) -> Steps[bool]:
         """See `find`."""
         found = yield from find(self.table, head, self.batch, since, or_later=True)
         return found is Earlier.PRUNED
 
-    def _unmet(
-        self, refusal: Refusal, record: KeyRecord, seen: Remembered | None, etag: str | None
-    ) -> Steps[UnfoldsRefused[Page] | Unmet]:
-        """Only the caller's own conditions are said to have failed; but the record is there if all was written."""
-        found = yield from recall(self.table, record)
-        if found is not None and found != seen:
-            return UnfoldsRefused(head=self.load(), seen=found, etag=etag)
-        check_over(refusal, ())
-        return Unmet(items=unmet(refusal, 2))
 
-    def _refused(self, page: Page | None, seen: Remembered | None, etag: str | None) -> UnfoldsRefused[Page]:
-        return UnfoldsRefused(head=head_from(self.table, self.batch.stream, page), seen=seen, etag=etag)
+def _read(head: Page | None) -> Steps[Page | None]:
+    """A head that was read already."""
+    yield from ()
+    return head

@@ -46,7 +46,6 @@ from epochal.layout.pages.writes import (
     write,
 )
 from epochal.layout.streams import (
-    UNREAD,
     Also,
     Answer,
     Batch,
@@ -60,15 +59,21 @@ from epochal.layout.streams import (
     Settled,
     Unknown,
     Unmet,
-    Unread,
     Written,
     accepts,
     decided_events,
-    told,
-    version_of,
 )
 from epochal.model.times import Ticks
-from epochal.model.versions import ANY, Expected, ExpectedVersion, Token
+from epochal.model.versions import (
+    ANY,
+    UNREAD,
+    Expected,
+    ExpectedVersion,
+    Token,
+    Unread,
+    expected_head,
+    version_of,
+)
 from epochal.plan.ops import ITEM_BYTES, Items, Steps
 
 if TYPE_CHECKING:
@@ -87,7 +92,7 @@ def append(
         TooLarge: the events do not fit an item.
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
-    known: Known[Page] | Unread = told(expected) if start is UNREAD else start
+    known: Known[Page] | Unread = expected_head(expected) if start is UNREAD else start
     if known is UNREAD:
         known = yield from load_head(table, batch.stream)
         if not accepts(expected, known):
@@ -111,8 +116,7 @@ def append_on(
     """
     sent = yield from write(table, batch, known)
     if isinstance(sent, Planned):
-        version = sent.token.version
-        return Written(first=version - batch.count, version=version, token=sent.token)
+        return sent.written
     head = yield from head_from(table, batch.stream, sent.page)
     settled = yield from _settle(table, batch, sent, head, version_of(known), repeatable=repeatable)
     return Rejected(head=head) if settled is None else settled

@@ -26,9 +26,9 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
-from epochal.layout.streams import Batch, EncodedEvent, Known, version_of
+from epochal.layout.streams import Batch, EncodedEvent, Known, Written
 from epochal.model.times import PER_SECOND, Ticks
-from epochal.model.versions import MAX_VERSION, Token
+from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
     ITEM_BYTES,
     Absent,
@@ -238,6 +238,11 @@ class Planned:
     def first(self) -> int:
         """Index of the first event that it adds."""
         return self.token.version - self.count
+
+    @property
+    def written(self) -> Written:
+        """What is told of it, once it was made."""
+        return Written(first=self.first, version=self.token.version, token=self.token)
 
     @property
     def key(self) -> Key:

@@ -613,7 +613,7 @@ class Mixed:
                     streams={each: Unknown(first=writes[each].first) for each in self.streams.batches}
                 )
             case Made(writes=writes):
-                written = {each: _written(writes, each) for each in self.streams.batches}
+                written = {each: writes[each].written for each in self.streams.batches}
                 return MixedResult(streams=written, tags=self._made(writes))
             case DecidedBefore():
                 return MixedResult(streams=came.streams)
@@ -673,8 +673,3 @@ def _key_of(batches: Sequence[Packed], key: str) -> SeveralKey:
         counts={only.stream: only.count},
         batch=only,
     )
-
-
-def _written(writes: Writes, stream: str) -> Written:
-    token = writes[stream].token
-    return Written(first=writes[stream].first, version=token.version, token=token)
