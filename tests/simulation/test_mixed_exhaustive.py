@@ -201,12 +201,12 @@ def a_page_that_had_to_be_closed_has_a_stamp_of_its_own(patch: Patch) -> None:
 
 
 def homes_are_told_without_what_was_there_before(patch: Patch) -> None:
-    sound = tagged.TagsPart.share
+    sound = tagged.TagShare.on
 
-    def from_the_beginning(self: Any, stream: str, writes: Any, homes: Any = None) -> Any:
-        return sound(self, stream, writes, dict.fromkeys(homes or (), 0))
+    def from_the_beginning(self: Any, batch: Any, pages: Any, homes: Any) -> Any:
+        return sound(self, batch, pages, dict.fromkeys(homes, 0))
 
-    patch.setattr(tagged.TagsPart, "share", from_the_beginning)
+    patch.setattr(tagged.TagShare, "on", from_the_beginning)
 
 
 def streams_and_tags_are_written_one_by_one(patch: Patch) -> None:

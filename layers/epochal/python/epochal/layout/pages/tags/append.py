@@ -102,7 +102,7 @@ def append(
     came = yield from commit(part.commit)
     if isinstance(came, Unmet):
         return Conflict(events=(), position=part.position, unmet=came.items)
-    return part.made(came.writes, next(iter(came.writes.values())).stamp) if isinstance(came, Made) else came
+    return part.made(came.writes) if isinstance(came, Made) else came
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,10 +152,11 @@ class TagsPart:
             also=self.batch.also,
         )
 
-    def share(self, stream: str, writes: Writes, homes: Mapping[str, int] | None = None) -> Packed:
-        """What a tag gets, where the bodies are on these pages, and what its events' homes get begins at an index."""
-        pages = {_tag_of(each): index_of(planned.token) for each, planned in writes.items()}
-        return self.shares[_tag_of(stream)].on(self.batch, pages, homes or {})
+    def share(self, stream: str, writes: Writes) -> Packed:
+        """What a tag gets, where the bodies are on these pages of tags, and these streams are its events' homes."""
+        pages = {tag: index_of(planned.token) for tag, planned in _of_tags(writes).items()}
+        homes = {each: planned.first for each, planned in writes.items() if not each.startswith(TAG_STREAMS)}
+        return self.shares[_tag_of(stream)].on(self.batch, pages, homes)
 
     def matters(self, moved: Heads) -> Steps[TagsEnd | None]:
         """New events, on the pages that moved, that match the condition."""
@@ -185,12 +186,19 @@ class TagsPart:
         """The events as they are stored, if their ids are there."""
         return (yield from self._stored_before())
 
-    def made(self, writes: Writes, stamp: bytes) -> Appended:
-        """What is told of it."""
+    def made(self, writes: Writes) -> Appended:
+        """What is told of it, with the events that have tags, where they are."""
         own = tuple(tag for tag in own_tags(self.batch.events) if tag in self.shares)
-        planned = {_tag_of(stream): each for stream, each in writes.items()}
+        planned = _of_tags(writes)
+        events = self.batch.recorded(next(iter(writes.values())).stamp)
+        if self.batch.homes:
+            events = tuple(
+                replace(event, stream=stream, index=writes[stream].first + at)
+                for event, (stream, at) in zip(events, self.batch.homes, strict=True)
+                if event.tags
+            )
         return Appended(
-            events=self.batch.recorded(stamp),
+            events=events,
             position=self._moved(planned, own if self.condition is None else tuple(self.position.seen)),
             versions={tag: planned[tag].token.version for tag in own},
         )
@@ -212,6 +220,11 @@ class TagsPart:
 
 def _tag_of(stream: str) -> str:
     return stream.removeprefix(TAG_STREAMS)
+
+
+def _of_tags(writes: Writes) -> Writes:
+    """Those of them that are to tags, by the tag."""
+    return {_tag_of(stream): each for stream, each in writes.items() if stream.startswith(TAG_STREAMS)}
 
 
 def _beginning(batch: TaggedBatch, condition: Condition | None) -> Position:
@@ -578,10 +591,7 @@ class Mixed:
 
     def batch(self, stream: str, writes: Writes) -> Packed:
         """What a stream gets, or a tag, where the streams get theirs at these indices."""
-        if stream in self.streams.batches:
-            return self.streams.batches[stream]
-        homes = {each: planned.first for each, planned in writes.items() if each in self.streams.batches}
-        return self.tags.share(stream, self._of_tags(writes), homes)
+        return self.streams.batches.get(stream) or self.tags.share(stream, writes)
 
     def matters(self, moved: Heads) -> Steps[_MixedEnd | None]:
         """Streams first: where these are not as expected, matches of a query are not looked for."""
@@ -614,28 +624,13 @@ class Mixed:
                 )
             case Made(writes=writes):
                 written = {each: writes[each].written for each in self.streams.batches}
-                return MixedResult(streams=written, tags=self._made(writes))
+                return MixedResult(streams=written, tags=self.tags.made(writes))
             case DecidedBefore():
                 return MixedResult(streams=came.streams)
             case Appended() | Conflict():
                 return MixedResult(streams={}, tags=came)
             case _:
                 return MixedResult(streams=came)
-
-    def _made(self, writes: Writes) -> Appended:
-        """What is told of tags, with the events that have some, where they are."""
-        stamp = next(iter(writes.values())).stamp
-        made = self.tags.made(self._of_tags(writes), stamp)
-        placed = zip(made.events, self.tags.batch.homes, strict=True)
-        events = [
-            replace(event, stream=stream, index=writes[stream].first + at)
-            for event, (stream, at) in placed
-            if event.tags
-        ]
-        return replace(made, events=tuple(events))
-
-    def _of_tags(self, writes: Writes) -> Writes:
-        return {stream: each for stream, each in writes.items() if stream not in self.streams.batches}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

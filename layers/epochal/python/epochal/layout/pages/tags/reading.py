@@ -221,7 +221,8 @@ def matches(
     """
     chains = dict[str, Sequence[EventOfTag]]()
     for tag in fenced.all_tags:
-        chains[tag] = yield from _chain(site, tag, before.get(tag, Reached()), until[tag], cursors.get(tag))
+        between = (before.get(tag, Reached()), until[tag])
+        chains[tag] = (yield from _upward(site, tag, between, cursors.get(tag))).entries
     wanted = candidates(fenced, chains, before, until)
     events = yield from recorded_all(site, wanted)
     if end is None:
@@ -275,22 +276,6 @@ def _last(site: TagStreams, tag: str) -> Query:
     return query(site.table, stream_of(tag), 0, MAX_VERSION, forward=False, limit=1)
 
 
-def _chain(
-    site: TagStreams, tag: str, before: Reached, until: Reached, cursor: Cursor | None
-) -> Steps[Sequence[EventOfTag]]:
-    """A tag's events from index `before.count` to `until.count`, exclusive."""
-    if before.count >= until.count or cursor is None:
-        if before.count and before != until:
-            raise altered(tag, "after")
-        return []
-    found: list[EventOfTag] = []
-    while not cursor.at_end:
-        part = yield from advance(site.table, cursor)
-        found += [entry for span in part.spans for entry in entries_of(span)]
-        cursor = part.cursor
-    return after(tag, found, before)
-
-
 PART_BYTES: Final = 4 * 1024 * 1024
 """Bodies that are elsewhere are read in batches, until they come to this."""
 
@@ -341,10 +326,10 @@ def _upward(
     between: tuple[Reached, Reached],
     cursor: Cursor | None,
     *,
-    most: int,
-    field: str,
+    most: int | None = None,
+    field: str = "after",
 ) -> Steps[_Slice]:
-    """A tag's next events, all of those that are between where these are few."""
+    """A tag's next events, all of those that are between where these are few, or no `most` is named."""
     at, until = between
     if at.count >= until.count:
         if at != until and at.count:
@@ -354,8 +339,9 @@ def _upward(
     cursor = cursor or stand(_ending(site, tag, until), max(0, at.count - 1))
     entries: list[EventOfTag] = []
     size = 0
-    while not cursor.at_end and len(entries) <= most and size < SLICE_BYTES:
-        cursor, more = yield from _step(site, tag, cursor, most + 1 - len(entries), field)
+    while not cursor.at_end and (most is None or (len(entries) <= most and size < SLICE_BYTES)):
+        limit = None if most is None else most + 1 - len(entries)
+        cursor, more = yield from _step(site, tag, cursor, limit, field)
         entries += more
         size += sum(len(entry.event.data.data) for entry in more)
     if cursor.at_end and entries and entries[-1].reached != until:
@@ -400,7 +386,7 @@ def _downward(
 
 
 def _step(
-    site: TagStreams, tag: str, cursor: Cursor, limit: int, field: str
+    site: TagStreams, tag: str, cursor: Cursor, limit: int | None, field: str
 ) -> Steps[tuple[Cursor, list[EventOfTag]]]:
     """One part more of a tag, in ascending order. An end that came from outside may be one that it never had."""
     try:
