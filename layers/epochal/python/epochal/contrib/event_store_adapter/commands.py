@@ -14,7 +14,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import must_be_named
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.target import OpenedStore, on_store
 from epochal.cli.views import body_text
 from epochal.contrib.event_store_adapter.http import operations as shapes
 from epochal.contrib.event_store_adapter.model import (
@@ -52,7 +52,7 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 
     @click.argument("kind", metavar="TYPE")
     @click.argument("value", metavar="ID")
-    @pass_store
+    @on_store
     @wraps(command)
     def found(store: OpenedStore, *, kind: str, value: str, **options: Any) -> None:
         aggregates = opened(store.deployment)
@@ -72,7 +72,6 @@ def _about_one(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--snapshot", help="The state that the events lead to. The first append needs it.")
 @click.option("--expected", default="any", help="A version, a lock, any, no_stream or stream_exists.")
 @click.option("--key", help="Idempotency key: the same call again is answered like the first.")
-@output.json_option
 def append(
     store: AggregateStore,
     which: AggregateId,
@@ -84,7 +83,6 @@ def append(
     snapshot: str | None,
     expected: str,
     key: str | None,
-    as_json: bool,
 ) -> None:
     """Append to an aggregate: an EVENT with DATA, or --events.
 
@@ -104,13 +102,12 @@ def append(
     view = {**shapes.appended(which, made, meter.units), "lock": shapes.lock_text(made.lock)}
     count = len(events)
     line = f"{which}: {output.events(count)}, now at version {made.lock.version}"
-    output.document(view, [line], as_json=as_json)
+    output.document(view, [line])
 
 
 @aggregate.command()
 @_about_one
-@output.json_option
-def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
+def show(store: AggregateStore, which: AggregateId) -> None:
     """Print an aggregate's snapshot, and the events after it."""
     found = store.replay(which)
     if found is None:
@@ -131,23 +128,20 @@ def show(store: AggregateStore, which: AggregateId, *, as_json: bool) -> None:
         ("lock", shapes.lock_text(snapshot.lock)),
         ("snapshot", f"@{snapshot.seq_nr} {body_text(snapshot.data)}"),
     ]
-    output.document(view, [*output.table(rows), *map(_line, found.events)], as_json=as_json)
+    output.document(view, [*output.table(rows), *map(_line, found.events)])
 
 
 @aggregate.command()
 @_about_one
 @click.option("--from", "start", type=click.IntRange(min=1), default=1, help="Number of the first event.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
-@output.json_option
-def events(
-    store: AggregateStore, which: AggregateId, *, start: int, limit: int | None, as_json: bool
-) -> None:
+def events(store: AggregateStore, which: AggregateId, *, start: int, limit: int | None) -> None:
     """Print the events of an aggregate."""
     lock = store.lock(which)
     if lock is None:
         raise AggregateMissing(str(which))
     found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
-    output.stream(found, shapes.event, _line, as_json=as_json)
+    output.stream(found, shapes.event, _line)
 
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:

@@ -18,7 +18,7 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.errors import must_be_named
 from epochal.cli.tagged import append, count, event, import_, query, read, tag, tags
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.target import OpenedStore, on_store
 from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.http import operations as shapes
 from epochal.contrib.sekiban.http.tagged import sent_event
@@ -62,8 +62,8 @@ def projections() -> None:
     """States of projections, by version of their code."""
 
 
-def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
-    @pass_store
+def _on_states(command: Callable[..., None]) -> Callable[..., None]:
+    @on_store
     @wraps(command)
     def found(store: OpenedStore, **options: Any) -> None:
         states = states_of(store.deployment)
@@ -75,20 +75,18 @@ def _pass_states(command: Callable[..., None]) -> Callable[..., None]:
 
 @projections.command("list")
 @click.argument("name")
-@output.json_option
-@_pass_states
-def list_(states: ProjectionStates, *, name: str, as_json: bool) -> None:
+@_on_states
+def list_(states: ProjectionStates, *, name: str) -> None:
     """Print the versions of NAME that have a state."""
-    output.stream(states.list(name), shapes.described, _line, as_json=as_json)
+    output.stream(states.list(name), shapes.described, _line)
 
 
 @projections.command()
 @click.argument("name")
 @click.argument("version")
 @click.option("--output", "target", default="-", help="The file to write to; standard output, unless told.")
-@output.json_option
-@_pass_states
-def get(states: ProjectionStates, *, name: str, version: str, target: str, as_json: bool) -> None:
+@_on_states
+def get(states: ProjectionStates, *, name: str, version: str, target: str) -> None:
     """Write the state of a VERSION of NAME to a file.
 
     To standard output, unless told; with --json what is known of it, too.
@@ -96,14 +94,14 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str, as_js
     found = states.find(name, version)
     if found is None:
         raise ProjectionMissing(name, version)
-    if as_json and target == "-":
-        output.document(shapes.in_full(found, b"".join(states.open(found))), (), as_json=True)
+    if output.as_json() and target == "-":
+        output.document(shapes.in_full(found, b"".join(states.open(found))), ())
         return
     with output.progress("reading") as tell, _written(target) as file:
         for chunk in _told(states.open(found), tell):
             file.write(chunk)
     if target != "-":
-        output.document(shapes.described(found), [_line(found)], as_json=as_json)
+        output.document(shapes.described(found), [_line(found)])
 
 
 @projections.command()
@@ -112,18 +110,8 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str, as_js
 @click.argument("source", metavar="FILE")
 @click.option("--processed", type=click.IntRange(min=0), required=True, help="How many events it has in it.")
 @click.option("--last", default="", help="Sortable id of the last of them.")
-@output.json_option
-@_pass_states
-def put(
-    states: ProjectionStates,
-    *,
-    name: str,
-    version: str,
-    source: str,
-    processed: int,
-    last: str,
-    as_json: bool,
-) -> None:
+@_on_states
+def put(states: ProjectionStates, *, name: str, version: str, source: str, processed: int, last: str) -> None:
     """Store FILE as the state of a VERSION of NAME.
 
     It may be of whatever size, or - for standard input. Refused where the stored state has processed more events.
@@ -139,36 +127,34 @@ def put(
             last_sortable_id=parse_place(last, "--last") if last else "",
         )
     view = {"name": name, "version": version, "eventsProcessed": processed}
-    output.document(view, [f"{name} {version}: {processed:,} events"], as_json=as_json)
+    output.document(view, [f"{name} {version}: {processed:,} events"])
 
 
 @projections.command()
 @click.argument("name")
 @click.argument("version")
-@output.json_option
-@_pass_states
-def delete(states: ProjectionStates, *, name: str, version: str, as_json: bool) -> None:
+@_on_states
+def delete(states: ProjectionStates, *, name: str, version: str) -> None:
     """Delete the state of a VERSION of NAME, if it is there."""
     states.delete(name, version)
-    output.document({"name": name, "version": version}, [f"{name} {version}: deleted"], as_json=as_json)
+    output.document({"name": name, "version": version}, [f"{name} {version}: deleted"])
 
 
 @projections.command()
 @click.argument("name")
 @click.option("--remove", is_flag=True, help="Delete them.")
-@output.json_option
-@_pass_states
-def orphans(states: ProjectionStates, *, name: str, remove: bool, as_json: bool) -> None:
+@_on_states
+def orphans(states: ProjectionStates, *, name: str, remove: bool) -> None:
     """Print the objects of NAME that no state refers to.
 
     Those younger than a day are left alone: a write that is under way may be about to name them.
     """
     if not remove:
-        output.stream(states.orphans(name), lambda key: {"key": key}, str, as_json=as_json)
+        output.stream(states.orphans(name), lambda key: {"key": key}, str)
         return
     with output.progress("removing"):
         removed = states.remove_orphans(name)
-    output.document({"removed": removed}, [f"{removed:,} removed"], as_json=as_json)
+    output.document({"removed": removed}, [f"{removed:,} removed"])
 
 
 def _line(found: StoredState) -> str:
