@@ -32,10 +32,9 @@ from botocore.exceptions import (
     UnknownCredentialError,
 )
 
-from epochal.dynamo.protocol import LOG_IN, DynamoFault, advised
+from epochal.dynamo.protocol import DENIED, LOG_IN, DynamoFault, advised
 from epochal.errors import (
     EpochalError,
-    InvalidInput,
     InvalidRequest,
     Misconfigured,
     MissingBody,
@@ -46,24 +45,18 @@ from epochal.errors import (
 )
 
 _MISSING: Final = frozenset({"NoSuchKey", "NotFound", "404"})
-_DENIED: Final = frozenset(
-    {
-        "AccessDenied",
-        "AccessDeniedException",
-        "403",
-        "DecryptionFailure",
-        "DisabledException",
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "InvalidAccessKeyId",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "KMSInvalidStateException",
-        "NotFoundException",  # KMS's own: of a key that is not there
-        "SignatureDoesNotMatch",
-        "UnrecognizedClientException",
-    }
-)
+_DENIED: Final = DENIED | {
+    "AccessDenied",
+    "403",
+    "DecryptionFailure",
+    "DisabledException",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "KMSInvalidStateException",
+    "NotFoundException",  # KMS's own: of a key that is not there
+    "SignatureDoesNotMatch",
+}
 _BUSY: Final = frozenset(
     {
         "DependencyTimeoutException",
@@ -162,13 +155,6 @@ def cause_of(error: BotoCoreError) -> str:
     """A broken connection in a few words: what happened, and where."""
     address = address_of(error)
     return f"{type(error).__name__} at {address}" if address else type(error).__name__
-
-
-def unmade(error: BotoCoreError | ValueError) -> EpochalError:
-    """What kept a client from being made: `Misconfigured`, or `InvalidInput` where the endpoint is no URL."""
-    if isinstance(error, BotoCoreError):
-        return meaning_of(error)
-    return InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000")
 
 
 # The parts of an error that may be logged: its kind, where it was raised, and its words where they are ours.

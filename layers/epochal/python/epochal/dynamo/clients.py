@@ -19,9 +19,10 @@ from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 from botocore.session import Session
 
-from epochal.dynamo.aws_errors import meaning_of, unmade
+from epochal.dynamo.aws_errors import meaning_of
 from epochal.dynamo.interpreter import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, Carrier
 from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
+from epochal.errors import InvalidInput
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -66,8 +67,10 @@ def _client(service: str, endpoint: str | None, region: str | None, config: Conf
     """A client; raises `Misconfigured` or `InvalidInput` where it cannot be made."""
     try:
         return _session().create_client(service, region, endpoint_url=endpoint, config=config)
-    except (BotoCoreError, ValueError) as error:
-        raise unmade(error) from error
+    except BotoCoreError as error:
+        raise meaning_of(error) from error
+    except ValueError as error:
+        raise InvalidInput("endpoint", "must be a URL, as http://127.0.0.1:8000") from error
 
 
 @cache

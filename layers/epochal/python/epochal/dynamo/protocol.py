@@ -365,7 +365,7 @@ _THROTTLED: Final = frozenset(
 _UNCERTAIN: Final = frozenset(
     {"InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException"}
 )
-_DENIED: Final = frozenset(
+DENIED: Final = frozenset(
     {
         "AccessDeniedException",
         "UnrecognizedClientException",
@@ -419,7 +419,7 @@ def _error_of(fault: DynamoFault, op: Op) -> Exception:
         return Lost(code)
     if fault.retried and isinstance(op, Put | Update | Delete | Transact):
         return Lost(code)  # what is said of the carrier's last try is not true of those before
-    if code in _DENIED:
+    if code in DENIED:
         return Refused(fault.operation, advised(code, message))
     return InvalidRequest(fault.operation, code, message)
 
