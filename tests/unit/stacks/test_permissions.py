@@ -10,6 +10,7 @@ import pytest
 
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.index.groups import STATES
 from epochal.layout.pages.items import DICTIONARIES
 from epochal.layout.registry import READ_MODELS, archives, store_tables
 from epochal.store.driver import Driver, Meter
@@ -87,7 +88,7 @@ EXPECTED: dict[str, Allowed] = {
     },
     "feed": {
         *OWN_LOG,
-        *on("index", "GetItem", "Query"),
+        *on("index", "GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"),
         *on("tips", "GetItem", "Query"),
         *on("journal", "GetItem", "BatchGetItem"),
         *on("events", "BatchGetItem"),
@@ -165,7 +166,7 @@ def test_a_key_of_ones_own_adds_the_use_of_that_key_and_nothing_else(
 ) -> None:
     added = allowed(synthesise("prod", kms_key=KEY, **ALLOWING), name) - EXPECTED[name]
     reading = {("kms:Decrypt", KEY), ("kms:DescribeKey", KEY)}
-    if name in ("replay", "feed", "waker"):
+    if name in ("replay", "waker"):
         assert added == reading
     else:
         assert reading < added
@@ -297,6 +298,16 @@ def test_of_streams_the_auditor_writes_dictionaries_alone(synthesise: Synthesise
     ]
 
 
+def test_of_the_index_the_feed_writes_states_of_groups_alone(synthesise: Synthesise) -> None:
+    writing = [
+        each
+        for each in statements(synthesise("prod", **ALLOWING), "feed")
+        if {"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:UpdateItem"} & {*listed(each["Action"])}
+    ]
+    (condition,) = (each["Condition"] for each in writing)
+    assert condition == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [*STATES]}}
+
+
 @pytest.mark.parametrize("target", ["aws", "embedded"])
 @pytest.mark.parametrize("settings", [{}, {"kms_key": KEY}], ids=["", "own key"])
 def test_no_statement_allows_a_wildcard_action_and_one_a_wildcard_resource(
@@ -328,7 +339,7 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
         assert properties["Principal"] == "apigateway.amazonaws.com"
         path = properties["SourceArn"]["Fn::Join"][1][-1]
         assert re.fullmatch(
-            r"/\*/\*/(streams|tips|events|tags|aggregates|dcb|projections|feed|bodies|health).*", path
+            r"/\*/\*/(streams|tips|events|tags|aggregates|dcb|projections|feed|groups|bodies|health).*", path
         )
 
 
