@@ -29,7 +29,7 @@ def test_the_guides_to_tagged_events_run_from_top_to_bottom(page: str, least: in
 
 
 def test_the_options_described_are_the_options_there_are() -> None:
-    described = re.findall(r"^\| `([a-z_]+)` \|", GUIDE.read_text(), re.MULTILINE)
+    described = re.findall(r"^    ([a-z_]+): ", inspect.getdoc(open_dcb_events) or "", re.MULTILINE)
     options = [
         name
         for name, parameter in inspect.signature(open_dcb_events).parameters.items()
