@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, Protocol
 
 from epochal.codec.bodies import DIRECT, encode_claim
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
+from epochal.feed.results import FeedEvent
 from epochal.layout.streams import Batch, EncodedUnfold, Head
 from epochal.model import events as model
 from epochal.model.events import TAG_STREAMS, Body, Claim, RecordedUnfold, content_of, no_step, stream_name
@@ -497,40 +498,8 @@ _NANOSECONDS: Final = 17
 """Digits from which on a number that another library stores for a time counts nanoseconds; below, milliseconds."""
 
 
-class CopiedEvent(Protocol):
-    """An event of any layout, as it is stored or as the feed shows it."""
-
-    @property
-    def index(self) -> int:
-        """Its place in the stream."""
-
-    @property
-    def type(self) -> str:
-        """Its type."""
-
-    @property
-    def data(self) -> Body:
-        """The payload."""
-
-    @property
-    def meta(self) -> Body:
-        """Metadata."""
-
-    @property
-    def timestamp(self) -> str:
-        """As stored."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """In order."""
-
-    @property
-    def correlation_id(self) -> str | None:
-        """The conversation."""
-
-    @property
-    def causation_id(self) -> str | None:
-        """The cause."""
+CopiedEvent = model.Recorded | FeedEvent
+"""An event of any layout, as it is stored or as the feed shows it."""
 
 
 def time_of(timestamp: str) -> Ticks:
