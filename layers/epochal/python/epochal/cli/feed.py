@@ -16,7 +16,7 @@ from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.cli import index, output, views
 from epochal.cli.errors import ConversationMissing, PartitionMissing
 from epochal.cli.inputs import Seconds
-from epochal.cli.target import OpenedStore, pass_store
+from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.results import FeedEvent, FeedItem, ListedStream
@@ -27,6 +27,11 @@ from epochal.model.events import Recorded
 # Commands on the feed: look at it, follow it.
 
 T = TypeVar("T")
+
+CATEGORIES = click.option(
+    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
+)
+FOR = click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
 
 POLL_SECONDS = 0.5
 """Between looks for something new: at most a read unit each."""
@@ -40,12 +45,9 @@ POLL_SECONDS = 0.5
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many items."
 )
-@click.option(
-    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
-)
+@CATEGORIES
 @click.option("--data", is_flag=True, help="Read the events too.")
-@output.json_option
-@pass_store
+@on_store
 def feed(
     store: OpenedStore,
     *,
@@ -54,7 +56,6 @@ def feed(
     limit: int,
     categories: Sequence[str],
     data: bool,
-    as_json: bool,
 ) -> None:
     """Print part of a PARTITION of the feed, or list the partitions.
 
@@ -63,7 +64,7 @@ def feed(
     if partition is None:
         tails = store.feed.partitions()
         listed = {"partitions": [{"partition": each.partition, "tail": str(each.tail)} for each in tails]}
-        output.document(listed, (f"{each.partition}  {each.tail}" for each in tails), as_json=as_json)
+        output.document(listed, (f"{each.partition}  {each.tail}" for each in tails))
         return
     begin = parse_place(start, "--from")
     _check_there(store, [partition])
@@ -75,7 +76,7 @@ def feed(
         "atTail": page.at_tail,
     }
     end = f"next {page.next}{', at the tail' if page.at_tail else ''}"
-    output.document(view, [*map(views.item_line, page.items), end], as_json=as_json)
+    output.document(view, [*map(views.item_line, page.items), end])
 
 
 @click.command()
@@ -83,20 +84,11 @@ def feed(
 @click.option(
     "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="About so many items."
 )
-@click.option(
-    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
-)
+@CATEGORIES
 @click.option("--data", is_flag=True, help="Read the events too.")
-@output.json_option
-@pass_store
+@on_store
 def newest(
-    store: OpenedStore,
-    *,
-    before: str | None,
-    limit: int,
-    categories: Sequence[str],
-    data: bool,
-    as_json: bool,
+    store: OpenedStore, *, before: str | None, limit: int, categories: Sequence[str], data: bool
 ) -> None:
     """Print the newest items of the feed, newest first.
 
@@ -110,7 +102,7 @@ def newest(
         "atBeginning": page.at_beginning,
     }
     end = "at the beginning" if page.at_beginning else f"next {page.next}"
-    output.document(view, [*map(views.item_line, page.items), end], as_json=as_json)
+    output.document(view, [*map(views.item_line, page.items), end])
 
 
 @click.command()
@@ -123,13 +115,10 @@ def newest(
     multiple=True,
     help="Only this partition; may be repeated.",
 )
-@click.option(
-    "--category", "categories", multiple=True, help="Only streams of this category; may be repeated."
-)
+@CATEGORIES
 @click.option("--data", is_flag=True, help="Read the feed's events too.")
-@click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
-@output.json_option
-@pass_store
+@FOR
+@on_store
 def tail(
     store: OpenedStore,
     *,
@@ -139,7 +128,6 @@ def tail(
     categories: Sequence[str],
     data: bool,
     seconds: float | None,
-    as_json: bool,
 ) -> None:
     """Follow STREAM, or the whole feed, until interrupted."""
     end = None if seconds is None else time.monotonic() + seconds
@@ -147,11 +135,11 @@ def tail(
         if chosen or categories or data:
             raise click.UsageError("--partition, --category and --data are for the feed, not for a STREAM.")
         events = _waiting(_follow_stream(store, stream, start), end)
-        output.stream(events, views.event, views.event_line, as_json=as_json)
+        output.stream(events, views.event, views.event_line)
         return
     _check_there(store, chosen)
     items = _waiting(_follow_feed(store, start, chosen, categories, data=data), end)
-    output.stream(items, views.item, views.item_line, as_json=as_json)
+    output.stream(items, views.item, views.item_line)
 
 
 def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
@@ -239,17 +227,9 @@ items_option = click.option(
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many streams."
 )
-@output.json_option
-@pass_store
+@on_store
 def streams(
-    store: OpenedStore,
-    *,
-    category: str | None,
-    prefix: str,
-    start: str | None,
-    backward: bool,
-    limit: int,
-    as_json: bool,
+    store: OpenedStore, *, category: str | None, prefix: str, start: str | None, backward: bool, limit: int
 ) -> None:
     """List streams, of one CATEGORY or all, by the time of their creation.
 
@@ -268,7 +248,7 @@ def streams(
         found += page.streams
     view = {"streams": [asdict(each) for each in found], "next": str(page.next), "atEnd": page.at_end}
     end = "no more" if page.at_end else f"next {page.next}"
-    output.document(view, [*map(_listed_line, found), end], as_json=as_json)
+    output.document(view, [*map(_listed_line, found), end])
 
 
 def _listed_line(each: ListedStream) -> str:
@@ -278,24 +258,22 @@ def _listed_line(each: ListedStream) -> str:
 @click.command()
 @click.argument("words")
 @items_option
-@output.json_option
-@pass_store
-def search(store: OpenedStore, *, words: str, items: int, as_json: bool) -> None:
+@on_store
+def search(store: OpenedStore, *, words: str, items: int) -> None:
     """Find WORDS in the latest events.
 
     They are looked for in names of streams, types, data and metadata, whatever the case.
     """
     found = (each for each in _events(store, items) if words.casefold() in _text(each))
-    output.stream(found, views.event, views.event_line, as_json=as_json)
+    output.stream(found, views.event, views.event_line)
     _say_how_far(items)
 
 
 @click.command()
 @click.argument("correlation_id")
 @items_option
-@output.json_option
-@pass_store
-def trace(store: OpenedStore, *, correlation_id: str, items: int, as_json: bool) -> None:
+@on_store
+def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
     """Print what belongs to CORRELATION_ID as a tree of causes.
 
     An event names its conversation too: Order-1@3.
@@ -304,7 +282,7 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int, as_json: bool)
     if not roots:
         raise ConversationMissing(correlation_id, items)
     view = {"id": correlation_id, "roots": [_view(each) for each in roots]}
-    output.document(view, output.fitting(_lines(roots)), as_json=as_json)
+    output.document(view, output.fitting(_lines(roots)))
 
 
 def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
@@ -342,24 +320,15 @@ LEAST: Final = 0.2
 
 
 @click.command()
-@click.option("--group", "groups", multiple=True, help="A reaction to tell of; may be repeated.")
-@click.option(
-    "--all-groups", is_flag=True, help="Tell of every one; finding them scans the index table, once."
-)
+@index.GROUPS
+@index.ALL_GROUPS
 @click.option(
     "--every", type=Seconds(min=LEAST), default=2.0, show_default=True, help="Seconds between looks."
 )
-@click.option("--for", "seconds", type=Seconds(min=0), help="Stop after so many seconds.")
-@output.json_option
-@pass_store
+@FOR
+@on_store
 def watch(
-    store: OpenedStore,
-    *,
-    groups: Sequence[str],
-    all_groups: bool,
-    every: float,
-    seconds: float | None,
-    as_json: bool,
+    store: OpenedStore, *, groups: Sequence[str], all_groups: bool, every: float, seconds: float | None
 ) -> None:
     """Show live how far the feed is, and reactions behind it.
 
@@ -367,12 +336,12 @@ def watch(
     """
     named = groups_of(store.feed.driver, store.feed.table) if all_groups else list(groups)
     found = looks(store, named, every, seconds)
-    if as_json:
-        output.stream(found, lambda look: {"partitions": look.view()}, lambda _: "", as_json=True)
+    if output.as_json():
+        output.stream(found, lambda look: {"partitions": look.view()}, lambda _: "")
         return
     console = Console(highlight=False)
     if not console.is_terminal:
-        output.stream((row for look in found for row in look.rows()), lambda row: row, _row, as_json=False)
+        output.stream((row for look in found for row in look.rows()), lambda row: row, _row)
         return
     with Live(console=console, auto_refresh=False) as live:
         for look in found:

@@ -38,6 +38,14 @@ def index() -> None:
     """Look after the index of the feed."""
 
 
+GROUPS: Final = click.option(
+    "--group", "groups", multiple=True, help="A reaction to tell of; may be repeated."
+)
+ALL_GROUPS: Final = click.option(
+    "--all-groups", is_flag=True, help="Tell of every one; finding them scans the index table, once."
+)
+
+
 def care_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options of commands that compare the index with the heads."""
     for option in (
@@ -55,8 +63,8 @@ def care_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @index.command()
-@click.option("--group", "groups", multiple=True, help="A consumer group to tell of; may be repeated.")
-@click.option("--all-groups", is_flag=True, help="Tell of every group; finding them scans the index table.")
+@GROUPS
+@ALL_GROUPS
 @on_store
 def status(store: OpenedStore, *, groups: Sequence[str], all_groups: bool) -> None:
     """Print how far each partition is, and groups are behind."""

@@ -39,36 +39,20 @@ def as_json() -> bool:
     return bool(click.get_current_context().meta[_JSON])
 
 
-def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`with_json`, whose value the command is given as well."""
-    return click.option(
-        "--json",
-        "as_json",
-        is_flag=True,
-        help="Print JSON: one document, or one a line where there may be many.",
-    )(command)
-
-
-def document(view: Any, lines: Iterable[str], *, as_json: bool | None = None) -> None:
+def document(view: Any, lines: Iterable[str]) -> None:
     """Print one thing."""
-    if _is_json(as_json):
+    if as_json():
         click.echo(json.dumps(view).decode())
         return
     for line in lines:
         click.echo(line)
 
 
-def stream(
-    found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str], *, as_json: bool | None = None
-) -> None:
+def stream(found: Iterable[T], view: Callable[[T], Any], line: Callable[[T], str]) -> None:
     """Print things as they come, a line each; on a terminal a line is cut to its width."""
-    width, shown_as_json = _width(), _is_json(as_json)
+    width, shown_as_json = _width(), as_json()
     for each in found:
         click.echo(json.dumps(view(each)).decode() if shown_as_json else _cut(line(each), width))
-
-
-def _is_json(told: bool | None) -> bool:
-    return as_json() if told is None else told
 
 
 def fitting(lines: Iterable[str]) -> Iterator[str]:
