@@ -34,7 +34,7 @@ READS: dict[type, set[str]] = {
     AsyncReadModel: {"get", "place", "wait_for"},
     AsyncReadModels: {"live"},
     AsyncSubjects: {"seal", "unseal", "is_forgotten"},
-    AsyncFeed: {"partitions", "place", "newest", "streams", "page", "items", "spans", "end_of"},
+    AsyncFeed: {"partitions", "place", "newest", "wait_for", "streams", "page", "items", "spans", "end_of"},
 }
 
 

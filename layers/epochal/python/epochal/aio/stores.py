@@ -98,6 +98,7 @@ class AsyncFeed:
     partitions = reads(FeedReader.partitions, of="reader")
     place = reads(FeedReader.place, of="reader")
     page = reads(FeedReader.page, of="reader")
+    wait_for = reads(FeedReader.wait_for, of="reader")
     newest = reads(FeedReader.newest, of="reader")
     streams = reads(FeedReader.streams, of="reader")
     spans = reads(FeedReader.spans, of="reader")

@@ -15,6 +15,7 @@ from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
@@ -31,12 +32,14 @@ from epochal.feed.results import (
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
+from epochal.index.series import read_series
 from epochal.layout.port import Categories
-from epochal.layout.registry import layout_of, source_of
+from epochal.layout.registry import base_of, layout_of, partition_of, source_of
 from epochal.model.events import TAG_STREAMS
 from epochal.model.kinds import must_be, must_be_done, must_be_names, must_be_plain, must_be_whole
 from epochal.model.spans import Span
 from epochal.model.times import Ticks, format_ticks
+from epochal.plugins import NATIVE
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
 from epochal.store.encoding import BodyCodec
@@ -83,8 +86,15 @@ POLL_SECONDS: Final = 0.25
 FIRST_ITEMS: Final = 4
 """Items that the first request asks for, some 30 KB each; every further one asks for twice as many."""
 
+LOOK_BACK_SECONDS: Final = 2.0
+"""After which an append that does not come is looked for further back: most are indexed in half a second."""
+
 MOST_ITEMS: Final = 1_024
 """A request is over at 1 MB in any case."""
+
+
+def _told_by(stream: str, version: int, span: Span) -> bool:
+    return span.stream == stream and span.next >= version
 
 
 @dataclass(slots=True, kw_only=True)
@@ -456,6 +466,43 @@ class FeedReader:
             if len(found) >= limit:
                 break
         return StreamsPage(streams=tuple(found), next=reached, at_end=at_end == set(at))
+
+    def wait_for(
+        self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
+    ) -> FeedPosition | None:
+        """Wait until every event of a stream below `version` is in the feed, as an append's answer has it: a position
+        behind them, for readers and reactions to compare with (`covers`). None where that took too long.
+
+        What was appended lately is found with a few requests. Other events are looked for back through the index, once
+        nothing has come for a while.
+
+        Args:
+            source: the layout that the stream is stored in.
+
+        Raises:
+            InvalidInput: no partition of that layout is on record.
+        """
+        must_be_whole(version, "version", 1)
+        count = self.driver.run(read_series(self.table)).partitions.get(source)
+        if count is None:
+            raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
+        partition, ends = partition_of(stream, count, base_of(source)), self.driver.clock() + seconds
+        tail, met = self.place(partition, "tail"), False
+        on, back = self._span_reader(partition, tail), self._span_reader(partition, tail, "backward")
+        for reader, longest in ((back, 0.0), (on, LOOK_BACK_SECONDS), (back, inf), (on, inf)):
+            if met and reader is back:
+                continue  # what is before the stream's last event is no news
+            left = min(longest, ends - self.driver.clock())
+            page = reader.spans(
+                limit=1,
+                wanted=partial(_told_by, stream, 0 if reader is back else version),
+                seconds=left,
+                wait=left,
+            )
+            met = met or bool(page.spans)
+            if page.spans and page.spans[0].next >= version:
+                return FeedPosition({partition: page.next if reader is on else Checkpoint(page.next + 1)})
+        return None
 
     def _merged(
         self,
