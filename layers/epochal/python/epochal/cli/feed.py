@@ -231,7 +231,7 @@ items_option = click.option(
 def streams(
     store: OpenedStore, *, category: str | None, prefix: str, start: str | None, backward: bool, limit: int
 ) -> None:
-    """List streams, of one CATEGORY or all, by the time of their creation.
+    """List streams, all or those of CATEGORY, as they were created.
 
     It reads through the index. The position to go on from follows them.
     """

@@ -165,9 +165,9 @@ def groups() -> None:
 @click.argument("group")
 @on_store
 def show_group(store: OpenedStore, *, group: str) -> None:
-    """Print how far GROUP is in each partition, and which processes run it.
+    """Print how far GROUP is, and which processes run it.
 
-    That is its checkpoint, the events and seconds that it is behind, and whether it pauses.
+    In each partition, that is its checkpoint, the events and seconds that it is behind, and whether it pauses.
     """
     steered = store.deployment.groups
     found, members = steered.standing(group), steered.members(group)
