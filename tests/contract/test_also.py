@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend
-from epochal.also import Absent, BeginsWith, Not, Present, check, compare, delete, plain, put, update
+from epochal.also import LEVELS, Absent, BeginsWith, Not, Present, check, compare, delete, plain, put, update
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, InvalidRequest, TooLarge
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.local.endpoint import Endpoint
-from epochal.plan.ops import Execute, Get, KeyAttribute, TableSpec
+from epochal.plan.ops import Execute, Get, KeyAttribute, Put, TableSpec
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -185,3 +185,23 @@ def test_what_the_table_refuses_writes_no_event(streams: Streams, tables: Tables
     state = streams.load("User-1")
     assert state is not None
     assert state.version == 1
+
+
+def test_what_is_refused_before_it_is_sent_is_all_that_is_too_much(streams: Streams, tables: Tables) -> None:
+    def nested(levels: int) -> Any:
+        return [nested(levels - 1)] if levels else "x"
+
+    item = {"id": "far", "large": 10**125, "small": Decimal("1E-130"), "deep": nested(LEVELS - 1)}
+    streams.append("Cart-1", [E], also=[put(tables.own, item)])
+    assert tables.item("far") == item
+
+    raw = put(tables.own, item).item
+    too_much = [
+        {"n": {"N": "1" + "0" * 126}},
+        {"n": {"N": "1E-131"}},
+        {"n": {"N": "1" * 39}},
+        {"deep": {"L": [raw["deep"]]}},
+    ]
+    for each in too_much:
+        with pytest.raises((InvalidInput, InvalidRequest)):
+            tables.execute(Put(table=tables.own, item={**raw, **each}))

@@ -490,3 +490,35 @@ def test_a_decision_on_a_stream_and_a_query_answers_them_and_is_not_made_where_o
         transact_with(party, seats, lambda *_: WithAlso([Registered("a")], [counted(), claim("a")]))
     assert refused.value.places == [1]
     assert (streams.load("User-1").version, stored(tables, "carts")) == (1, [{"id": "c", "n": 1}])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({}, "update"),
+        ({"sets": {"n": 1}, "removes": ["n"]}, "n"),
+        ({"sets": {"n": 1}, "adds": {"n": 1}}, "n"),
+        ({"sets": {"id": "d"}}, "id"),
+        ({"adds": {"n": 10**38 + 1}}, "n"),
+        ({"sets": {"n": Decimal("1E126")}}, "n"),
+        ({"sets": {"n": Decimal("1E-131")}}, "n"),
+        ({"sets": {"n": {10**38 + 1}}}, "n"),
+    ],
+)
+def test_a_change_that_dynamodb_does_not_take_is_refused_with_its_place(
+    changes: dict[str, Any], place: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        update("carts", {"id": "c"}, **changes)
+    assert refused.value.field == place
+
+
+def test_numbers_and_levels_go_as_far_as_dynamodb_takes_them() -> None:
+    def nested(levels: int) -> Any:
+        return {"of": nested(levels - 1)} if levels else "x"
+
+    large = (10**37 + 1) * 10**88
+    taken = put("carts", {"id": "c", "n": large, "small": Decimal("1E-130"), "deep": nested(31)})
+    assert plain(taken.item)["n"] == large
+    with pytest.raises(InvalidInput, match=r"deep: has more than 32 levels"):
+        put("carts", {"id": "c", "deep": nested(32)})

@@ -62,6 +62,12 @@ Values: TypeAlias = Mapping[str, Any]
 """Attributes by name: text, `bytes`, `int`, `Decimal`, `bool`, None, lists, mappings, and sets of text, numbers or
 bytes."""
 
+LEVELS: Final = 32
+DIGITS: Final = 38
+LEAST_EXPONENT: Final = -130
+MOST_EXPONENT: Final = 125
+"""What DynamoDB takes: levels of lists and mappings in an attribute, and numbers."""
+
 _SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
 
 
@@ -74,7 +80,8 @@ def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
             partition key, writes only a new item. None writes in any case.
 
     Raises:
-        InvalidInput: a value that DynamoDB does not have, as a `float`.
+        InvalidInput: a value that DynamoDB does not have: a `float`, a number of more than 38 digits or beyond 1E125,
+            or more than 32 levels of lists and mappings.
     """
     return Put(table=table, item=_item(item), condition=_when(when))
 
@@ -99,9 +106,16 @@ def update(
         when: as of `put`.
 
     Raises:
-        InvalidInput: as `put`.
+        InvalidInput: as `put`; nothing changes, an attribute changes twice, or one of the key does.
     """
     must_be_names(removes, "removes")
+    changed = [*(sets or {}), *(adds or {}), *(extends or {}), *removes]
+    if not changed:
+        raise InvalidInput("update", "must change something: give sets, adds, extends or removes")
+    for place, name in enumerate(changed):
+        if name in key or name in changed[:place]:
+            rule = "must not change, since it is of the key" if name in key else "must change in one way only"
+            raise InvalidInput(name, rule)
     changes: list[Set | Add | Extend] = [Set(name, value) for name, value in _item(sets or {}).items()]
     changes += (Add(name, value) for name, value in _item(adds or {}).items())
     changes += (Extend(name, value) for name, value in _item(extends or {}).items())
@@ -125,7 +139,7 @@ def compare(name: str, operator: Comparison, value: object) -> Compare:
     """The condition that an attribute is there and compares so with a value of its type. Raises as `put` does."""
     if operator not in get_args(Comparison):
         raise InvalidInput("operator", f"must be one of {', '.join(get_args(Comparison))}")
-    return Compare(name, operator, _value(value, name))
+    return Compare(name, operator, _value(value, name, -1))  # which may go a level deeper than in an item
 
 
 def plain(item: Item) -> dict[str, Any]:
@@ -192,16 +206,28 @@ def _size(write: TransactionWrite) -> int:
     return item_size(write.key) + item_size(changes)
 
 
-def _item(values: Values) -> dict[str, AttributeValue]:
+def _item(values: Values, within: str = "", depth: int = 0) -> dict[str, AttributeValue]:
     must_be(Mapping, values, "also", "a mapping of attributes")
     for name in values:
         must_be(str, name, "also", "a mapping of attributes by their names")
         _utf8(name, "also")
     # In one order, whatever the caller's: a repeat under a key is told by it.
-    return {name: _value(values[name], name) for name in sorted(values)}
+    return {name: _value(values[name], within or name, depth) for name in sorted(values)}
 
 
-def _value(value: object, name: str) -> AttributeValue:
+def _check_number(value: Decimal, name: str) -> None:
+    if not value.is_finite():
+        raise InvalidInput(name, "must be a finite number")
+    digits = len("".join(map(str, value.as_tuple().digits)).strip("0"))
+    if digits > DIGITS or (value and not LEAST_EXPONENT <= value.adjusted() <= MOST_EXPONENT):
+        raise InvalidInput(
+            name, f"must have at most {DIGITS} digits, and be 1E{LEAST_EXPONENT} to 1E{MOST_EXPONENT}"
+        )
+
+
+def _value(value: object, name: str, depth: int = 0) -> AttributeValue:
+    if depth >= LEVELS:
+        raise InvalidInput(name, f"has more than {LEVELS} levels of lists and mappings")
     match value:
         case None:
             return {"NULL": True}
@@ -212,13 +238,12 @@ def _value(value: object, name: str) -> AttributeValue:
         case bytes():
             return {"B": value}
         case int() | Decimal():
-            if isinstance(value, Decimal) and not value.is_finite():
-                raise InvalidInput(name, "must be a finite number")
+            _check_number(Decimal(value), name)
             return {"N": str(value)}
         case Mapping():
-            return {"M": _item(value)}
+            return {"M": _item(value, name, depth + 1)}
         case list() | tuple():
-            return {"L": [_value(each, name) for each in value]}
+            return {"L": [_value(each, name, depth + 1) for each in value]}
         case AbstractSet() if value:
             return _set(value, name)
         case _:

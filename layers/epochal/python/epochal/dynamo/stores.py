@@ -68,13 +68,28 @@ class Place:
 HERE = Place()
 
 
-def open_streams(table: str, *, bucket: str = "", place: Place = HERE) -> Streams:
-    """Named streams in a table of the `pages` layout.
+def open_streams(
+    table: str,
+    *,
+    bucket: str = "",
+    types: Iterable[str] = (),
+    everything: bool = False,
+    patience: Patience = DEFAULT,
+    place: Place = HERE,
+) -> Streams:
+    """Named streams in a table of the `pages` layout. Their events may carry tags (`Streams.tagged`).
 
     Args:
         bucket: of bodies too large for an item; without one they are refused.
+        types: those of events with tags that may be asked for by type alone. Each of them has a stream, which every
+            such event is appended to; so they are the same for everyone who uses the table, from the first event on.
+        everything: all events with tags may be asked for, likewise.
+        patience: how long to wait out throttling and outages.
     """
-    return place.opened(Settings.of(streams_table=table, bucket=bucket)).streams
+    settings = Settings.of(
+        streams_table=table, bucket=bucket, tagged_types=tuple(types), tagged_everything=everything
+    )
+    return place.opened(settings, patience).streams
 
 
 def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedReader:
@@ -107,16 +122,11 @@ def open_tagged_events(
     patience: Patience = DEFAULT,
     place: Place = HERE,
 ) -> TaggedEvents:
-    """Tagged events in a table of the `pages` layout, beside its streams. The format may change before version 1.0.
+    """Tagged events in a table of the `pages` layout, beside its streams: `open_streams(…).tagged`, with its arguments.
 
-    Args:
-        bucket: of bodies too large for an item; without one they are refused.
-        types: those of events that may be asked for by type alone. Each of them has a stream, which every such event is
-            appended to; so they are the same for everyone who uses the table, from the first event on.
-        everything: all events may be asked for, likewise.
-        patience: how long to wait out throttling and outages.
+    The format may change before version 1.0.
     """
-    settings = Settings.of(
-        streams_table=table, bucket=bucket, tagged_types=tuple(types), tagged_everything=everything
+    streams = open_streams(
+        table, bucket=bucket, types=types, everything=everything, patience=patience, place=place
     )
-    return place.opened(settings, patience).tagged
+    return streams.tagged

@@ -30,11 +30,22 @@ from functools import cached_property, partial
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
+from epochal.index.checkpoints import Moment
 from epochal.layout.once import DecisionKey
 from epochal.layout.streams import Also, DecidedBefore, Head, Known, Rejected, Result, Unknown, Written
 from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
-from epochal.model.versions import NOTHING, Capacity, StreamAppend, Token
+from epochal.model.versions import (
+    ANY,
+    NOTHING,
+    Capacity,
+    Conflict,
+    ExpectedVersion,
+    StreamAppend,
+    Token,
+    check_expected,
+    meets,
+)
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.appending import several
 from epochal.store.codecs import EventCodec
@@ -51,6 +62,7 @@ from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
 from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
 from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader, token_of
+from epochal.store.outcomes import not_made
 from epochal.store.streams import Streams
 
 C = TypeVar("C")
@@ -144,6 +156,7 @@ class Deciders(Generic[C, S, E]):
         command: C,
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
@@ -152,6 +165,7 @@ class Deciders(Generic[C, S, E]):
             stream,
             partial(self.decider.decide, command),
             load=load,
+            expected=expected,
             metadata=metadata,
             idempotency_key=idempotency_key,
         )
@@ -162,6 +176,7 @@ class Deciders(Generic[C, S, E]):
         decide: Callable[[S], Sequence[E]],
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Transacted[S, E]:
@@ -174,15 +189,18 @@ class Deciders(Generic[C, S, E]):
             load: how the state is got at: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
                 taken from the cache (`AllowStale`), or that of a new stream (`ASSUME_EMPTY`). An old state costs
                 another try, and is never stored on.
+            expected: what the stream must be when it is decided on: a token or a version that the caller has seen, as
+                of an `If-Match`. Where it is not, nothing is decided.
             metadata: of the events of this decision, however often it is made: what `epochal.metadata` takes.
                 They win over a block around the call, and what an event says itself wins over them.
             idempotency_key: one decision within its stream: for 24 hours, a repeat of the command with its key is
-                answered like the first, whatever the stream is by then, and its events are there once. The key alone
-                tells a repeat, not the command. A decision that stored nothing is made again.
+                answered like the first, whatever the stream is by then, or is expected to be, and its events are there
+                once. The key alone tells a repeat, not the command. A decision that stored nothing is made again.
 
         Raises:
             InvalidInput: a malformed stream name, metadata that a block would refuse, an event that cannot be stored; a
                 key that was used for an append, with a strategy that stores no events, or for events with tags.
+            ConflictError: the stream is not what was expected; carries a `Conflict`.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
             ConditionUnmet: a condition of what goes with the events (`deciding.WithAlso`) does not hold.
@@ -191,7 +209,15 @@ class Deciders(Generic[C, S, E]):
             EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
         """
         decision = partial(without_result, decide)
-        return self._decided(stream, decision, load, metadata, idempotency_key)[1]
+        return self._decided(
+            stream,
+            decision,
+            load=load,
+            expected=expected,
+            metadata=metadata,
+            key=idempotency_key,
+            answers=False,
+        )[1]
 
     def transact_result(
         self,
@@ -199,6 +225,7 @@ class Deciders(Generic[C, S, E]):
         decide: Callable[[S], tuple[R, Sequence[E]]],
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
+        expected: ExpectedVersion = ANY,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[R, Transacted[S, E]]:
@@ -206,7 +233,9 @@ class Deciders(Generic[C, S, E]):
 
         For a repeat `decide` is asked again on the state of the first, from all events before it, for its answer alone.
         """
-        return self._decided(stream, decide, load, metadata, idempotency_key, answers=True)
+        return self._decided(
+            stream, decide, load=load, expected=expected, metadata=metadata, key=idempotency_key, answers=True
+        )
 
     def query(
         self,
@@ -214,8 +243,19 @@ class Deciders(Generic[C, S, E]):
         projection: Callable[[S], R],
         *,
         load: Literal[Load.REQUIRED] | AllowStale = REQUIRE_LOAD,
+        as_of: int | Moment | None = None,
     ) -> R:
-        """A view of the stream's state; raises what loading in `transact` does."""
+        """A view of the stream's state; raises what loading in `transact` does.
+
+        Args:
+            as_of: a version, for the state of the events before that index; or a moment (`epochal.at`), for the state
+                of those up to the last one that happened by then. Either is read from the store. None is the latest.
+
+        Raises:
+            InvalidInput: the stream has not come so far, or the strategy stores no events.
+        """
+        if as_of is not None:
+            return projection(self.loader.folder.as_of(stream, as_of))
         return projection(self.loader.load(stream, load).state)
 
     def on(self, stream: str) -> Party[S, E]:
@@ -239,12 +279,14 @@ class Deciders(Generic[C, S, E]):
         self,
         stream: str,
         decision: Callable[[S], tuple[R, Sequence[E]]],
+        *,
         load: Load | AllowStale,
+        expected: ExpectedVersion,
         metadata: Mapping[str, Any] | None,
         key: str | None,
-        *,
-        answers: bool = False,
+        answers: bool,
     ) -> tuple[R, Transacted[S, E]]:
+        check_expected(expected)
         if key is not None:
             _check_access(self.access)
         result, outcome = OnStreams(
@@ -252,6 +294,7 @@ class Deciders(Generic[C, S, E]):
             streams=self.streams,
             decision=decision,
             how=load,
+            expected=expected,
             key=None if key is None else self.streams.decision_key(stream, key),
             answers=answers,
         ).decide(attempts=self.attempts, metadata=metadata)
@@ -458,6 +501,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
         decision: answers with the events of each party; with those of its own stream where that is the only one.
         key: of that stream alone, where it is; else of all streams together.
         answers: an answer of `decision` is wanted, of an earlier call too.
+        expected: what the stream must be that is decided on, where it is one.
         joint: an answer is for each party, and rests on all of them.
     """
 
@@ -467,6 +511,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     how: Load | AllowStale
     key: DecisionKey | str | None = None
     answers: bool = False
+    expected: ExpectedVersion = ANY
     joint: bool = False
 
     @property
@@ -505,6 +550,8 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
 
     def plan(self, base: DecisionBase) -> Plans[R]:
         """An error of a joint decision is the domain's, as far as the streams were as it saw them at one moment."""
+        if not self.joint:
+            _check_is(self.parties[0].stream, self.expected, token_of(base.loaded[0].known))
         try:
             result, decisions = self._answer([loaded.state for loaded in base.loaded], base.model)
             streams = {
@@ -637,6 +684,18 @@ def _moved(results: Mapping[str, Result[Head] | None]) -> dict[str, Head | None]
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)
     return heads
+
+
+def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> None:
+    """Raise where the state in hand is not of what was expected."""
+    if isinstance(expected, Token):
+        version, etag = (0, None) if token is None else (token.version, token.etag)
+        met = version == expected.version and expected.etag in (None, etag)
+    else:
+        met = meets(expected, None if token is None else token.version)
+    if not met:
+        conflict = Conflict(version=0 if token is None else token.version, token=token)
+        raise not_made(stream, conflict, expected)
 
 
 def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:

@@ -16,10 +16,12 @@ from itertools import islice
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
-from epochal.errors import CorruptData, EventsPruned, StreamDeleted, UnknownType
+from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
+from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
 from epochal.model.events import Claim, Recorded, RecordedUnfold
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
+from epochal.model.times import parse_time
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole
@@ -252,10 +254,45 @@ class Folder(Generic[S, E]):
         head = self.streams.head(stream)
         if head is None or head.deleted:
             raise StreamDeleted(stream, written.version)
+        return self._at(head, written.first, written.version)
+
+    def as_of(self, stream: str, when: int | Moment) -> S:
+        """The state that a stream had at a version; or with its last event of a moment or before, and those before it.
+
+        Raises:
+            InvalidInput: the stream has not come so far; or its earlier states are gone, since events alone do not make
+                them.
+            StreamDeleted: the stream is gone.
+            EventsPruned: events that the state needs are.
+        """
+        if self.access.state_in_unfolds:
+            raise InvalidInput("as_of", "needs events that make the state: earlier unfolds are replaced")
+        head = self.streams.head(stream)
+        if head is not None and head.deleted:
+            raise StreamDeleted(stream, head.version)
+        if isinstance(when, Moment):
+            version = 0 if head is None else self._version_at(head, when)
+        else:
+            must_be_whole(when, "as_of", 0)
+            version = when
+        if version > (0 if head is None else head.version):
+            raise InvalidInput("as_of", f"is beyond the end of {stream}")
+        return self.begin() if head is None else self._at(head, version, version)[0]
+
+    def _version_at(self, head: Head, when: Moment) -> int:
+        for found in self.streams.reader(fetch=False).onward(head, None, "backward"):
+            if isinstance(found, Hole):
+                return found.end
+            if parse_time(found.timestamp) <= when.ticks:
+                return found.index + 1
+        return 0
+
+    def _at(self, head: Head, first: int, end: int) -> tuple[S, tuple[E, ...]]:
+        """The state at an index that the stream may have left behind, and the events from there to `end`."""
         start = self._start(head, None)
-        if start.version > written.first or self.access.event_is_origin is not None:
+        if start.version > first or self.access.event_is_origin is not None:
             start = _Start(state=self.begin(), version=0)
-        return self._folded(head, start, written.first, written.version)
+        return self._folded(head, start, first, end)
 
     def _start(self, head: Head, before: Loaded[S] | None) -> _Start[S]:
         """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""

@@ -42,9 +42,11 @@ def memory_settings(**options: Any) -> Settings:
     return Settings.of(**{**tables, **options})
 
 
-def memory_streams(tables: MemoryTables | None = None) -> Streams:
-    """A store of streams in memory, with a bucket."""
-    return memory_deployment(tables).streams
+def memory_streams(
+    tables: MemoryTables | None = None, *, types: Iterable[str] = (), everything: bool = False
+) -> Streams:
+    """A store of streams in memory, with a bucket; `types` and `everything` are those of `open_streams`."""
+    return memory_deployment(tables, tagged_types=tuple(types), tagged_everything=everything).streams
 
 
 def memory_tagged_events(
