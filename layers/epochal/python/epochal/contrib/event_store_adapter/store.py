@@ -21,6 +21,7 @@ from epochal.codec import json
 from epochal.contrib.event_store_adapter.append import (
     AggregateBatch,
     AggregateRejected,
+    Base,
     IdempotencyKey,
     Retention,
     append,
@@ -54,7 +55,6 @@ from epochal.model.events import MAX_NAME_BYTES, no_step
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.times import format_ticks, from_unix_nanoseconds, time_or_now
 from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected
-from epochal.plan.ops import Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.outcomes import said
@@ -283,20 +283,21 @@ class AggregateStore:
 
     def lock(self, aggregate: AggregateId) -> Lock | None:
         """Where an aggregate stands, strongly consistent; None where there is no such aggregate."""
-        self._check_id(aggregate)
-        return self.driver.run(self._lock(aggregate))
+        head = self._head(aggregate)
+        check_form(self.site, head)
+        return self._base(head, aggregate).lock
 
     def latest_snapshot(self, aggregate: AggregateId) -> AggregateSnapshot | None:
         """The snapshot in the head, strongly consistent; None where there is no such aggregate."""
-        self._check_id(aggregate)
-        return self.driver.run(self._snapshot(aggregate))
+        head = self._head(aggregate)
+        return None if head is None else self._held(head)
 
     def replay(self, aggregate: AggregateId) -> Replay | None:
         """The latest snapshot and every event after it; None where there is no such aggregate."""
-        self._check_id(aggregate)
-        driver, meter = self.driver.metered()
+        store, meter = self.metered()
         with meter:
-            found = driver.run(self._replay(aggregate))
+            snapshot = store.latest_snapshot(aggregate)
+            found = None if snapshot is None else store._replayed(snapshot, snapshot.seq_nr)  # noqa: SLF001  its own
         return None if found is None else replace(found, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
@@ -304,9 +305,9 @@ class AggregateStore:
 
         One request where these are not many, and none where there are none: the head is not read again.
         """
-        driver, meter = self.driver.metered()
+        store, meter = self.metered()
         with meter:
-            found = driver.run(self._since(head, seq_nr))
+            found = store._replayed(store._held(head), seq_nr)  # noqa: SLF001  its own
         return replace(found, capacity=meter.capacity)
 
     def events_after(
@@ -317,7 +318,8 @@ class AggregateStore:
         must_be_whole(seq_nr, "from")
         if limit is not None:
             must_be_whole(limit, "limit", 1)
-        return self.driver.run(self._events_after(aggregate, seq_nr, limit))
+        total = self._base(self._head(aggregate), aggregate).first - 1
+        return self._events(aggregate, seq_nr, total if limit is None else min(total, seq_nr + limit), total)
 
     def retire(self, aggregate: AggregateId) -> int:
         """Retire up to 100 copies of snapshots beyond those kept; how many were. Call again until it is 0."""
@@ -352,51 +354,35 @@ class AggregateStore:
             must_be_text(text, MAX_NAME_BYTES, f"aggregate.{name}")
         self.site.types.check(aggregate)
 
-    def _lock(self, aggregate: AggregateId) -> Steps[Lock | None]:
-        head = yield from read(self.site, aggregate)
-        check_form(self.site, head)
-        return (yield from base_of(self.site, head, aggregate)).lock
+    def _head(self, aggregate: AggregateId) -> AggregateHead | None:
+        self._check_id(aggregate)
+        return self.driver.run(read(self.site, aggregate))
 
-    def _snapshot(self, aggregate: AggregateId) -> Steps[AggregateSnapshot | None]:
-        head = yield from read(self.site, aggregate)
-        return None if head is None else (yield from self._held(head))
+    def _base(self, head: AggregateHead | None, aggregate: AggregateId) -> Base:
+        return self.driver.run(base_of(self.site, head, aggregate))
 
-    def _held(self, head: AggregateHead) -> Steps[AggregateSnapshot]:
+    def _held(self, head: AggregateHead) -> AggregateSnapshot:
         """The snapshot in a head."""
         aggregate = head.aggregate
-        base = yield from base_of(self.site, head, aggregate)
-        lock = base.lock or Lock(version=head.version, seq_nr=0)
+        lock = self._base(head, aggregate).lock or Lock(version=head.version, seq_nr=0)
         data = of_known_versions(head.unknown, lambda: self.site.serializer.snapshot(head.payload))
         seq_nr = self._folded(head, data)
         if seq_nr > lock.seq_nr:
             raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
         return AggregateSnapshot(aggregate=aggregate, data=data, seq_nr=seq_nr, lock=lock)
 
-    def _replay(self, aggregate: AggregateId) -> Steps[Replay | None]:
-        snapshot = yield from self._snapshot(aggregate)
-        return None if snapshot is None else (yield from self._replayed(snapshot, snapshot.seq_nr))
-
-    def _since(self, head: AggregateHead, seq_nr: int) -> Steps[Replay]:
-        snapshot = yield from self._held(head)
-        return (yield from self._replayed(snapshot, seq_nr))
-
-    def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Steps[Replay]:
-        aggregate = snapshot.aggregate
+    def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Replay:
         last = snapshot.lock.seq_nr
-        wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=last)
-        found = yield from events(self.site, wanted, self.via)
-        return Replay(snapshot=snapshot, events=tuple(self.recorded(aggregate, each) for each in found))
+        return Replay(snapshot=snapshot, events=tuple(self._events(snapshot.aggregate, seq_nr, last, last)))
 
-    def _events_after(
-        self, aggregate: AggregateId, seq_nr: int, limit: int | None
-    ) -> Steps[list[RecordedAggregateEvent]]:
-        head = yield from read(self.site, aggregate)
-        base = yield from base_of(self.site, head, aggregate)
-        total = base.first - 1
-        last = total if limit is None else min(total, seq_nr + limit)
+    def _events(
+        self, aggregate: AggregateId, seq_nr: int, last: int, total: int
+    ) -> list[RecordedAggregateEvent]:
+        """Those above `seq_nr` up to `last`, of the `total` that there are."""
         wanted = EventRange(aggregate=aggregate, first=seq_nr + 1, last=last, total=total)
-        found = yield from events(self.site, wanted, self.via)
-        return [self.recorded(aggregate, each) for each in found]
+        return [
+            self.recorded(aggregate, each) for each in self.driver.run(events(self.site, wanted, self.via))
+        ]
 
     def _folded(self, head: AggregateHead, data: bytes) -> int:
         """What the snapshot has folded in; where another library wrote it, it must say so itself."""
