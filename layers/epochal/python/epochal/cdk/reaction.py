@@ -43,7 +43,16 @@ from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, behind, metric, watch_function
+from epochal.cdk.parts.alarms import (
+    BEHIND,
+    LAG_SECONDS,
+    LASTING,
+    ONCE,
+    Alarms,
+    Minutes,
+    metric,
+    watch_function,
+)
 from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers, Shared, settings_of
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
@@ -72,6 +81,13 @@ FUNCTION_NAME: Final = 64
 """Characters of a function's name, at most."""
 
 REQUIREMENTS: Final = "requirements.txt"
+
+_COUNTED: Final = (
+    ("parked", "has parked streams: their events wait to be replayed."),
+    ("blocked", "does not get past a stream, and all others of its partition wait with it."),
+    ("unmet", "asks for a category or a type of which nothing has come: misspelt, or early."),
+)
+"""What a reaction counts that must not be, and what it then does."""
 
 NAMED: Final = "epochal.hosting.named.handler"
 """The handler of a function that is told its reaction."""
@@ -279,49 +295,27 @@ class Reaction(Construct):
     def _watch(self, alarms: Alarms, name: str) -> None:
         subject = function_of(name)
         entry = function_of("name")  # the runbook says it of all reactions
+
+        def when(
+            what: str, does: str, measured: cloudwatch.Metric, minutes: Minutes = ONCE, above: int = 0
+        ) -> None:
+            runbook = f"{entry}-{what}"
+            alarms.when(f"{subject}-{what}", does, measured, above=above, minutes=minutes, entry=runbook)
+
         watch_function(alarms, subject, self._name, entry=entry)
-        alarms.when(
-            f"{subject}-lags",
-            f"The reaction {name} is minutes behind the feed.",
-            behind(self._name),
-            above=LAG_SECONDS * 1_000,
-            minutes=LASTING,
-            entry=f"{entry}-lags",
-        )
-        alarms.when(
-            f"{subject}-waits",
-            f"Wake-ups of the reaction {name} wait: its function fails, is throttled, or is not called.",
-            _largest("ApproximateAgeOfOldestMessage", self.queue),
-            above=LAG_SECONDS,
-            minutes=LASTING,
-            entry=f"{entry}-waits",
-        )
-        alarms.when(
-            f"{subject}-gave-up",
-            f"Wake-ups of the reaction {name} failed too often and were set aside.",
-            _largest("ApproximateNumberOfMessagesVisible", self.failed),
-            minutes=ONCE,
-            entry=f"{entry}-gave-up",
-        )
-        alarms.when(
-            f"{subject}-stopped",
-            f"Lambda takes long catch-ups of the reaction {name} for a loop, and ends them.",
-            metric("AWS/Lambda", "RecursiveInvocationsDropped", {"FunctionName": self._name}),
-            minutes=ONCE,
-            entry=f"{entry}-stopped",
-        )
-        for what, description in (
-            ("parked", "has parked streams: their events wait to be replayed."),
-            ("blocked", "does not get past a stream, and all others of its partition wait with it."),
-            ("unmet", "asks for a category or a type of which nothing has come: misspelt, or early."),
-        ):
-            alarms.when(
-                f"{subject}-{what}",
-                f"The reaction {name} {description}",
-                metric("Epochal", f"Reaction.{what}", {"service": self._name}),
-                minutes=ONCE,
-                entry=f"{entry}-{what}",
-            )
+        lag = metric(*BEHIND, self._name, statistic="Maximum")
+        when("lags", f"The reaction {name} is minutes behind the feed.", lag, LASTING, LAG_SECONDS * 1_000)
+        age = _largest("ApproximateAgeOfOldestMessage", self.queue)
+        waits = f"Wake-ups of the reaction {name} wait: its function fails, is throttled, or is not called."
+        when("waits", waits, age, LASTING, LAG_SECONDS)
+        depth = _largest("ApproximateNumberOfMessagesVisible", self.failed)
+        when("gave-up", f"Wake-ups of the reaction {name} failed too often and were set aside.", depth)
+        dropped = metric("AWS/Lambda", "RecursiveInvocationsDropped", self._name)
+        loop = f"Lambda takes long catch-ups of the reaction {name} for a loop, and ends them."
+        when("stopped", loop, dropped)
+        for what, does in _COUNTED:
+            counted = metric("Epochal", f"Reaction.{what}", self._name)
+            when(what, f"The reaction {name} {does}", counted)
 
     def _outputs(self, name: str) -> dict[str, CfnOutput]:
         values = {
@@ -335,7 +329,7 @@ class Reaction(Construct):
 
 
 def _largest(name: str, queue: sqs.Queue) -> cloudwatch.Metric:
-    return metric("AWS/SQS", name, {"QueueName": queue.queue_name}, statistic="Maximum")
+    return metric("AWS/SQS", name, queue.queue_name, statistic="Maximum")
 
 
 def _check(full_name: str, name: str, entry: Path, handler: str) -> None:

@@ -20,10 +20,13 @@ LAG_SECONDS: Final = 5 * 60
 """Readers and reactions usually hear of an append within two seconds. Five minutes is no burst, and leaves a day to
 act."""
 
-LASTING: Final = (3, 5)
-"""Bad minutes, out of how many: on-demand tables throttle for a minute while they grow."""
+Minutes = tuple[int, int]
+"""Bad ones, out of how many."""
 
-ONCE: Final = (1, 1)
+LASTING: Final[Minutes] = (3, 5)
+"""On-demand tables throttle for a minute while they grow."""
+
+ONCE: Final[Minutes] = (1, 1)
 """For what must never happen."""
 
 RUNBOOK: Final = "docs/runbook.md"
@@ -46,7 +49,7 @@ class Alarms:
         description: str,
         measured: cloudwatch.IMetric,
         *,
-        minutes: tuple[int, int],
+        minutes: Minutes,
         above: int = 0,
         entry: str = "",
     ) -> None:
@@ -72,22 +75,37 @@ class Alarms:
             alarm.add_alarm_action(self._action)
 
 
+_SUBJECTS: Final = {
+    "AWS/DynamoDB": "TableName",
+    "AWS/Kinesis": "StreamName",
+    "AWS/Lambda": "FunctionName",
+    "AWS/SQS": "QueueName",
+    "Epochal": "service",
+}
+"""The dimension that tells of what a metric of a namespace is."""
+
+
 def metric(
-    namespace: str, name: str, dimensions: Mapping[str, str], *, statistic: str = "Sum"
+    namespace: str,
+    name: str,
+    of: str | Mapping[str, str],
+    *,
+    statistic: str = "Sum",
+    label: str | None = None,
 ) -> cloudwatch.Metric:
-    """A metric by the minute."""
+    """A metric by the minute, of one subject, or of these dimensions."""
     return cloudwatch.Metric(
         namespace=namespace,
         metric_name=name,
-        dimensions_map=dimensions,
+        dimensions_map={_SUBJECTS[namespace]: of} if isinstance(of, str) else of,
         statistic=statistic,
+        label=label,
         period=Duration.minutes(1),
     )
 
 
-def behind(function_name: str) -> cloudwatch.Metric:
-    """How far a reaction is behind the feed: milliseconds since what its checkpoint has not passed was indexed."""
-    return metric("Epochal", "Reaction.behind", {"service": function_name}, statistic="Maximum")
+BEHIND: Final = ("Epochal", "Reaction.behind")
+"""How far a reaction is behind the feed: milliseconds since what its checkpoint has not passed was indexed."""
 
 
 def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str = "function") -> None:
@@ -95,18 +113,17 @@ def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str 
 
     Entries of the runbook begin with `entry`.
     """
-    dimensions = {"FunctionName": function_name}
     alarms.when(
         f"{name}-fails",
         f"The function {name} raised, ran out of time or of memory: see its log.",
-        metric("AWS/Lambda", "Errors", dimensions),
+        metric("AWS/Lambda", "Errors", function_name),
         minutes=ONCE,
         entry=f"{entry}-fails",
     )
     alarms.when(
         f"{name}-throttled",
         f"The function {name} is at its concurrency limit: its own reservation, or the account's.",
-        metric("AWS/Lambda", "Throttles", dimensions),
+        metric("AWS/Lambda", "Throttles", function_name),
         minutes=LASTING,
         entry=f"{entry}-throttled",
     )

@@ -312,7 +312,7 @@ class AuditResources(Construct):
                 "A stream does not reach its function: the mapping is disabled.",
             ),
         ):
-            counted = metric("Epochal", f"Audit.{measure}", {"service": stage.named("auditor")})
+            counted = metric("Epochal", f"Audit.{measure}", stage.named("auditor"))
             alarms.when(name, description, counted, minutes=ONCE)
 
 

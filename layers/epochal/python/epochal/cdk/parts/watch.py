@@ -26,7 +26,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, ONCE, Alarms, behind, metric, watch_function
+from epochal.cdk.parts.alarms import BEHIND, LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of, specs_of
@@ -75,7 +75,7 @@ class Watch:
         self._alarms.when(
             "feed-set-aside",
             "Records that can never be indexed were set aside, with the cause.",
-            metric("Epochal", "Indexed.setAside", {"service": self._stage.named("indexer")}),
+            metric("Epochal", "Indexed.setAside", self._stage.named("indexer")),
             minutes=ONCE,
         )
 
@@ -84,9 +84,7 @@ class Watch:
         self._alarms.when(
             "changes-throttled",
             "The Kinesis stream takes less than the tables send: it has too few shards.",
-            metric(
-                "AWS/Kinesis", "WriteProvisionedThroughputExceeded", {"StreamName": changes_of(self._stage)}
-            ),
+            metric("AWS/Kinesis", "WriteProvisionedThroughputExceeded", changes_of(self._stage)),
             minutes=LASTING,
         )
         self._alarms.when(
@@ -105,11 +103,11 @@ class Watch:
         )
 
     def _watch_lag(self, name: str, function: str, description: str) -> None:
-        dimensions = {"FunctionName": self._stage.named(function)}
+        full_name = self._stage.named(function)
         self._alarms.when(
             name,
             f"{description} Is the function throttled or failing?",
-            metric("AWS/Lambda", "IteratorAge", dimensions, statistic="Maximum"),
+            metric("AWS/Lambda", "IteratorAge", full_name, statistic="Maximum"),
             above=LAG_SECONDS * 1_000,
             minutes=LASTING,
         )
@@ -117,7 +115,7 @@ class Watch:
         self._alarms.when(
             f"{subject}-failures-undelivered",
             f"Records that the {function} gave up on could not be put into the failures bucket.",
-            metric("AWS/Lambda", "DestinationDeliveryFailures", dimensions),
+            metric("AWS/Lambda", "DestinationDeliveryFailures", full_name),
             minutes=ONCE,
         )
 
@@ -126,7 +124,7 @@ class Watch:
             self._alarms.when(
                 f"{kind}-{what.lower()}s-throttled",
                 f"{what}s of the {kind} table are throttled: a hot stream, or the stage's ceiling.",
-                metric("AWS/DynamoDB", f"{what}ThrottleEvents", {"TableName": table_name}),
+                metric("AWS/DynamoDB", f"{what}ThrottleEvents", table_name),
                 minutes=LASTING,
                 entry=f"table-{what.lower()}s-throttled",
             )
@@ -229,7 +227,7 @@ def _requests(stage: Stage, api: Api) -> tuple[dict[str, cloudwatch.IMetric], di
 
     def of_each(counted: str, name: str) -> dict[str, cloudwatch.IMetric]:
         return {
-            f"{counted}{number}": metric("AWS/Lambda", name, {"FunctionName": stage.named(function)})
+            f"{counted}{number}": metric("AWS/Lambda", name, stage.named(function))
             for number, function in enumerate(api.functions)
         }
 
@@ -267,45 +265,43 @@ def dashboard(
     scope: Construct, stage: Stage, *, functions: Sequence[str], tables: Mapping[str, dynamodb.ITableV2]
 ) -> cloudwatch.Dashboard:
     """The dashboard, named after the stage; `functions` are those of the stage, `tables` by their kinds."""
-    reactions = sorted(stage.reactions)
+    ours = {each: stage.named(each) for each in functions}
+    reactions = {each: stage.named(function_of(each)) for each in sorted(stage.reactions)}
+    waiting = {each: queue_of(stage, each) for each in reactions}
+    given_up = {each: queue_of(stage, each, failed=True) for each in reactions}
+    kinds = {kind: table.table_name for kind, table in tables.items()}
+    indexed = [metric("Epochal", f"Indexed.{each}", stage.named("indexer"), label=each) for each in INDEXED]
+    parked = [
+        metric("Epochal", f"Reaction.{what}", place, label=f"{name} {what}")
+        for name, place in reactions.items()
+        for what in ("parked", "blocked")
+    ]
+    throttled = [
+        metric("AWS/DynamoDB", f"{what}ThrottleEvents", name, label=f"{kind} {what.lower()}s")
+        for kind, name in kinds.items()
+        for what in ("Read", "Write")
+    ]
+    followers = {each: stage.named(each) for each in ("indexer", "notifier")}
+    age, depth = "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"
     rows = [
         [
-            _graph("Behind the stream, ms", [_age(stage, each) for each in ("indexer", "notifier")]),
-            _graph("Indexed", [_own(stage, f"Indexed.{each}", "indexer", each) for each in INDEXED]),
-            _graph("Notices", [_own(stage, "Notified", "notifier", "published")]),
+            _graph("Behind the stream, ms", _each("AWS/Lambda", "IteratorAge", followers, "Maximum")),
+            _graph("Indexed", indexed),
+            _graph("Notices", _each("Epochal", "Notified", {"published": followers["notifier"]})),
         ],
         [
-            _graph("Reactions behind the feed, ms", [_lag(stage, each) for each in reactions]),
-            _graph(
-                "Handled", [_own(stage, "Reaction.handled", function_of(each), each) for each in reactions]
-            ),
-            _graph(
-                "Parked and blocked",
-                [
-                    _own(stage, f"Reaction.{what}", function_of(each), f"{each} {what}")
-                    for each in reactions
-                    for what in ("parked", "blocked")
-                ],
-            ),
-            _graph("Wake-ups given up", [_given_up(stage, each) for each in reactions]),
+            _graph("Reactions behind the feed, ms", _each(*BEHIND, reactions, "Maximum")),
+            _graph("Handled", _each("Epochal", "Reaction.handled", reactions)),
+            _graph("Parked and blocked", parked),
+            _graph("Wake-ups given up", _each("AWS/SQS", depth, given_up, "Maximum")),
         ],
         [
-            _graph("Wake-ups waiting, s", [_waiting(stage, each) for each in reactions]),
-            _graph("Errors", [_of_function(stage, each, "Errors") for each in functions]),
-            _graph("Functions throttled", [_of_function(stage, each, "Throttles") for each in functions]),
-            _graph(
-                "Tables throttled",
-                [
-                    _of_table(table, kind, what)
-                    for kind, table in tables.items()
-                    for what in ("Read", "Write")
-                ],
-            ),
+            _graph("Wake-ups waiting, s", _each("AWS/SQS", age, waiting, "Maximum")),
+            _graph("Errors", _each("AWS/Lambda", "Errors", ours)),
+            _graph("Functions throttled", _each("AWS/Lambda", "Throttles", ours)),
+            _graph("Tables throttled", throttled),
         ],
-        [
-            _graph(title, [_taken(table, kind, name) for kind, table in tables.items()])
-            for title, name in TAKEN
-        ],
+        [_graph(title, _each("AWS/DynamoDB", name, kinds)) for title, name in TAKEN],
     ]
     return cloudwatch.Dashboard(
         scope,
@@ -315,44 +311,16 @@ def dashboard(
     )
 
 
-def _graph(title: str, metrics: list[cloudwatch.IMetric]) -> cloudwatch.GraphWidget | None:
+def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget | None:
     """A graph, unless there is nothing to show: CloudWatch takes no graph without metrics."""
-    return cloudwatch.GraphWidget(title=title, left=metrics, width=6) if metrics else None
+    return cloudwatch.GraphWidget(title=title, left=[*metrics], width=6) if metrics else None
 
 
-def _own(stage: Stage, name: str, function: str, label: str) -> cloudwatch.IMetric:
-    return metric("Epochal", name, {"service": stage.named(function)}).with_(label=label)
-
-
-def _age(stage: Stage, function: str) -> cloudwatch.IMetric:
-    dimensions = {"FunctionName": stage.named(function)}
-    return metric("AWS/Lambda", "IteratorAge", dimensions, statistic="Maximum").with_(label=function)
-
-
-def _lag(stage: Stage, reaction: str) -> cloudwatch.IMetric:
-    return behind(stage.named(function_of(reaction))).with_(label=reaction)
-
-
-def _waiting(stage: Stage, reaction: str) -> cloudwatch.IMetric:
-    dimensions = {"QueueName": queue_of(stage, reaction)}
-    age = metric("AWS/SQS", "ApproximateAgeOfOldestMessage", dimensions, statistic="Maximum")
-    return age.with_(label=reaction)
-
-
-def _given_up(stage: Stage, reaction: str) -> cloudwatch.IMetric:
-    dimensions = {"QueueName": queue_of(stage, reaction, failed=True)}
-    depth = metric("AWS/SQS", "ApproximateNumberOfMessagesVisible", dimensions, statistic="Maximum")
-    return depth.with_(label=reaction)
-
-
-def _of_function(stage: Stage, function: str, name: str) -> cloudwatch.IMetric:
-    return metric("AWS/Lambda", name, {"FunctionName": stage.named(function)}).with_(label=function)
-
-
-def _taken(table: dynamodb.ITableV2, kind: str, name: str) -> cloudwatch.IMetric:
-    return metric("AWS/DynamoDB", name, {"TableName": table.table_name}).with_(label=kind)
-
-
-def _of_table(table: dynamodb.ITableV2, kind: str, what: str) -> cloudwatch.IMetric:
-    throttles = metric("AWS/DynamoDB", f"{what}ThrottleEvents", {"TableName": table.table_name})
-    return throttles.with_(label=f"{kind} {what.lower()}s")
+def _each(
+    namespace: str, name: str, subjects: Mapping[str, str], statistic: str = "Sum"
+) -> list[cloudwatch.Metric]:
+    """A metric of each subject, by its label."""
+    return [
+        metric(namespace, name, subject, statistic=statistic, label=label)
+        for label, subject in subjects.items()
+    ]
