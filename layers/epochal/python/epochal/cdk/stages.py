@@ -203,7 +203,7 @@ def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
     return {name: rules[name](each) for name, each in value.items()}
 
 
-# What each setting of a stage may hold: the rules by field.
+# What settings of a stage may hold.
 #
 # A name or a number that the library checks as well is checked here by the library's own rule or limit, so that what
 # is deployed also runs.
@@ -220,6 +220,11 @@ _TOPIC: Final = a_text(rf"({_ARN}:sns:{_PLACE}:\S+)?", "the ARN of an SNS topic"
 _REGION: Final = a_text(r"([a-z]{2,}(-[a-z]+)+-\d)?", "a region, as eu-central-1")
 _STREAM: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/\S+/stream/\S+)?", "the ARN of a table's stream")
 _TABLE: Final = a_text(rf"({_ARN}:dynamodb:{_PLACE}:table/[^/\s]+)?", "the ARN of a table")
+_DOMAIN: Final = a_text(
+    r"(?:(?=.{4,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?",
+    "a name such as events.shop.example",
+)
+_CERTIFICATE: Final = a_text(rf"({_ARN}:acm:{_PLACE}:certificate/\S+)?", "the ARN of a certificate")
 _WORD: Final = a_text(r"\S+", "text without spaces")
 _NAME: Final = a_text(r"[^\s,]+", "text without spaces or commas")
 _LOG_DAYS: Final = one_of(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653)
@@ -275,61 +280,12 @@ OF_LAYOUTS: Final = {
 }
 """Settings that say how many partitions a layout's part of the feed has, and those that plug-ins declare."""
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {
-        **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
-        **{name: _rule(each) for name, each in OF_LAYOUTS.items()},
-        "account": a_text(r"(\d{12})?", "an account's 12 digits"),
-        "region": _REGION,
-        # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
-        "prefix": a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
-        "tags": _tags,
-        "retain": a_flag,
-        "deletion_protection": a_flag,
-        "recovery_days": a_number(0, 35),
-        "boto3": one_of("runtime", "tested"),
-        "billing": one_of("on-demand", "provisioned"),
-        "min_read_units": a_number(1, 40_000),
-        "min_write_units": a_number(1, 40_000),
-        "max_read_units": a_number(0, 1_000_000),
-        "max_write_units": a_number(0, 1_000_000),
-        "log_days": _LOG_DAYS,
-        "log_kms_key": _KEY,
-        "log_level": one_of("DEBUG", "INFO", "WARNING", "ERROR"),
-        "api": one_of("gateway", "urls"),
-        "domain_name": a_text(
-            r"(?:(?=.{4,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?",
-            "a name such as events.shop.example",
-        ),
-        "domain_certificate": a_text(rf"({_ARN}:acm:{_PLACE}:certificate/\S+)?", "the ARN of a certificate"),
-        "access_logs": a_flag,
-        "requests_per_second": a_number(1, 100_000),
-        "burst": a_number(1, 50_000),
-        "route_limits": a_map(a_number(1, 50_000), keys=ROUTE_KEYS),
-        # As long as Lambda waits at most.
-        "feed_window_seconds": a_number(0, 300),
-        "feed_batch_size": a_number(1, 10_000),
-        # As many as an account may have in most regions, until it asks for more.
-        "feed_kinesis_shards": a_number(0, 200),
-        "reserved_concurrency": a_map(a_number(1, 100_000), keys=FUNCTIONS),
-        "kms_key": _KEY,
-        "replica_region": _REGION,
-        "replica_kms_key": _KEY,
-        "jwt_issuer": a_text(r"(https://\S+)?", "an https:// address"),
-        "jwt_audience": a_list(_WORD),
-        # An empty list would let any token through.
-        "jwt_scopes": a_map(a_list(_WORD, least=1), keys=SCOPES),
-        "monthly_budget": a_number(0, 1_000_000),
-        "alarm_topic": _TOPIC,
-        "archive": a_flag,
-        "reactions": reactions,
-        "read_models": a_flag,
-        **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
-        "layouts": or_null(a_list(one_of(*layout_names()), least=1)),
-        "existing_bucket": a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"),
-    }
-)
-"""What each field may hold; `name`, `tls_only` and `batches_named` are not for setting."""
+
+def _chosen(default: Any, rule: Rule) -> Any:
+    """Declare a setting of a stage, as the default of a field, and what it may hold."""
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: default, metadata={"rule": rule})
+    return field(default=default, metadata={"rule": rule})
 
 
 # A stage.
@@ -394,49 +350,56 @@ class Stage(Options):
     """
 
     name: str
-    account: str = ""
-    region: str = ""
-    prefix: str = "epochal"
-    tags: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    retain: bool = False
-    deletion_protection: bool = False
-    recovery_days: int = 0
-    boto3: Literal["runtime", "tested"] = "runtime"
-    billing: Literal["on-demand", "provisioned"] = "on-demand"
-    min_read_units: int = 5
-    min_write_units: int = 5
-    max_read_units: int = 0
-    max_write_units: int = 0
-    log_days: int = 7
-    log_kms_key: str = ""
-    log_level: str = "INFO"
-    api: Literal["gateway", "urls"] = "gateway"
-    domain_name: str = ""
-    domain_certificate: str = ""
-    access_logs: bool = True
-    requests_per_second: int = 1_000
-    burst: int = 500
-    route_limits: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    feed_window_seconds: int = 1
+    account: str = _chosen("", a_text(r"(\d{12})?", "an account's 12 digits"))
+    region: str = _chosen("", _REGION)
+    # With 18 characters the longest name, a bucket's with account and region, still has at most 63.
+    prefix: str = _chosen(
+        "epochal",
+        a_text(r"[a-z][a-z0-9-]{1,16}[a-z0-9]", "3 to 18 lower-case letters, digits and hyphens"),
+    )
+    tags: Mapping[str, str] = _chosen(_NOTHING, _tags)
+    retain: bool = _chosen(False, a_flag)
+    deletion_protection: bool = _chosen(False, a_flag)
+    recovery_days: int = _chosen(0, a_number(0, 35))
+    boto3: Literal["runtime", "tested"] = _chosen("runtime", one_of("runtime", "tested"))
+    billing: Literal["on-demand", "provisioned"] = _chosen("on-demand", one_of("on-demand", "provisioned"))
+    min_read_units: int = _chosen(5, a_number(1, 40_000))
+    min_write_units: int = _chosen(5, a_number(1, 40_000))
+    max_read_units: int = _chosen(0, a_number(0, 1_000_000))
+    max_write_units: int = _chosen(0, a_number(0, 1_000_000))
+    log_days: int = _chosen(7, _LOG_DAYS)
+    log_kms_key: str = _chosen("", _KEY)
+    log_level: str = _chosen("INFO", one_of("DEBUG", "INFO", "WARNING", "ERROR"))
+    api: Literal["gateway", "urls"] = _chosen("gateway", one_of("gateway", "urls"))
+    domain_name: str = _chosen("", _DOMAIN)
+    domain_certificate: str = _chosen("", _CERTIFICATE)
+    access_logs: bool = _chosen(True, a_flag)
+    requests_per_second: int = _chosen(1_000, a_number(1, 100_000))
+    burst: int = _chosen(500, a_number(1, 50_000))
+    route_limits: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 50_000), keys=ROUTE_KEYS))
+    # As long as Lambda waits at most.
+    feed_window_seconds: int = _chosen(1, a_number(0, 300))
     # An entry for a thousand heads is 50 to 100 KB, well below the 300 KB at which it would be split in two. Lambda
     # cuts batches at 6 MB by itself, which a thousand heads reach only above 6 KB each.
-    feed_batch_size: int = 1_000
-    feed_kinesis_shards: int = 0
-    reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
-    kms_key: str = ""
-    replica_region: str = ""
-    replica_kms_key: str = ""
-    jwt_issuer: str = ""
-    jwt_audience: tuple[str, ...] = ()
-    jwt_scopes: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _NOTHING)
-    monthly_budget: int = 0
-    alarm_topic: str = ""
-    layouts: tuple[str, ...] | None = None
-    archive: bool = False
-    reactions: Mapping[str, Declared] = field(default_factory=lambda: _NOTHING)
-    read_models: bool = False
+    feed_batch_size: int = _chosen(1_000, a_number(1, 10_000))
+    # As many as an account may have in most regions, until it asks for more.
+    feed_kinesis_shards: int = _chosen(0, a_number(0, 200))
+    reserved_concurrency: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 100_000), keys=FUNCTIONS))
+    kms_key: str = _chosen("", _KEY)
+    replica_region: str = _chosen("", _REGION)
+    replica_kms_key: str = _chosen("", _KEY)
+    jwt_issuer: str = _chosen("", a_text(r"(https://\S+)?", "an https:// address"))
+    jwt_audience: tuple[str, ...] = _chosen((), a_list(_WORD))
+    # An empty list would let any token through.
+    jwt_scopes: Mapping[str, tuple[str, ...]] = _chosen(_NOTHING, a_map(a_list(_WORD, least=1), keys=SCOPES))
+    monthly_budget: int = _chosen(0, a_number(0, 1_000_000))
+    alarm_topic: str = _chosen("", _TOPIC)
+    layouts: tuple[str, ...] | None = _chosen(None, or_null(a_list(one_of(*layout_names()), least=1)))
+    archive: bool = _chosen(False, a_flag)
+    reactions: Mapping[str, Declared] = _chosen(_NOTHING, reactions)
+    read_models: bool = _chosen(False, a_flag)
     existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    existing_bucket: str = ""
+    existing_bucket: str = _chosen("", a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"))
     tls_only: bool = True
     batches_named: bool = False
 
@@ -470,6 +433,16 @@ class Stage(Options):
         heads = (each.port.heads.kind for each in self.deployed_layouts())
         return tuple(kind for kind in heads if not self.existing(kind))
 
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
+        **{name: _rule(each) for name, each in OF_LAYOUTS.items()},
+        **{each.name: each.metadata["rule"] for each in fields(Stage) if "rule" in each.metadata},
+        **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
+    }
+)
+"""What each setting may hold, by its name."""
 
 PARTITIONS_KEPT: Final = {"pages_partitions": 4}
 """Where data stay, since the first deployment fixes it. A reaction handles some 600 events a second in a partition, so
