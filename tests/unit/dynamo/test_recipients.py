@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from epochal.errors import EpochalError, InvalidInput, Unavailable
+from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
 from epochal.hosting.recipients import DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
 from epochal.reactions.cloudevents import Message
 
@@ -230,3 +230,8 @@ def test_a_recipient_that_there_is_not_is_refused() -> None:
     for refused in (recipient, limit_of):
         with pytest.raises(InvalidInput, match="must be bus, queue, topic, stream, firehose, webhook"):
             refused("pigeon", "home")  # type: ignore[operator]
+
+
+def test_a_topic_that_is_not_there_is_no_body_that_is_missing() -> None:
+    with pytest.raises(InvalidRequest, match="NotFound"):
+        recipient("topic", PLACES["topic"], client=Client(error="NotFound"))(EVENTS)
