@@ -19,7 +19,7 @@ from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.inputs import Seconds
-from epochal.cli.target import OpenedStore, on_store
+from epochal.cli.target import OpenedStore, given, on_store
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
@@ -324,6 +324,9 @@ def _events(index: int | None, end: int | None) -> str:
 # Commands on stream records that could not be indexed and were set aside.
 
 
+on_records = given(lambda store: PoisonRecords(indexer=indexer_of(store, ())))
+
+
 @index.group()
 def poison() -> None:
     """Records that could not be indexed and were set aside."""
@@ -331,10 +334,9 @@ def poison() -> None:
 
 @poison.command("list")
 @click.option("--all", "all_", is_flag=True, help="Also those that were retried or given up.")
-@on_store
-def list_(store: OpenedStore, *, all_: bool) -> None:
+@on_records
+def list_(records: PoisonRecords, *, all_: bool) -> None:
     """Print the records that wait, oldest first, each with its cause."""
-    records = _records(store)
     found = records.all() if all_ else records.waiting()
     output.stream(found, record_view, record_line)
 
@@ -342,13 +344,13 @@ def list_(store: OpenedStore, *, all_: bool) -> None:
 @poison.command()
 @click.argument("source", type=click.Choice(layout_names()))
 @click.argument("index", type=click.IntRange(min=0))
-@on_store
-def retry(store: OpenedStore, *, source: str, index: int) -> None:
+@on_records
+def retry(records: PoisonRecords, *, source: str, index: int) -> None:
     """Index what record INDEX of SOURCE told, after all.
 
     Mend its cause first.
     """
-    done = _records(store).retry(source, index)
+    done = records.retry(source, index)
     view = {"source": source, "index": index, "events": done.events}
     output.document(view, [f"{source} {index}: {done.events:,} events indexed"])
 
@@ -356,16 +358,12 @@ def retry(store: OpenedStore, *, source: str, index: int) -> None:
 @poison.command()
 @click.argument("source", type=click.Choice(layout_names()))
 @click.argument("index", type=click.IntRange(min=0))
-@on_store
-def discard(store: OpenedStore, *, source: str, index: int) -> None:
+@on_records
+def discard(records: PoisonRecords, *, source: str, index: int) -> None:
     """Give record INDEX of SOURCE up. It stays on record as given up."""
-    _records(store).discard(source, index)
+    records.discard(source, index)
     view = {"source": source, "index": index, "outcome": "discarded"}
     output.document(view, [f"{source} {index}: given up"])
-
-
-def _records(store: OpenedStore) -> PoisonRecords:
-    return PoisonRecords(indexer=indexer_of(store, ()))
 
 
 # The command that builds the index anew in another table.

@@ -44,7 +44,7 @@ from epochal.store.streams import Streams
 )
 @on_streams
 def append(
-    store: OpenedStore,
+    streams: Streams,
     *,
     stream: str,
     type: str | None,  # noqa: A002  the argument's name, as users see it
@@ -76,14 +76,14 @@ def append(
         events = inputs.several_of(source, event_of)
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
-        store.streams,
+        streams,
         stream,
         events=events,
         unfolds=kept,
         expected=inputs.expected_of(expected),
         key=key,
         batch=batch,
-        condition=_condition(store.streams, condition, after),
+        condition=_condition(streams, condition, after),
     )
     output.stream(appends, lambda each: each[1], lambda each: each[0])
 
@@ -93,7 +93,7 @@ def append(
 @conditional
 @on_streams
 def append_all(
-    store: OpenedStore, *, appends: str, key: str | None, condition: str | None, after: str | None
+    streams: Streams, *, appends: str, key: str | None, condition: str | None, after: str | None
 ) -> None:
     """Append to several streams, all or nothing.
 
@@ -101,8 +101,8 @@ def append_all(
     input.
     """
     asked = inputs.several_of(appends, append_of, "APPENDS")
-    forbidden = _condition(store.streams, condition, after)
-    made = store.streams.append_all(asked, idempotency_key=key, **forbidden).streams
+    forbidden = _condition(streams, condition, after)
+    made = streams.append_all(asked, idempotency_key=key, **forbidden).streams
     output.stream(
         ((each.stream, made[each.stream]) for each in asked),
         lambda each: views.of_stream(*each),
@@ -116,12 +116,10 @@ def append_all(
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
 @click.option("--backward", is_flag=True, help="Newest first.")
 @on_streams
-def read(store: OpenedStore, *, stream: str, start: int | None, limit: int | None, backward: bool) -> None:
+def read(streams: Streams, *, stream: str, start: int | None, limit: int | None, backward: bool) -> None:
     """Print the events of STREAM."""
-    version = _check_there(store.streams, stream)
-    found = store.streams.read(
-        stream, start=start, limit=limit, direction="backward" if backward else "forward"
-    )
+    version = _check_there(streams, stream)
+    found = streams.read(stream, start=start, limit=limit, direction="backward" if backward else "forward")
     told = _told(stream, found, version, start=start, limit=limit, backward=backward)
     output.stream(told, views.event, views.event_line)
 
@@ -129,12 +127,12 @@ def read(store: OpenedStore, *, stream: str, start: int | None, limit: int | Non
 @click.command()
 @click.argument("stream")
 @on_streams
-def state(store: OpenedStore, *, stream: str) -> None:
+def state(streams: Streams, *, stream: str) -> None:
     """Print where STREAM stands.
 
     That is its version, its token and the state stored beside its events. One request.
     """
-    found = existing(store.streams, stream)
+    found = existing(streams, stream)
     rows: list[tuple[str, object]] = [
         ("stream", found.stream),
         ("version", found.version),
@@ -232,16 +230,16 @@ def _appends(
 @click.argument("before", type=click.IntRange(min=0))
 @inputs.YES
 @on_streams
-def prune(store: OpenedStore, *, stream: str, before: int, yes: bool) -> None:
+def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
     """Remove the events of STREAM below index BEFORE, for good.
 
     The stream keeps its version and its state. What is removed can come back from a backup alone, unless the store
     has an archive, which gets it first.
     """
-    head = existing(store.streams, stream, fetch=False)
+    head = existing(streams, stream, fetch=False)
     gone = max(0, min(before, head.version) - head.low_water)
     inputs.confirm(f"{output.events(gone)} of {stream} will be gone. Go on?", yes=yes)
-    pruned, count = _to_the_end(lambda: _found(stream, store.streams.archive_and_prune(stream, before)))
+    pruned, count = _to_the_end(lambda: _found(stream, streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
 
@@ -251,23 +249,23 @@ def prune(store: OpenedStore, *, stream: str, before: int, yes: bool) -> None:
 @click.option("--leave-open", is_flag=True, help="No tombstone: the stream goes on at its next index.")
 @inputs.YES
 @on_streams
-def delete(store: OpenedStore, *, stream: str, expected: str | None, leave_open: bool, yes: bool) -> None:
+def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: bool, yes: bool) -> None:
     """Remove all events of STREAM and its state, for good.
 
     Its name takes no more events, unless it is left open.
     """
-    head = existing(store.streams, stream, fetch=False)
+    head = existing(streams, stream, fetch=False)
     after = "goes on" if leave_open else "takes no more events"
     gone = output.events(head.version - head.low_water)
     inputs.confirm(f"{gone} of {stream} will be gone; it {after}. Go on?", yes=yes)
     # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
     wanted = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
-    first = store.streams.try_delete(stream, expected=wanted, leave_open=leave_open)
+    first = streams.try_delete(stream, expected=wanted, leave_open=leave_open)
     if isinstance(first, Conflict):
         if first.deleted:
             raise StreamDeleted(stream, first.version)
         raise WrongExpectedVersion(stream, expected or f"version {head.version}", first.version)
-    pruned, count = _to_the_end(lambda: _rest(store.streams, stream, first), first)
+    pruned, count = _to_the_end(lambda: _rest(streams, stream, first), first)
     said = "deleted, and open" if leave_open else "deleted"
     _print(stream, pruned, count, f"{said} at version {pruned.low_water}")
 

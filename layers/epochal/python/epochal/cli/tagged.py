@@ -8,14 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from typing import IO, Any
 
 import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, ImportStopped, TagMissing, must_be_named
-from epochal.cli.target import OpenedStore, on_store
+from epochal.cli.target import OpenedStore, given
 from epochal.cli.views import body_text, no_link
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
@@ -53,29 +52,15 @@ def tagged() -> None:
     """
 
 
-def on_tagged_store(command: Callable[..., None]) -> Callable[..., None]:
-    """A command on a store that has tagged events, with `--json`."""
-
-    @on_store
-    @wraps(command)
-    def found(store: OpenedStore, **options: Any) -> None:
-        for kind in store.tagged_in:
-            table = {f"{kind}_table": store.deployment.settings.table(kind)}
-            must_be_named("is needed for tagged events", **table)
-        command(store, **options)
-
-    return found
+def _with_tags(store: OpenedStore) -> OpenedStore:
+    for kind in store.tagged_in:
+        table = {f"{kind}_table": store.deployment.settings.table(kind)}
+        must_be_named("is needed for tagged events", **table)
+    return store
 
 
-def on_tagged(command: Callable[..., None]) -> Callable[..., None]:
-    """The same, given the store of tagged events."""
-
-    @on_tagged_store
-    @wraps(command)
-    def found(store: OpenedStore, **options: Any) -> None:
-        command(store.tagged, **options)
-
-    return found
+on_tagged_store = given(_with_tags)
+on_tagged = given(lambda store: _with_tags(store).tagged)
 
 
 def one_event(command: Callable[..., None]) -> Callable[..., None]:

@@ -115,23 +115,30 @@ def pass_store(command: Callable[..., None]) -> Callable[..., None]:
     return opened
 
 
-def on_store(command: Callable[..., None]) -> Callable[..., None]:
-    """A command on the store, with `--json`."""
-    return output.with_json(pass_store(command))
+def given(found: Callable[[OpenedStore], Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Commands with `--json` that are given what is `found` in the store."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        @pass_store
+        @wraps(command)
+        def called(store: OpenedStore, **options: Any) -> None:
+            command(found(store), **options)
+
+        return output.with_json(called)
+
+    return decorated
 
 
-def on_streams(command: Callable[..., None]) -> Callable[..., None]:
-    """A command on streams, with `--json`: a stage may have left their layout out."""
+def _streams(store: OpenedStore) -> Streams:
+    """A stage may have left their layout out."""
+    layout = store.streams.layout.name
+    table = layout_named(layout).table
+    must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
+    return store.streams
 
-    @on_store
-    @wraps(command)
-    def found(store: OpenedStore, **options: Any) -> None:
-        layout = store.streams.layout.name
-        table = layout_named(layout).table
-        must_be_named(f"is needed for streams as {layout}", **{table: store.streams.table})
-        command(store, **options)
 
-    return found
+on_store = given(lambda store: store)
+on_streams = given(_streams)
 
 
 def existing(streams: Streams, stream: str, *, fetch: bool = True) -> StreamState:

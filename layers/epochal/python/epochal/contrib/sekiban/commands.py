@@ -9,16 +9,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import click
 
 from epochal.cli import inputs, output
 from epochal.cli.errors import must_be_named
 from epochal.cli.tagged import append, count, event, import_, query, read, tag, tags
-from epochal.cli.target import OpenedStore, on_store
+from epochal.cli.target import OpenedStore, given
 from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.http import operations as shapes
 from epochal.contrib.sekiban.http.tagged import sent_event
@@ -62,15 +61,13 @@ def projections() -> None:
     """States of projections, by version of their code."""
 
 
-def _on_states(command: Callable[..., None]) -> Callable[..., None]:
-    @on_store
-    @wraps(command)
-    def found(store: OpenedStore, **options: Any) -> None:
-        states = states_of(store.deployment)
-        must_be_named("is needed for states of projections", projection_states_table=states.table)
-        command(states, **options)
+def _states(store: OpenedStore) -> ProjectionStates:
+    states = states_of(store.deployment)
+    must_be_named("is needed for states of projections", projection_states_table=states.table)
+    return states
 
-    return found
+
+_on_states = given(_states)
 
 
 @projections.command("list")
