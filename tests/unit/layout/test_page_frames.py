@@ -24,6 +24,8 @@ from epochal.layout.pages.frames import (
     read_unfolds,
     stamp_of,
     time_of,
+    write_events,
+    write_unfolds,
 )
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.model.times import END, Ticks, format_ticks, parse_time
@@ -59,12 +61,12 @@ WHEN = st.integers(0, END - 1).map(Ticks)
 
 
 def framed(events: list[EncodedEvent], *, moment: Ticks = NOW, compress: bool = True) -> bytes:
-    content = pack_events(events, moment, compress=compress)
+    content = pack_events(events, moment) if compress else Encoded(DIRECT, write_events(events, moment))
     return Frame(stamp=STAMP, count=len(events), content=content).binary()
 
 
 def kept(unfolds: list[EncodedUnfold], *, compress: bool = True) -> bytes:
-    content = pack_unfolds(unfolds, NOW, compress=compress)
+    content = pack_unfolds(unfolds, NOW) if compress else Encoded(DIRECT, write_unfolds(unfolds, NOW))
     return Unfolds(version=7, moment=NOW, count=len(unfolds), content=content).binary()
 
 
@@ -103,7 +105,6 @@ def test_a_dictionary_packs_what_gains_by_it_and_is_then_named() -> None:
     for each in (event(bytes(range(200, 256))), event(b"{}")):
         assert pack_events([each], NOW, dictionary=learn(TRAINED)).encoding == DIRECT
     assert pack_events([gains], NOW, dictionary=learn(TRAINED)).encoding == UNDER_A_DICTIONARY
-    assert pack_events([gains], NOW, dictionary=learn(TRAINED), compress=False).encoding == DIRECT
 
 
 def test_a_frame_that_names_its_dictionary_in_part_is_corrupt() -> None:
@@ -231,7 +232,7 @@ def test_contents_have_one_form_only(place: int, byte: int) -> None:
     except CorruptData:
         return
 
-    assert pack_events(found, NOW, compress=False).data == content
+    assert Encoded(DIRECT, write_events(found, NOW)).data == content
 
 
 @pytest.mark.parametrize(

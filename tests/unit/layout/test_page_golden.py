@@ -13,10 +13,11 @@ from epochal.layout.pages.frames import (
     Frame,
     Unfolds,
     pack_events,
-    pack_unfolds,
     read_frame,
     read_unfolds,
     stamp_of,
+    write_events,
+    write_unfolds,
 )
 from epochal.layout.pages.items import Page, read_page, write_page
 from epochal.layout.pages.tags.entries import Label, read_label
@@ -125,7 +126,7 @@ def test_events_as_they_are_are_these_bytes() -> None:
 
     assert (frame.stamp, frame.count) == (STAMP, 3)
     assert frame.events() == (EVENTS[0]._replace(append_id=STAMP), *EVENTS[1:])
-    content = pack_events(EVENTS, NOW, compress=False)
+    content = Encoded(DIRECT, write_events(EVENTS, NOW))
     assert Frame(stamp=STAMP, count=3, content=content).binary() == AS_THEY_ARE
 
 
@@ -134,7 +135,7 @@ def test_an_event_with_tags_in_a_named_stream_is_these_bytes() -> None:
 
     assert frame.events() == (TAGGED[0]._replace(append_id=STAMP), TAGGED[1]._replace(stamp=STAMP))
     assert read_label(Encoded(DIRECT, TAGGED[1].label)).others == ("course:1", "term:2")
-    content = pack_events(TAGGED, NOW, compress=False)
+    content = Encoded(DIRECT, write_events(TAGGED, NOW))
     assert Frame(stamp=STAMP, count=2, content=content).binary() == WITH_TAGS
 
 
@@ -156,7 +157,7 @@ def test_events_under_a_dictionary_are_read_from_these_bytes() -> None:
 
 def test_unfolds_are_these_bytes() -> None:
     assert read_unfolds(KEPT).unfolds() == UNFOLDS
-    content = pack_unfolds(UNFOLDS, NOW, compress=False)
+    content = Encoded(DIRECT, write_unfolds(UNFOLDS, NOW))
     assert Unfolds(version=300, moment=NOW, count=2, content=content).binary() == KEPT
 
 

@@ -1,4 +1,4 @@
-"""Which heads fence a query, and the text form of positions.
+"""Queries: which heads fence one, which events it matches, and reading these a part at a time, whatever the layout.
 
 An item that names tags is fenced by one of them, the first in order: a match carries all of its tags, and so
 moves that head. An item by type alone needs the head of each type, and one that names nothing the head of

@@ -124,7 +124,6 @@ def pack_events(
     events: Sequence[EncodedEvent],
     moment: Ticks,
     *,
-    compress: bool = True,
     dictionary: Dictionary | None = None,
 ) -> Encoded:
     """A frame's content. Events whose time is `moment`, the writer's clock, will have that of the stamp.
@@ -133,11 +132,11 @@ def pack_events(
         TooLarge: more events than one append may have.
     """
     content = write_events(events, moment)
-    if dictionary is not None and compress and MIN_SIZE <= len(content) <= MAX_CONTENT:
+    if dictionary is not None and MIN_SIZE <= len(content) <= MAX_CONTENT:
         packed = dictionary.pack(content)
         if packed is not None and len(packed) < len(content) - MIN_GAIN:
             return Encoded(TRAINED, packed)
-    return _packed(content, compress=compress)
+    return encode(content, compress=len(content) <= MAX_CONTENT)
 
 
 def read_frame(data: bytes) -> Frame:
@@ -185,9 +184,10 @@ class Unfolds:
         return decode_unfolds(_opened(self.content), self.count, self.version, self.moment)
 
 
-def pack_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks, *, compress: bool = True) -> Encoded:
+def pack_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> Encoded:
     """Content of the unfolds of a write at `moment`. Raises as `pack_events` does."""
-    return _packed(write_unfolds(unfolds, moment), compress=compress)
+    content = write_unfolds(unfolds, moment)
+    return encode(content, compress=len(content) <= MAX_CONTENT)
 
 
 def read_unfolds(data: bytes) -> Unfolds:
@@ -197,7 +197,10 @@ def read_unfolds(data: bytes) -> Unfolds:
     moment = int.from_bytes(source.take(_TIME_BYTES), "big")
     if not 0 < count <= MAX_EVENTS or version > MAX_VERSION or moment >= END:
         raise CorruptData("unfolds of an impossible count, version or moment")
-    return Unfolds(version=version, moment=Ticks(moment), count=count, content=_content(encoding, source))
+    if encoding not in (DIRECT, BROTLI):
+        raise UnknownEncoding(encoding)
+    content = Encoded(encoding, source.rest())
+    return Unfolds(version=version, moment=Ticks(moment), count=count, content=content)
 
 
 def refer_to(index: int) -> bytes:
@@ -216,16 +219,6 @@ def referred(data: bytes) -> int | None:
     if at != len(data):
         raise CorruptData("something follows what says where unfolds are")
     return index
-
-
-def _packed(content: bytes, *, compress: bool) -> Encoded:
-    return encode(content, compress=compress and len(content) <= MAX_CONTENT)
-
-
-def _content(encoding: int, source: ByteReader) -> Encoded:
-    if encoding not in (DIRECT, BROTLI):
-        raise UnknownEncoding(encoding)
-    return Encoded(encoding, source.rest())
 
 
 def _opened(content: Encoded) -> bytes:
@@ -563,9 +556,9 @@ class ByteReader:
 
     __slots__ = ("_at", "_data")
 
-    def __init__(self, data: bytes, at: int = 0) -> None:
+    def __init__(self, data: bytes) -> None:
         self._data = data
-        self._at = at
+        self._at = 0
 
     @property
     def at_end(self) -> bool:

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from epochal.codec.bodies import MIN_SIZE
 from epochal.errors import CorruptData, InvalidInput
@@ -199,22 +199,6 @@ class Earlier(Enum):
     PRUNED = "pruned"
 
 
-class Sought(Protocol):
-    """What an append is looked for by."""
-
-    @property
-    def rest(self) -> bytes:
-        """What follows the time in its stamp."""
-
-    @property
-    def keyed(self) -> bool:
-        """Whether that stems from a caller's idempotency key."""
-
-    @property
-    def count(self) -> int | None:
-        """How many events it has, with those that went out with it; None where that depends on what was decided."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoughtDecision:
     """A decision, looked for by the key that it was made under."""
@@ -222,6 +206,11 @@ class SoughtDecision:
     rest: bytes
     keyed = True
     count = None
+
+
+Sought: TypeAlias = Packed | SoughtDecision
+"""What an append is looked for by: what follows the time in its stamp, and how many events it has, with those that went
+out with it; None where that depends on what was decided."""
 
 
 def sought(batch: Packed) -> Sought:

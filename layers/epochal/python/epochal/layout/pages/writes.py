@@ -1,4 +1,6 @@
-"""A batch, packed once for all its tries: neither its content nor who it is depends on where it will be.
+"""A batch of one append, and the writes that append it.
+
+A batch is packed once for all its tries: neither its content nor who it is depends on where it will be.
 
 Several batches of one stream may be joined, to go out as one write with a frame for each. It is known by the last of
 them, since all or none are there. Their stamps are one tick apart, by which the feed knows what one write has appended.
