@@ -27,7 +27,7 @@ from epochal.reactions.group import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
-from epochal.store.driver import Driver
+from epochal.store.driver import POOL, Driver
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule
 from epochal.testing.memory import MemoryTables
@@ -72,7 +72,12 @@ class ReactionWorld:
         )
 
         reaction = Reaction(
-            name=GROUP, handler=self.group.handler(driver.sleep), max_events=2, attempts=2, parallel=1
+            name=GROUP,
+            handler=self.group.handler(driver.sleep),
+            max_events=2,
+            attempts=2,
+            parallel=1,
+            in_order=self.seed % 2 == 0,
         )
         member = Member(reaction=reaction, reader=reader, now=lambda: NOON, fresh=fresh)
         return Reactor(member=member, executor=Inline)
@@ -124,6 +129,7 @@ class ReactionWorld:
         """A process of the group, and those that take its place when it dies."""
 
         def body(execute: Execute) -> None:
+            POOL.set(Inline)
             for life in range(rounds):
                 with suppress(Killed, Unavailable):
                     reactor = self.reactor(f"{name} {life}", self.faulty(self.mortal(execute)))

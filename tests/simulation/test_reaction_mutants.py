@@ -7,13 +7,14 @@ passes.
 # ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from epochal.errors import EpochalError
+from epochal.feed.results import FeedEvent
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, StateConflict
@@ -67,8 +68,10 @@ def parking_is_no_part_of_the_commit(patch: Patch) -> None:
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
     tasks_of = handling.tasks_of
 
-    def unaware(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> PageTasks:
-        return tasks_of(spans, following, replace(state, parked={}))
+    def unaware(
+        spans: Iterable[Span], following: Checkpoint, state: GroupState, *, in_order: bool
+    ) -> PageTasks:
+        return tasks_of(spans, following, replace(state, parked={}), in_order=in_order)
 
     patch.setattr(reactor, "tasks_of", unaware)
 
@@ -77,8 +80,8 @@ def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
 def a_failed_event_counts_as_handled(patch: Patch) -> None:
     handle = Work._handle
 
-    def past(self: Work, task: Task) -> Progress:
-        progress = handle(self, task)
+    def past(self: Work, task: Task, events: Iterator[FeedEvent]) -> Progress:
+        progress = handle(self, task, events)
         return Progress(next=progress.next + 1) if progress.failure is not None else progress
 
     patch.setattr(Work, "_handle", past)

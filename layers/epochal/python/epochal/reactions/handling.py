@@ -8,7 +8,7 @@ what that means is not decided here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, Self
@@ -121,17 +121,18 @@ class Work:
     on_failed: OnFailed = lambda _attempt: None
     streak: Streak = field(default_factory=Streak)
 
-    def handle(self, task: Task) -> Progress:
-        """Handle a task's events until they end, fail for good, or time is over."""
+    def handle(self, task: Task, given: Iterator[FeedEvent] | None = None) -> Progress:
+        """Handle a task's events, which may be `given`, until they end, fail for good, or time is over."""
         if self._out_of_time():
             return Progress(next=task.first)
-        progress = self._handle(task)
+        if given is None:
+            given = self.reader.events(self.partition, task.stream, task.first, task.end)
+        progress = self._handle(task, given)
         if progress.failure is not None or progress.next > task.first:
             self.streak.note(failed=progress.failure is not None)
         return progress
 
-    def _handle(self, task: Task) -> Progress:
-        events = self.reader.events(self.partition, task.stream, task.first, task.end)
+    def _handle(self, task: Task, events: Iterator[FeedEvent]) -> Progress:
         while batch := tuple(islice(events, self.reaction.max_events)):
             sound = tuple(takewhile(self._can_pass, batch))
             if sound:
@@ -239,7 +240,9 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageTasks:
-    """The tasks of a page of the feed that ends at `next`, in feed order of their first events."""
+    """The tasks of a page of the feed that ends at `next`, in feed order of their first events: one for each stream, or
+    for each of its runs.
+    """
 
     tasks: tuple[Task, ...]
     seen: Mapping[str, int]
@@ -259,24 +262,33 @@ class TaskResults:
     parked: Mapping[str, int] = field(default_factory=dict)
 
 
-def tasks_of(spans: Iterable[Span], following: Checkpoint, state: GroupState) -> PageTasks:
-    """What is to be done about a page of the feed that ends at `following`."""
-    tasks: dict[str, Task] = {}
+def tasks_of(
+    spans: Iterable[Span], following: Checkpoint, state: GroupState, *, in_order: bool = False
+) -> PageTasks:
+    """What is to be done about a page of the feed that ends at `following`; `in_order`, where another stream's events
+    are between those of a stream they are several tasks.
+    """
+    tasks: list[Task] = []
+    places: dict[str, int] = {}
     seen: dict[str, int] = {}
     for span in spans:
         seen[span.stream] = span.next
         first = max(span.index, state.next_of(span.stream))
         if span.stream in state.parked or first >= span.next:
             continue
-        task = tasks.get(span.stream) or Task(stream=span.stream, first=first, end=span.next)
-        tasks[span.stream] = replace(task, end=span.next)
-    return PageTasks(tasks=tuple(tasks.values()), seen=seen, next=following)
+        place = places.get(span.stream)
+        if place is None or (in_order and place < len(tasks) - 1):
+            places[span.stream] = len(tasks)
+            tasks.append(Task(stream=span.stream, first=first, end=span.next))
+        else:
+            tasks[place] = replace(tasks[place], end=span.next)
+    return PageTasks(tasks=tuple(tasks), seen=seen, next=following)
 
 
 def settled(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
     """The state after what is done of a page. The checkpoint passes nothing but what is handled or parked."""
     parked = {**state.parked, **done.parked}
-    begun = {task.stream: task.first for task in todo.tasks}
+    begun = {task.stream: task.first for task in reversed(todo.tasks)}
     further = {stream: index for stream, index in done.reached.items() if index > begun[stream]}
     ahead = {**state.ahead, **further}
     complete = all(_finished(task, done) for task in todo.tasks)

@@ -83,6 +83,8 @@ class Reaction:
         start: where a group that has no checkpoint begins.
         max_events: of one delivery.
         parallel: streams handled at the same time.
+        in_order: deliveries of a partition come one after another, in the order of the feed; `parallel` counts for
+            nothing.
         attempts: calls before a stream is given up.
         on_failure: park the stream, or let it block its partition until it is handled.
         once: deliver an event with several tags through its first tag alone, instead of once for each.
@@ -98,6 +100,7 @@ class Reaction:
     start: Start = "beginning"
     max_events: int = 100
     parallel: int = 8
+    in_order: bool = False
     attempts: int = 5
     on_failure: OnFailure = "park"
     once: bool = False
@@ -160,6 +163,7 @@ def reaction(
     start: Start = "beginning",
     max_events: int = 100,
     parallel: int = 8,
+    in_order: bool = False,
     attempts: int = 5,
     on_failure: OnFailure = "park",
     once: bool = False,
@@ -179,6 +183,7 @@ def reaction(
         start=start,
         max_events=max_events,
         parallel=parallel,
+        in_order=in_order,
         attempts=attempts,
         on_failure=on_failure,
         once=once,

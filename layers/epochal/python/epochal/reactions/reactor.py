@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
+from epochal.feed.history import WINDOW, events_of
 from epochal.feed.reader import SpanReader, wanted
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, StateConflict
+from epochal.model.spans import Span
 from epochal.reactions.group import Meeting, Member, Name, at_first
 from epochal.reactions.handling import (
     Calls,
@@ -138,7 +143,7 @@ class Run:
         self.at_tail = False
         begun = self.state
         page = self._next_page(begun.checkpoint)
-        todo = tasks_of(page.spans, page.next, begun)
+        todo = tasks_of(page.spans, page.next, begun, in_order=self.member.reaction.in_order)
         for done in self._work(todo, begun):
             settled_ = settled(begun, todo, done)
             after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
@@ -182,7 +187,8 @@ class Run:
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
         work = self._workplace()
-        for results in self._carefully(work, todo) if self.careful else self._side_by_side(work, todo):
+        handled = self._in_turn if self.member.reaction.in_order else self._side_by_side
+        for results in self._carefully(work, todo) if self.careful else handled(work, todo):
             for task, progress in results:
                 reached[task.stream] = progress.next
                 self.events += progress.next - task.first
@@ -205,8 +211,32 @@ class Run:
             # A caller stops asking when it was overtaken or has failed: what has not begun never will.
             pool.shutdown(cancel_futures=True)
 
+    def _in_turn(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        """One task after another; events are read together, each stream's once in a window."""
+        clock, stuck = self.member.driver.clock, set[str]()
+        spans = (Span(each.stream, each.first, ("",) * (each.end - each.first)) for each in todo.tasks)
+        with closing(events_of(spans, partial(work.reader.events, self.partition), lambda: WINDOW)) as events:
+            results, saved = list[_Result](), clock()
+            for task in todo.tasks:
+                mine = islice(events, task.end - task.first)
+                if task.stream not in stuck:
+                    progress = work.handle(task, mine)
+                    results.append((task, progress))
+                    if progress.next < task.end:
+                        if progress.failure is None or self.member.reaction.on_failure == "block":
+                            break
+                        stuck.add(task.stream)
+                deque(mine, maxlen=0)
+                if clock() >= saved + SAVE_SECONDS:
+                    yield results
+                    results, saved = [], clock()
+            yield results
+
     def _carefully(self, work: Work, todo: PageTasks) -> Iterator[list[_Result]]:
+        stuck = set[str]()
         for task in todo.tasks:
+            if task.stream in stuck:
+                continue
             for index in range(task.first, task.end):
                 if self.over:
                     return
@@ -216,6 +246,7 @@ class Run:
                     return
                 yield [(one, progress)]
                 if progress.next == index:
+                    stuck.add(task.stream)
                     break
 
     def _announced(self, work: Work, task: Task) -> Progress | None:
