@@ -73,7 +73,7 @@ def write(writer: Writer, type_heads: bool, diary: Diary) -> Steps[None]:
         after = None
         if writer.reads:
             asked = fenced if writer.broader is None else fence(writer.broader, type_heads=type_heads)
-            found = yield from reading.read(site, asked)
+            found = yield from reading.DcbReads(site=site, fenced=asked).everything(None)
             diary.knows = writer, tuple(sorted(event.id for event in found.events))
             after = found.position
             fenced = queries.fence_after(writer.query, after, type_heads=type_heads)

@@ -100,13 +100,13 @@ def type_heads_are_not_moved(patch: Patch) -> None:
 
 @mutant("violated|position and events differ")
 def heads_are_read_after_the_events(patch: Patch) -> None:
-    read = reading.read
+    everything = reading.DcbReads.everything
 
-    def late(site: TagSite, fenced: Fence, *given: Any) -> Steps[Any]:
-        seen = yield from read(site, fenced, *given)
-        return replace(seen, position=(yield from reading.stand(site, fenced)))
+    def late(reads: reading.DcbReads, *given: Any) -> Steps[Any]:
+        seen = yield from everything(reads, *given)
+        return replace(seen, position=(yield from reading.stand(reads.site, reads.fenced)))
 
-    patch.setattr(reading, "read", late)
+    patch.setattr(reading.DcbReads, "everything", late)
 
 
 @mutant("position and events differ|a false conflict|violated")

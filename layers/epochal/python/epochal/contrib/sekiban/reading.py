@@ -46,26 +46,6 @@ from epochal.plan.ops import BATCH_KEYS, Steps, get_all, settled
 from epochal.plan.values import Item, Key, read_number
 
 
-def read(
-    site: TagSite,
-    fenced: Fence,
-    after: Position | None = None,
-    *,
-    tags: Collection[str] = (),
-    ids: Collection[str] = (),
-) -> Steps[Seen]:
-    """The events that match a query, or those of them that are new since `after`.
-
-    Args:
-        tags: further tags whose heads are read in the same request.
-        ids: as for `matches`.
-    """
-    position = yield from stand(site, fenced, tags)
-    before: Reach = {} if after is None else after.seen
-    events = yield from matches(site, fenced, before, position.seen, ids, end=position)
-    return Seen(events=at_the_end(events, position), position=position)
-
-
 def stand(site: TagSite, fenced: Fence, tags: Collection[str] = ()) -> Steps[Position]:
     """The position of a read that begins now.
 
@@ -162,33 +142,6 @@ PART_BYTES: Final = 4 * 1024 * 1024
 """Events are read in batches, until they come to this, whether they match or not."""
 
 
-def read_part(site: TagSite, fenced: Fence, wanted: Wanted) -> Steps[Part]:
-    """What is wanted, or the beginning of it."""
-    at, until = wanted.at, wanted.until
-    slices: dict[str, Slice] = {}
-    for tag in fenced.all_tags:
-        given = [at[tag], until[tag]] if wanted.field == REST else [at[tag]]
-        look = partial(_look, site, tag, at[tag], until[tag], ENTRIES)
-        slices[tag] = yield from whole(look, site, tag, until[tag], given, field=wanted.field)
-    keys, bound = _in_order(fenced, slices)
-    passed = {tag: places_of(part.entries) for tag, part in slices.items()}
-    trail = None if wanted.end is None else Trail(base=at, passed=passed, end=wanted.end)
-    taken, cut = yield from take(
-        site,
-        fenced,
-        keys,
-        wanted.takes,
-        before=wanted.before,
-        until=until,
-        trail=trail,
-        at_once=BATCH_KEYS,
-    )
-    bound = bound if cut is None else cut
-    if bound is None:
-        return Part(events=tuple(taken), reached=until, done=True)
-    return Part(events=tuple(taken), reached=_reached(slices, at, bound), done=False, full=cut is not None)
-
-
 def take(
     site: TagSite,
     fenced: Fence,
@@ -269,55 +222,6 @@ FIRST: Final = 20
 """Entries of each tag that are read besides those that are wanted: they are small."""
 
 
-def read_back(
-    site: TagSite,
-    fenced: Fence,
-    after: Position | None,
-    rest: Down | None,
-    takes: Takes,
-    *,
-    most: int,
-) -> Steps[PartBack]:
-    """A page of the events that match a query, or of those that are new since `after`, newest first.
-
-    Args:
-        rest: of the page before, whose query and `after` must have been the same; None begins a read.
-        most: events that are wanted; so many entries of each tag are read, and `FIRST` more.
-    """
-    before: Reach = {} if after is None else after.seen
-    entries, at_once = min(ENTRIES, FIRST + most), min(BATCH_KEYS, most + 1)
-    base = begun(fenced, before)
-    if rest is None:
-        position = yield from stand(site, fenced)
-    else:
-        check_covered(rest.position, fenced, REST)
-        position = rest.position
-    upto = None if rest is None else rest.upto
-    slices: dict[str, Slice] = {}
-    for tag in fenced.all_tags:
-        between = (base[tag], position.seen[tag])
-        field, given = ("after", between[:1]) if rest is None else (REST, between)
-        look = partial(_look_back, site, tag, between, (upto, entries))
-        slices[tag] = yield from whole(look, site, tag, between[1], given, field=field)
-    passed = {tag: places_of(part.entries) for tag, part in slices.items()}
-    trail = Trail(base=base, passed=passed, end=position)
-    keys, floor = _in_order_back(fenced, slices)
-    taken, cut = yield from take(
-        site,
-        fenced,
-        keys,
-        takes,
-        before=before,
-        until=position.seen,
-        trail=trail,
-        first=Trail.of(position) if rest is None else None,
-        at_once=at_once,
-    )
-    lowest = floor if cut is None else cut
-    further = None if lowest is None else Down(upto=lowest, position=position)
-    return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
-
-
 def _in_order_back(fenced: Fence, slices: Mapping[str, Slice]) -> tuple[list[str], str | None]:
     """Keys of entries that may match, newest first, and the key at and below which they are not all known; None: all
     are.
@@ -359,29 +263,94 @@ def _look_back(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DcbReads:
-    """See `layout.queries`."""
+    """See `layout.queries.TaggedReads`."""
 
     site: TagSite
     fenced: Fence
 
     def everything(self, after: Position | None) -> Steps[Seen]:
-        """See `reading.read`."""
-        return read(self.site, self.fenced, after)
-
-    def part_back(
-        self, after: Position | None, rest: Down | None, takes: Takes, most: int
-    ) -> Steps[PartBack]:
-        """See `backward.read_back`."""
-        return read_back(self.site, self.fenced, after, rest, takes, most=most)
+        """The events that match, or those of them that are new since `after`."""
+        position = yield from stand(self.site, self.fenced)
+        before: Reach = {} if after is None else after.seen
+        events = yield from matches(self.site, self.fenced, before, position.seen, end=position)
+        return Seen(events=at_the_end(events, position), position=position)
 
     def begin(
         self,
         before: Reach,  # noqa: ARG002  heads alone are read
         limit: int,  # noqa: ARG002  likewise
     ) -> Steps[tuple[Position, Self]]:
-        """See `reading.stand`."""
+        """See `stand`."""
         return (yield from stand(self.site, self.fenced)), self
 
     def part(self, wanted: Wanted) -> Steps[Part]:
-        """See `paging.read_part`. Entries are small: as many are read, whatever is wanted."""
-        return read_part(self.site, self.fenced, wanted)
+        """What is wanted, or the beginning of it. Entries are small: as many are read, whatever is wanted."""
+        site, fenced = self.site, self.fenced
+        at, until = wanted.at, wanted.until
+        slices: dict[str, Slice] = {}
+        for tag in fenced.all_tags:
+            given = [at[tag], until[tag]] if wanted.field == REST else [at[tag]]
+            look = partial(_look, site, tag, at[tag], until[tag], ENTRIES)
+            slices[tag] = yield from whole(look, site, tag, until[tag], given, field=wanted.field)
+        keys, bound = _in_order(fenced, slices)
+        passed = {tag: places_of(part.entries) for tag, part in slices.items()}
+        trail = None if wanted.end is None else Trail(base=at, passed=passed, end=wanted.end)
+        taken, cut = yield from take(
+            site,
+            fenced,
+            keys,
+            wanted.takes,
+            before=wanted.before,
+            until=until,
+            trail=trail,
+            at_once=BATCH_KEYS,
+        )
+        bound = bound if cut is None else cut
+        if bound is None:
+            return Part(events=tuple(taken), reached=until, done=True)
+        return Part(
+            events=tuple(taken), reached=_reached(slices, at, bound), done=False, full=cut is not None
+        )
+
+    def part_back(
+        self, after: Position | None, rest: Down | None, takes: Takes, most: int
+    ) -> Steps[PartBack]:
+        """A page of the events that match, or of those that are new since `after`, newest first.
+
+        Args:
+            rest: of the page before, whose query and `after` must have been the same; None begins a read.
+            most: events that are wanted; so many entries of each tag are read, and `FIRST` more.
+        """
+        site, fenced = self.site, self.fenced
+        before: Reach = {} if after is None else after.seen
+        entries, at_once = min(ENTRIES, FIRST + most), min(BATCH_KEYS, most + 1)
+        base = begun(fenced, before)
+        if rest is None:
+            position = yield from stand(site, fenced)
+        else:
+            check_covered(rest.position, fenced, REST)
+            position = rest.position
+        upto = None if rest is None else rest.upto
+        slices: dict[str, Slice] = {}
+        for tag in fenced.all_tags:
+            between = (base[tag], position.seen[tag])
+            field, given = ("after", between[:1]) if rest is None else (REST, between)
+            look = partial(_look_back, site, tag, between, (upto, entries))
+            slices[tag] = yield from whole(look, site, tag, between[1], given, field=field)
+        passed = {tag: places_of(part.entries) for tag, part in slices.items()}
+        trail = Trail(base=base, passed=passed, end=position)
+        keys, floor = _in_order_back(fenced, slices)
+        taken, cut = yield from take(
+            site,
+            fenced,
+            keys,
+            takes,
+            before=before,
+            until=position.seen,
+            trail=trail,
+            first=Trail.of(position) if rest is None else None,
+            at_once=at_once,
+        )
+        lowest = floor if cut is None else cut
+        further = None if lowest is None else Down(upto=lowest, position=position)
+        return PartBack(events=tuple(taken), position=position, rest=further, full=cut is not None)
