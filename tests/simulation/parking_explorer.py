@@ -24,7 +24,7 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, group_stream, load
+from epochal.index.groups import GroupState, Sharing, group_stream, load
 from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
@@ -63,8 +63,8 @@ class Explorer:
     """Explores all that may happen.
 
     Attributes:
-        slots: what each slot's processes do: `react`, `react carefully`, `replay`, `discard`, `reset` to the beginning,
-            `reset to 1` entry after it, `pause` or `resume`; and how many it has.
+        slots: what each slot's processes do: `react`, `react 1` as the second member, `react carefully`, `replay`,
+            `discard`, `reset` to the beginning, `reset to 1` entry after it, `pause` or `resume`; and how many it has.
         feed: streams, in the order of appends of one event each; `grows` more come meanwhile.
     """
 
@@ -72,6 +72,7 @@ class Explorer:
     feed: tuple[str, ...]
     budget: Budget
     on_failure: OnFailure = "park"
+    members: int = 1
     later: tuple[str, ...] = ()
     tables: list[MemoryTables] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
@@ -188,8 +189,8 @@ class Explorer:
         for stream, index, after in self._feed(state.tables):
             waits = stream in group.parked and group.parked[stream] <= index
             lacks = (stream, index) not in state.done - state.owed
-            passed = after <= group.checkpoint and lacks and not waits
-            assert not passed, f"checkpoint {group.checkpoint} passed {stream}@{index}"
+            checkpoint = self._at(group, stream)
+            assert not (after <= checkpoint and lacks and not waits), f"{checkpoint} passed {stream}@{index}"
         self.met |= {"parked"} if group.parked else set()
         if not any(state.working) and not state.on_the_way:
             self._check_rest(state)
@@ -209,7 +210,8 @@ class Explorer:
         reactor = self._reactor("settler", tables.execute, handle)
         if self._state(state.tables).paused:
             self._groups(reactor).resume(GROUP)
-        reactor.run(0, seconds=1_000.0)
+        for share in range(self.members):
+            reactor.run(0, share=share, seconds=1_000.0)
         parking = Parking(reactor=reactor)
         for parked in parking.streams(0):
             parking.replay(0, parked.stream, seconds=1_000.0)
@@ -217,18 +219,27 @@ class Explorer:
         assert not missing, f"never handled: {sorted(missing)}"
         assert not owed, f"never came again: {sorted(owed)}"
 
+    def _at(self, group: GroupState, stream: str) -> Checkpoint:
+        """The checkpoint of the member whose a stream is."""
+        sharing = Sharing(self.members)
+        return sharing.checkpoint(group, sharing.share_of(stream))
+
     def _steered(self, state: State, number: int, tables: int) -> State:
         """What is owed once a group was reset, all between where it was and where it is; or is never to come."""
         was, now = self._state(state.tables), self._state(tables)
-        if number not in self.steering or now.checkpoint == was.checkpoint:
+        if number not in self.steering:
             return state
-        first, last = sorted((now.checkpoint, was.checkpoint))
-        between = {(stream, index) for stream, index, at in self._feed(tables) if first < at <= last}
-        if now.checkpoint > was.checkpoint:
-            return state._replace(done=state.done | between, owed=state.owed - between)
-        self.met.add("reset")
-        # What stays parked waits for a replay, which may be under way.
-        return state._replace(owed=state.owed | {place for place in between if place[0] not in now.parked})
+        done, owed = set(state.done), set(state.owed)
+        for stream, index, at in self._feed(tables):
+            before, after = self._at(was, stream), self._at(now, stream)
+            if before < at <= after:
+                done.add((stream, index))
+                owed.discard((stream, index))
+            # What stays parked waits for a replay, which may be under way.
+            elif after < at <= before and stream not in now.parked:
+                owed.add((stream, index))
+                self.met.add("reset")
+        return state._replace(done=frozenset(done), owed=frozenset(owed))
 
     def _given_up(self, past: Past, before: int, after: int) -> frozenset[Place]:
         """What a discard that has been written has given up."""
@@ -278,7 +289,8 @@ class Explorer:
 
     def _run(self, past: Past, reactor: Reactor) -> None:
         if past.kind.startswith("react"):
-            reactor.run(0, seconds=1_000.0, careful=past.kind == "react carefully")
+            *_, share = past.kind.split() if past.kind[-1].isdigit() else ("", "0")
+            reactor.run(0, share=int(share), seconds=1_000.0, careful=past.kind == "react carefully")
             return
         if past.kind in STEERING:
             self._steer(past, self._groups(reactor))
@@ -315,7 +327,13 @@ class Explorer:
 
         driver = driver_on(execute)
         reaction = Reaction(
-            name=GROUP, handler=handler, max_events=2, attempts=1, parallel=1, on_failure=self.on_failure
+            name=GROUP,
+            handler=handler,
+            max_events=2,
+            attempts=1,
+            parallel=1,
+            members=self.members,
+            on_failure=self.on_failure,
         )
         reader = FeedReader(
             driver=driver,
@@ -338,8 +356,10 @@ class Explorer:
             reply = replace(changed.execute(op), units=Units())
             after = self._tables_number(changed)
             was, now = self._state(tables), self._state(after)
+            self.met |= {"shared"} if len(set(now.shares)) > 1 else set()
             if number not in self.steering:
-                assert was.checkpoint <= now.checkpoint, "a checkpoint goes back"
+                for stream in {*self.feed, *self.later}:
+                    assert self._at(was, stream) <= self._at(now, stream), "a checkpoint goes back"
                 assert not was.paused or was.checkpoint == now.checkpoint, "committed in a pause"
                 assert was.paused == now.paused, "a commit ends a pause"
             self.performed[tables, number] = after, self._number("reply", self.replies, reply)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.index.groups import GroupState, Sharing
 from epochal.reactions import steering
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
@@ -97,6 +98,30 @@ def a_pause_beside_a_batch() -> Explorer:
     return Explorer(slots=slots, feed=("A-1", "B-1"), budget=Budget(unheard=1))
 
 
+SHARED = ("A-1", "C-1", "A-1")
+"""`A-1` is the second member's, `C-1` the first one's."""
+
+
+def two_members() -> Explorer:
+    slots = (("react", 2), ("react 1", 2))
+    return Explorer(slots=slots, feed=SHARED, members=2, budget=Budget(deaths=1))
+
+
+def two_members_one_of_which_parks() -> Explorer:
+    slots = (("react", 1), ("react 1", 1), ("replay", 1))
+    return Explorer(slots=slots, feed=SHARED, members=2, budget=Budget(fails=2))
+
+
+def two_members_whose_answers_are_lost() -> Explorer:
+    slots = (("react", 1), ("react 1", 1), ("react 1", 1))
+    return Explorer(slots=slots, feed=("A-1", "C-1"), members=2, budget=Budget(unheard=1))
+
+
+def two_members_that_are_reset() -> Explorer:
+    slots = (("react 1", 2), ("reset", 1))
+    return Explorer(slots=slots, feed=("C-1", "A-1"), later=("A-1",), members=2, budget=Budget(unheard=1))
+
+
 WORLDS = {
     a_death_anywhere: {"parked", "replay"},
     a_lost_answer: {"parked", "replay"},
@@ -112,6 +137,10 @@ WORLDS = {
     a_pause_beside_a_batch: set(),
     a_reset_in_a_batch: {"reset"},
     a_pause_in_a_batch: set(),
+    two_members: {"shared"},
+    two_members_one_of_which_parks: {"parked", "replay", "shared"},
+    two_members_whose_answers_are_lost: {"shared"},
+    two_members_that_are_reset: {"reset", "shared"},
 }
 """Each with what must come about in it."""
 
@@ -147,6 +176,35 @@ def a_reset_keeps_what_is_ahead(patch: Patch) -> None:
     patch.setattr(steering, "_moved", lambda state, *to: replace(moved(state, *to), ahead=state.ahead))
 
 
+def a_member_commits_for_all(patch: Patch) -> None:
+    def whole(self: Sharing, _: GroupState, part: GroupState, share: int) -> GroupState:
+        return replace(part, shares=(part.checkpoint,) * self.members)
+
+    patch.setattr(Sharing, "joined", whole)
+
+
+def a_member_takes_every_other_for_one_of_another_share(patch: Patch) -> None:
+    patch.setattr(Sharing, "is_others", lambda *_: True)
+
+
+def a_member_does_not_ask_whether_its_group_was_reset(patch: Patch) -> None:
+    is_others = Sharing.is_others
+
+    def lenient(self: Sharing, before: GroupState, after: GroupState, share: int) -> bool:
+        return is_others(self, before, replace(after, resets=before.resets), share)
+
+    patch.setattr(Sharing, "is_others", lenient)
+
+
+def a_member_forgets_what_others_have_parked(patch: Patch) -> None:
+    joined = Sharing.joined
+
+    def alone(self: Sharing, state: GroupState, part: GroupState, share: int) -> GroupState:
+        return joined(self, replace(state, parked={}), part, share)
+
+    patch.setattr(Sharing, "joined", alone)
+
+
 @pytest.mark.parametrize(
     ("mutant", "world", "found"),
     [
@@ -159,6 +217,10 @@ def a_reset_keeps_what_is_ahead(patch: Patch) -> None:
         (the_checkpoint_is_committed_early, a_stream_that_blocks, "passed"),
         (states_are_saved_whoever_was_there, a_reset_in_a_batch, "passed|never came"),
         (states_are_saved_whoever_was_there, a_pause_in_a_batch, "in a pause|ends a pause"),
+        (a_member_commits_for_all, two_members, "passed|never"),
+        (a_member_takes_every_other_for_one_of_another_share, two_members_that_are_reset, "passed|never"),
+        (a_member_does_not_ask_whether_its_group_was_reset, two_members_that_are_reset, "passed"),
+        (a_member_forgets_what_others_have_parked, two_members_one_of_which_parks, "passed|never"),
         (a_reset_unparks_whatever_waits, a_reset_to_a_position, "comes before|passed"),
         (a_reset_keeps_what_is_ahead, a_reset_to_a_position, "passed|never came"),
     ],

@@ -25,6 +25,7 @@ from epochal.hosting.wakeups import (
     wake,
 )
 from epochal.index.checkpoints import Checkpoint
+from epochal.index.groups import Unit
 from epochal.index.names import epoch_stream
 from epochal.indexer.records import Notice, Topic, notices
 from epochal.metrics import Metrics
@@ -186,8 +187,8 @@ def test_a_schedule_counts_categories_of_which_no_stream_has_come(
 
 
 def runs(**partitions: Ran) -> Any:
-    def run(partition: int, _seconds: float, _careful: bool) -> Ran:
-        return partitions[f"p{partition}"]
+    def run(unit: Unit, _seconds: float, _careful: bool) -> Ran:
+        return partitions[f"p{unit}"]
 
     return run
 
@@ -196,10 +197,10 @@ def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not()
     again: list[int] = []
     woken = wake(
         [
-            WakeUp(id="stuck", partition=0, position=Checkpoint(9)),
-            WakeUp(id="moving", partition=1, position=Checkpoint(9)),
-            WakeUp(id="done", partition=2, position=Checkpoint(9)),
-            WakeUp(id="blocked", partition=3, position=Checkpoint(9)),
+            WakeUp(id="stuck", unit=Unit(0), position=Checkpoint(9)),
+            WakeUp(id="moving", unit=Unit(1), position=Checkpoint(9)),
+            WakeUp(id="done", unit=Unit(2), position=Checkpoint(9)),
+            WakeUp(id="blocked", unit=Unit(3), position=Checkpoint(9)),
         ],
         lambda: 100.0,
         runs(
@@ -208,7 +209,7 @@ def test_a_run_that_got_nowhere_is_a_failure_and_one_that_got_somewhere_is_not()
             p2=Ran(checkpoint=Checkpoint(9), at_tail=False, moved=True),
             p3=Ran(checkpoint=Checkpoint(1), at_tail=False, moved=True, blocked=FAILED),
         ),
-        lambda partition, *_: again.append(partition),
+        lambda unit, *_: again.append(unit.partition),
     )
     assert woken.failed == ("stuck", "blocked")
     assert again == [1]
@@ -218,9 +219,9 @@ def test_of_several_wake_ups_the_furthest_is_to_be_reached_and_the_longest_stand
     """In whichever order the queue has them."""
     again: list[tuple[Checkpoint, Standstill]] = []
     ups = [
-        WakeUp(id="near", partition=0, position=Checkpoint(5), standing=Standstill(Checkpoint(5), 2)),
-        WakeUp(id="far", partition=0, position=Checkpoint(9), standing=Standstill(Checkpoint(5), 7)),
-        WakeUp(id="old", partition=0, position=Checkpoint(4), standing=Standstill(Checkpoint(3), 400)),
+        WakeUp(id="near", unit=Unit(0), position=Checkpoint(5), standing=Standstill(Checkpoint(5), 2)),
+        WakeUp(id="far", unit=Unit(0), position=Checkpoint(9), standing=Standstill(Checkpoint(5), 7)),
+        WakeUp(id="old", unit=Unit(0), position=Checkpoint(4), standing=Standstill(Checkpoint(3), 400)),
     ]
     for order in permutations(ups):
         woken = wake(
@@ -308,11 +309,11 @@ class Turning:
 def test_time_is_divided_among_the_partitions_that_are_left() -> None:
     given: list[float] = []
 
-    def run(_partition: int, seconds: float, _careful: bool) -> Ran:
+    def run(_unit: Unit, seconds: float, _careful: bool) -> Ran:
         given.append(seconds)
         return Ran(checkpoint=Checkpoint(9), at_tail=True)
 
-    ups = [WakeUp(id=str(number), partition=number, position=Checkpoint(9)) for number in range(3)]
+    ups = [WakeUp(id=str(number), unit=Unit(number), position=Checkpoint(9)) for number in range(3)]
     wake(ups, lambda: 90.0, run, lambda *_: None)
     assert given == [30.0, 45.0, 90.0]
 
@@ -320,12 +321,12 @@ def test_time_is_divided_among_the_partitions_that_are_left() -> None:
 def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail() -> None:
     left, again = [30.0, 0.1], []
 
-    def run(partition: int, _seconds: float, _careful: bool) -> Ran:
-        assert partition == 0
+    def run(unit: Unit, _seconds: float, _careful: bool) -> Ran:
+        assert unit == Unit(0)
         return Ran(checkpoint=Checkpoint(9), at_tail=True)
 
-    ups = [WakeUp(id=str(number), partition=number, position=Checkpoint(9)) for number in range(2)]
-    woken = wake(ups, lambda: left.pop(0), run, lambda partition, *_: again.append(partition))
+    ups = [WakeUp(id=str(number), unit=Unit(number), position=Checkpoint(9)) for number in range(2)]
+    woken = wake(ups, lambda: left.pop(0), run, lambda unit, *_: again.append(unit.partition))
     assert (woken.failed, again) == ((), [1])
 
 
@@ -333,7 +334,7 @@ def test_a_partition_that_others_left_no_time_for_wakes_itself_and_does_not_fail
 def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, careful: bool) -> None:
     told: list[bool] = []
 
-    def run(_partition: int, _seconds: float, carefully: bool) -> Ran:
+    def run(_unit: Unit, _seconds: float, carefully: bool) -> Ran:
         told.append(carefully)
         return Ran(checkpoint=Checkpoint(9), at_tail=True)
 
@@ -344,8 +345,8 @@ def test_a_message_that_keeps_coming_back_is_handled_carefully(receives: int, ca
 def test_one_message_that_keeps_coming_back_is_enough_for_its_partition_and_says_nothing_of_others() -> None:
     told: dict[int, bool] = {}
 
-    def run(partition: int, _seconds: float, carefully: bool) -> Ran:
-        told[partition] = carefully
+    def run(unit: Unit, _seconds: float, carefully: bool) -> Ran:
+        told[unit.partition] = carefully
         return Ran(checkpoint=Checkpoint(9), at_tail=True)
 
     ups = [message(0, 8, receives=CAREFUL_FROM), message(0, 9, id_="n"), message(1, 9, id_="o")]
@@ -432,7 +433,7 @@ def test_an_entry_that_is_not_taken_fails_the_batch() -> None:
     with pytest.raises(Unavailable, match="refused 1 of 1"):
         Topic(Refusing(), "topic").publish([Notice(partition=1, position=Checkpoint(1))])  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="refused 1 of 1"):
-        Queue(Refusing(), "queue").send([Call(partition=1, position=Checkpoint(1), occasion="x")])  # type: ignore[arg-type]
+        Queue(Refusing(), "queue").send([Call(unit=Unit(1), position=Checkpoint(1), occasion="x")])  # type: ignore[arg-type]
 
 
 def test_an_operator_lists_and_replays_what_is_parked() -> None:

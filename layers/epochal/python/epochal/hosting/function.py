@@ -24,9 +24,9 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE
 from epochal.errors import EpochalError, InvalidInput
-from epochal.hosting.wakeups import Call, Queue, Standstill, Woken, read_wake_ups, tick, wake
+from epochal.hosting.wakeups import Call, Queue, Standstill, WakeUp, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import MAX_CAUSE
+from epochal.index.groups import MAX_CAUSE, GroupState, Unit
 from epochal.layout.registry import source_of
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
@@ -132,18 +132,42 @@ class ReactionFunction:
         return {"woken": self._wake_all()}
 
     def _wake(self, event: dict[str, Any], remaining: Callable[[], float]) -> dict[str, Any]:
-        def run(partition: int, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
-            return self.reactor.run(partition, seconds=seconds, careful=careful, tell=self._tell_behind)
+        def run(unit: Unit, seconds: float, careful: bool) -> Ran:  # the shape that `wake` calls
+            partition, share = unit
+            return self.reactor.run(
+                partition, share=share, seconds=seconds, careful=careful, tell=self._tell_behind
+            )
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
+        self._tell_members(wake_ups)
         woken = wake(wake_ups, remaining, run, self._again)
         self._emit(woken)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
 
-    def _again(self, partition: int, position: Checkpoint, standing: Standstill) -> None:
+    def _tell_members(self, wake_ups: list[WakeUp]) -> None:
+        """Wake the other members of a partition that are not there yet: notices are for the first one."""
+        member = self.reactor.member
+        sharing = member.reaction.sharing
+        if sharing.members == 1:
+            return
+        told = {
+            each.partition: each
+            for each in sorted(wake_ups, key=lambda each: each.position)
+            if each.tells_all
+        }
+        for partition, last in told.items():
+            state = member.load(partition).state or GroupState()
+            late = (
+                unit
+                for unit in sharing.units(partition)[1:]
+                if sharing.checkpoint(state, unit.share) < last.position
+            )
+            self.queue.send(Call(unit=unit, position=last.position, occasion=last.id) for unit in late)
+
+    def _again(self, unit: Unit, position: Checkpoint, standing: Standstill) -> None:
         """A long catch-up sends itself a wake-up: a failed message would count towards its last delivery."""
         occasion = f"at-{int(standing.at)}-{self.now():.3f}"
-        self.queue.send([Call(partition=partition, position=position, occasion=occasion, standing=standing)])
+        self.queue.send([Call(unit=unit, position=position, occasion=occasion, standing=standing)])
 
     def _wake_all(self) -> int:
         tails = self.reactor.member.reader.partitions()
@@ -153,12 +177,12 @@ class ReactionFunction:
         return source_of(partition) in self.reactor.member.reaction.sources
 
     def _emit(self, woken: Woken) -> None:
-        for partition, ran in woken.runs.items():
+        for (partition, _), ran in woken.runs.items():
             for failure in ran.parked:
                 self.logger.error("parked a stream", attempts=failure.attempts, **_place(partition, failure))
             if ran.blocked is not None:
                 self.logger.error("blocked", **_place(partition, ran.blocked))
-        for partition, standing in woken.stuck.items():
+        for (partition, _), standing in woken.stuck.items():
             self.logger.error(
                 "a catch-up does not get on",
                 partition=partition,

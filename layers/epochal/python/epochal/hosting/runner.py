@@ -1,7 +1,8 @@
 """Running a reaction in a process of one's own: a container, or a laptop. Same states, same semantics as in Lambda.
 
-Several processes of one group share the partitions (`index.members`). Each takes turns over its share; where there is
-nothing to do it looks again after a pause, and where it is blocked after a longer one.
+Several processes of one group share the partitions, or the shares that a reaction with several members has of each.
+Each takes turns over its own; where there is nothing to do it looks again after a pause, and where it is blocked after
+a longer one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from epochal.index.groups import Sign, give_sign, leave, read_signs, share
+from epochal.index.groups import Sign, Unit, give_sign, leave, read_signs, share
 from epochal.layout.registry import source_of
 from epochal.reactions.reactor import Ran, Reactor
 
@@ -59,9 +60,9 @@ class Runner:
     now: Callable[[], float] = time.time
     _signed: float = -inf
     _rested: bool = False
-    _mine: list[int] = field(default_factory=list)
-    _careful: set[int] = field(default_factory=set)
-    _blocked: dict[int, float] = field(default_factory=dict)
+    _mine: list[Unit] = field(default_factory=list)
+    _careful: set[Unit] = field(default_factory=set)
+    _blocked: dict[Unit, float] = field(default_factory=dict)
 
     def run(self, *, until_done: bool = False) -> None:
         """Run until told to stop, or until everything that is the process's to do is done."""
@@ -72,7 +73,7 @@ class Runner:
         try:
             while not self.stop.is_set():
                 self._sign()
-                moved = [self._turn(partition) for partition in self._mine if not self.stop.is_set()]
+                moved = [self._turn(unit) for unit in self._mine if not self.stop.is_set()]
                 if not any(moved):
                     if not self._rested:
                         self._rested = True
@@ -83,14 +84,15 @@ class Runner:
         finally:
             self._leave()
 
-    def _turn(self, partition: int) -> bool:
-        """One turn over a partition; whether anything came of it."""
-        if self._blocked.get(partition, 0.0) > self.now():
+    def _turn(self, unit: Unit) -> bool:
+        """One turn over a partition, or a share of it; whether anything came of it."""
+        if self._blocked.get(unit, 0.0) > self.now():
             return False
-        ran = self.reactor.run(partition, seconds=TURN_SECONDS, careful=partition in self._careful)
-        self._careful.discard(partition)
+        partition, share_ = unit
+        ran = self.reactor.run(partition, share=share_, seconds=TURN_SECONDS, careful=unit in self._careful)
+        self._careful.discard(unit)
         if ran.blocked is not None:
-            self._blocked[partition] = self.now() + BLOCKED_SECONDS
+            self._blocked[unit] = self.now() + BLOCKED_SECONDS
         if ran.moved or ran.blocked is not None:
             self.on_turn(partition, ran)
         return ran.moved or not (ran.at_tail or ran.blocked or ran.paused)
@@ -105,7 +107,7 @@ class Runner:
         member.driver.run(give_sign(member.table, group, Sign(owner=self.owner, until=until)))
         signs = member.driver.run(read_signs(member.table, group))
         owners = {sign.owner for sign in signs if sign.until > now * 1000} | {self.owner}
-        mine = share(self.owner, owners, self._partitions())
+        mine = share(self.owner, owners, self._units())
         if any(sign.until <= now * 1000 for sign in signs):
             # A process went without leaving: it may have died of something in the new partitions.
             self._careful |= set(mine).difference(self._mine)
@@ -114,10 +116,16 @@ class Runner:
             if sign.until < (now - FORGOTTEN_SECONDS) * 1000:
                 member.driver.run(leave(member.table, group, sign.owner))
 
-    def _partitions(self) -> list[int]:
+    def _units(self) -> list[Unit]:
         member = self.reactor.member
         found = (each.partition for each in member.reader.partitions())
-        return [each for each in found if source_of(each) in member.reaction.sources]
+        sharing = member.reaction.sharing
+        return [
+            unit
+            for each in found
+            if source_of(each) in member.reaction.sources
+            for unit in sharing.units(each)
+        ]
 
     def _leave(self) -> None:
         member = self.reactor.member

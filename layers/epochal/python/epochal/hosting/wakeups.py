@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.feed.results import PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
+from epochal.index.groups import Unit
 from epochal.indexer.records import sent
 from epochal.reactions.reactor import Ran
 
@@ -19,17 +20,22 @@ TICK_SECONDS: Final = 60
 
 
 def read_wake_ups(records: Iterable[dict[str, Any]]) -> list[WakeUp]:
-    """Messages of a queue, as a function is given them: the body is the position, the group the partition."""
+    """Messages of a queue, as a function is given them: the body is the position, the group the partition or share."""
     return [
         WakeUp(
             id=record["messageId"],
-            partition=int(record["attributes"]["MessageGroupId"]),
+            unit=_unit(record["attributes"]["MessageGroupId"]),
             position=parse_checkpoint(record["body"], "body"),
             receives=int(record["attributes"].get("ApproximateReceiveCount", "1")),
             standing=_standing(record.get("messageAttributes", {})),
         )
         for record in records
     ]
+
+
+def _unit(group: str) -> Unit:
+    partition, _, share = group.partition("/")
+    return Unit(int(partition), int(share or 0))
 
 
 def _standing(attributes: dict[str, Any]) -> Standstill:
@@ -43,11 +49,11 @@ def _standing(attributes: dict[str, Any]) -> Standstill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A wake-up to be sent: to `partition`, for a position, and where a group stands that wakes itself. Two of the same
-    `occasion` count as one.
+    """A wake-up to be sent: for a position, and where a group stands that wakes itself. Two of the same `occasion`
+    count as one.
     """
 
-    partition: int
+    unit: Unit
     position: Checkpoint
     occasion: str
     standing: Standstill | None = None
@@ -62,15 +68,15 @@ class Call:
             "MessageAttributes": {
                 name: {"DataType": "Number", "StringValue": str(each)} for name, each in told.items()
             },
-            "MessageGroupId": str(self.partition),
-            "MessageDeduplicationId": f"{self.partition}-{int(self.position)}-{self.occasion}",
+            "MessageGroupId": str(self.unit),
+            "MessageDeduplicationId": f"{self.unit}-{int(self.position)}-{self.occasion}",
         }
 
 
 def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[Call]:
     """Wake-ups by schedule or deployment; those within the same minute count as one."""
     minute = int(now // TICK_SECONDS)
-    return (Call(partition=each.partition, position=each.tail, occasion=f"tick-{minute}") for each in tails)
+    return (Call(unit=Unit(each.partition), position=each.tail, occasion=f"tick-{minute}") for each in tails)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +149,20 @@ class WakeUp:
     """
 
     id: str
-    partition: int
+    unit: Unit
     position: Checkpoint
     receives: int = 1
     standing: Standstill = Standstill()
+
+    @property
+    def partition(self) -> int:
+        """Which."""
+        return self.unit.partition
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether it is meant for every member of its partition: notices and schedules know of partitions alone."""
+        return not self.unit.share and not self.standing.hops
 
     @property
     def careful(self) -> bool:
@@ -161,40 +177,40 @@ class Woken:
     """
 
     failed: tuple[str, ...]
-    runs: dict[int, Ran]
-    stuck: dict[int, Standstill] = field(default_factory=dict)
+    runs: dict[Unit, Ran]
+    stuck: dict[Unit, Standstill] = field(default_factory=dict)
 
 
-Run = Callable[[int, float, bool], Ran]
-"""Runs a partition for so many seconds, carefully or not."""
+Run = Callable[[Unit, float, bool], Ran]
+"""Runs a partition, or a share of it, for so many seconds, carefully or not."""
 
-Again = Callable[[int, Checkpoint, Standstill], None]
+Again = Callable[[Unit, Checkpoint, Standstill], None]
 """Wakes a partition up again: for a position, from where it stands."""
 
 
 def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, again: Again) -> Woken:
     """Run every partition that was woken, the time that remains divided among them."""
-    by_partition: dict[int, list[WakeUp]] = {}
+    by_unit: dict[Unit, list[WakeUp]] = {}
     for each in wake_ups:
-        by_partition.setdefault(each.partition, []).append(each)
+        by_unit.setdefault(each.unit, []).append(each)
     failed: list[str] = []
-    runs: dict[int, Ran] = {}
-    stuck: dict[int, Standstill] = {}
-    for done, (partition, messages) in enumerate(by_partition.items()):
+    runs: dict[Unit, Ran] = {}
+    stuck: dict[Unit, Standstill] = {}
+    for done, (unit, messages) in enumerate(by_unit.items()):
         position = max(message.position for message in messages)
         careful = any(message.careful for message in messages)
         stood = max((message.standing for message in messages), key=lambda each: (each.at, each.hops))
-        seconds = remaining() / (len(by_partition) - done)
-        ran = None if seconds < WORTHWHILE_SECONDS else run(partition, seconds, careful)
+        seconds = remaining() / (len(by_unit) - done)
+        ran = None if seconds < WORTHWHILE_SECONDS else run(unit, seconds, careful)
         if ran is not None:
-            runs[partition] = ran
+            runs[unit] = ran
             if ran.at_tail or ran.paused or ran.checkpoint >= position:
                 continue
         stands = stood.then(stood.at if ran is None else ran.checkpoint)
         if stands.hops > MOST_HOPS:
-            stuck[partition] = stands
+            stuck[unit] = stands
         elif ran is None or (ran.blocked is None and ran.moved):
-            again(partition, position, stands)
+            again(unit, position, stands)
             continue
         failed += [message.id for message in messages]
     return Woken(failed=tuple(failed), runs=runs, stuck=stuck)

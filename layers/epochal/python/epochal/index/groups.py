@@ -7,6 +7,9 @@
     unmet        categories that were asked for when the group began, and of which no stream has come yet
     unmet_types  types of events, likewise
     paused       since when its processes take nothing; empty where they do
+    shares       of a group with several members the checkpoint of each; `checkpoint` is the least of them
+    by           the pattern by which its streams are shared out
+    resets       how often it was reset: a member whose commit was applied, unheard, must not make it again after one
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
@@ -17,9 +20,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple, TypeVar
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
@@ -65,10 +69,111 @@ class GroupState:
     unmet: tuple[str, ...] = ()
     unmet_types: tuple[str, ...] = ()
     paused: str = ""
+    shares: tuple[Checkpoint, ...] = ()
+    by: str = ""
+    resets: int = 0
 
     def next_of(self, stream: str) -> int:
         """Events of the stream below this index are not to be handled again, as far as the state tells."""
         return self.ahead.get(stream, 0)
+
+    @property
+    def furthest(self) -> Checkpoint:
+        """The checkpoint of the member that is furthest."""
+        return max(self.shares, default=self.checkpoint)
+
+
+# Members: within a partition streams are shared out by their hashes, or by a part of their names. Each member has a
+# checkpoint, and sees of the state its own part; all are in one item. More partitions would do as well, but ask for
+# another index, and every group would have them. Each member reads the index, and the streams of its own alone.
+#
+#     another number      a member begins at the least checkpoint of those whose streams fall to it now
+#     another pattern     every member begins at the least of all
+#     two members commit  the later one is refused, and puts its part into what the other left
+
+MAX_MEMBERS: Final = 64
+
+
+class Unit(NamedTuple):
+    """What one member handles: its share of a partition's streams, of which there are `Sharing.members`."""
+
+    partition: int
+    share: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.partition}/{self.share}" if self.share else str(self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How a group's streams are shared out.
+
+    Attributes:
+        members: how many there are.
+        by: of a stream's name, the part that the pattern's group matches says which member it falls to; without a
+            pattern, or where it does not match, all of the name.
+    """
+
+    members: int = 1
+    by: str = ""
+
+    def units(self, partition: int) -> list[Unit]:
+        """Those of a partition."""
+        return [Unit(partition, share) for share in range(self.members)]
+
+    def share_of(self, stream: str) -> int:
+        """Whose a stream is."""
+        if self.members == 1:
+            return 0
+        found = re.search(self.by, stream) if self.by else None
+        key = stream if found is None else found[1] or ""
+        # Other bytes than those that say which partition a stream is in.
+        return int.from_bytes(hashlib.sha256(key.encode()).digest()[4:8], "big") * self.members >> 32
+
+    def checkpoint(self, state: GroupState, share: int) -> Checkpoint:
+        """That of a member. Shares are ranges of hashes, so one that is split goes on where it was."""
+        stored = len(state.shares)
+        if not stored or state.by != self.by:
+            return state.checkpoint
+        first, end = share * stored // self.members, -(-(share + 1) * stored // self.members)
+        return min(state.shares[first:end])
+
+    def part(self, state: GroupState, share: int) -> GroupState:
+        """The state as a member sees it: what is not its own in the maps does not concern it."""
+        if self.members == 1 and not state.shares:
+            return state
+        return replace(state, checkpoint=self.checkpoint(state, share), shares=(), by="")
+
+    def joined(self, state: GroupState, part: GroupState, share: int) -> GroupState:
+        """The state with a member's part in it."""
+        if self.members == 1:
+            return part
+
+        def both(others: Mapping[str, int], own: Mapping[str, int]) -> dict[str, int]:
+            kept = {name: each for name, each in others.items() if self.share_of(name) != share}
+            return kept | {name: each for name, each in own.items() if self.share_of(name) == share}
+
+        shares = [self.checkpoint(state, each) for each in range(self.members)]
+        shares[share] = part.checkpoint
+        return GroupState(
+            checkpoint=min(shares),
+            parked=both(state.parked, part.parked),
+            ahead=both(state.ahead, part.ahead),
+            trying=both(state.trying, part.trying),
+            unmet=tuple(name for name in state.unmet if name in part.unmet),
+            unmet_types=tuple(name for name in state.unmet_types if name in part.unmet_types),
+            paused=state.paused,
+            shares=tuple(shares),
+            by=self.by,
+            resets=state.resets,
+        )
+
+    def is_others(self, before: GroupState, after: GroupState, share: int) -> bool:
+        """Whether what has changed between two states is other members' alone."""
+        if self.members == 1 or (before.paused, before.resets) != (after.paused, after.resets):
+            return False
+        was, now = (self.joined(GroupState(), self.part(each, share), share) for each in (before, after))
+        return was == now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +238,11 @@ def _written(state: GroupState) -> bytes:
     for name, names in (("unmet", state.unmet), ("unmetTypes", state.unmet_types)):
         if names:
             fields[name] = list(names)
-    if state.paused:
-        fields["paused"] = state.paused
+    fields |= {name: told for name, told in (("paused", state.paused), ("by", state.by)) if told}
+    if state.resets:
+        fields["resets"] = state.resets
+    if state.shares:
+        fields["shares"] = list(map(int, state.shares))
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -154,8 +262,16 @@ def _read(stream: str, stored: EncodedUnfold) -> GroupState:
         fields = json.loads(decode_inline(stored.data))
         maps = {name: _counts(fields.get(name, {})) for name in ("parked", "ahead", "trying")}
         unmet, unmet_types = (tuple(map(str, fields.get(name, ()))) for name in ("unmet", "unmetTypes"))
-        checkpoint, paused = Checkpoint(fields["checkpoint"]), str(fields.get("paused", ""))
-        return GroupState(checkpoint=checkpoint, unmet=unmet, unmet_types=unmet_types, paused=paused, **maps)
+        return GroupState(
+            checkpoint=Checkpoint(fields["checkpoint"]),
+            unmet=unmet,
+            unmet_types=unmet_types,
+            paused=str(fields.get("paused", "")),
+            shares=tuple(map(Checkpoint, fields.get("shares", ()))),
+            by=str(fields.get("by", "")),
+            resets=int(fields.get("resets", 0)),
+            **maps,
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData(f"{stream}: a group's state that cannot be read") from error
 
@@ -266,13 +382,18 @@ def read_signs(table: str, group: str) -> Steps[list[Sign]]:
         after = reply.last
 
 
-def share(owner: str, owners: Collection[str], partitions: Iterable[int]) -> list[int]:
-    """The partitions that fall to one of several owners. An owner that comes or goes moves only its own."""
-    return [each for each in partitions if owner == max(owners, key=lambda name: _weight(name, each))]
+U = TypeVar("U", int, Unit)
 
 
-def _weight(owner: str, partition: int) -> bytes:
-    return hashlib.sha256(f"{partition} {owner}".encode()).digest()
+def share(owner: str, owners: Collection[str], units: Iterable[U]) -> list[U]:
+    """The partitions, or shares of them, that fall to one of several owners. An owner that comes or goes moves only its
+    own.
+    """
+    return [each for each in units if owner == max(owners, key=lambda name: _weight(name, each))]
+
+
+def _weight(owner: str, unit: int | Unit) -> bytes:
+    return hashlib.sha256(f"{unit} {owner}".encode()).digest()
 
 
 def _name(group: str) -> str:

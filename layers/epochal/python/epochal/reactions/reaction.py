@@ -22,8 +22,9 @@ from typing import Any, Final, Literal
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
+from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.registry import layout_names
-from epochal.model.kinds import is_async, must_be_done, must_be_plain, must_take_one
+from epochal.model.kinds import is_async, must_be_done, must_be_plain, must_be_whole, must_take_one
 from epochal.model.spans import Span
 from epochal.store.context import metadata
 
@@ -82,9 +83,11 @@ class Reaction:
         sources: layouts to be fed from.
         start: where a group that has no checkpoint begins.
         max_events: of one delivery.
-        parallel: streams handled at the same time.
+        parallel: streams handled at the same time, by a member.
         in_order: deliveries of a partition come one after another, in the order of the feed; `parallel` counts for
             nothing.
+        members: of each partition, who share its streams out and run side by side: functions, or processes.
+        partition_by: a pattern with a group: streams in whose names that matches the same have the same member.
         attempts: calls before a stream is given up.
         on_failure: park the stream, or let it block its partition until it is handled.
         once: deliver an event with several tags through its first tag alone, instead of once for each.
@@ -101,6 +104,8 @@ class Reaction:
     max_events: int = 100
     parallel: int = 8
     in_order: bool = False
+    members: int = 1
+    partition_by: str = ""
     attempts: int = 5
     on_failure: OnFailure = "park"
     once: bool = False
@@ -117,9 +122,11 @@ class Reaction:
             raise InvalidInput(
                 "name", "must be 1 to 64 letters, digits and hyphens, and not begin with a hyphen"
             )
-        for field_, least in (("max_events", 1), ("parallel", 1), ("attempts", 1)):
-            if getattr(self, field_) < least:
-                raise InvalidInput(field_, f"must be at least {least}")
+        for field_ in ("max_events", "parallel", "attempts"):
+            if getattr(self, field_) < 1:
+                raise InvalidInput(field_, "must be at least 1")
+        must_be_whole(self.members, "members", 1, MAX_MEMBERS)
+        _check_pattern(self.partition_by)
         if strangers := self.sources.difference(layout_names()):
             raise InvalidInput(
                 "sources", f"must be among {', '.join(layout_names())}, not {min(strangers)!r}"
@@ -128,6 +135,11 @@ class Reaction:
             raise InvalidInput("on_failure", "must be park or block")
         if not isinstance(self.start, Moment | Mapping) and self.start not in ("beginning", "tail"):
             raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
+
+    @property
+    def sharing(self) -> Sharing:
+        """How streams are shared out over the members."""
+        return Sharing(self.members, self.partition_by)
 
     @property
     def asynchronous(self) -> bool:
@@ -164,6 +176,8 @@ def reaction(
     max_events: int = 100,
     parallel: int = 8,
     in_order: bool = False,
+    members: int = 1,
+    partition_by: str = "",
     attempts: int = 5,
     on_failure: OnFailure = "park",
     once: bool = False,
@@ -184,11 +198,24 @@ def reaction(
         max_events=max_events,
         parallel=parallel,
         in_order=in_order,
+        members=members,
+        partition_by=partition_by,
         attempts=attempts,
         on_failure=on_failure,
         once=once,
         within=within,
     )
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        groups = re.compile(pattern).groups
+    except re.error as error:
+        raise InvalidInput("partition_by", f"must be a regular expression: {error}") from error
+    if pattern and groups != 1:
+        raise InvalidInput(
+            "partition_by", "must have one group, which matches the part of the name that counts"
+        )
 
 
 def _set(field: str, names: Collection[str]) -> frozenset[str]:

@@ -13,10 +13,10 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import WINDOW, events_of
-from epochal.feed.reader import SpanReader, wanted
+from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, StateConflict
+from epochal.index.groups import GroupState, Held, Sharing, StateConflict
 from epochal.model.spans import Span
 from epochal.reactions.group import Meeting, Member, Name, at_first
 from epochal.reactions.handling import (
@@ -76,6 +76,7 @@ class Run:
     call: Callable[[Delivery], object]
     partition: int
     ends: float
+    share: int = 0
     on_failed: OnFailed = lambda _attempt: None
     careful: bool = False
     executor: Callable[[int], Executor] = ThreadPoolExecutor
@@ -98,9 +99,13 @@ class Run:
 
     @property
     def state(self) -> GroupState:
-        """The group's state, as this run knows it."""
+        """The group's state, as this run knows it: of several members, its own part."""
         assert self._held.state is not None  # noqa: S101  # `begin` has put one on record
-        return self._held.state
+        return self._sharing.part(self._held.state, self.share)
+
+    @property
+    def _sharing(self) -> Sharing:
+        return self.member.reaction.sharing
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -169,12 +174,20 @@ class Run:
             self._span_reader = SpanReader.begin(reader.driver, reader.table, self.partition, start)
         page = self._span_reader.spans(
             limit=PAGE_EVENTS,
-            wanted=self.meeting.watched(wanted(self.meeting.known, reaction.categories, reaction.wants)),
+            wanted=self.meeting.watched(
+                self._own(wanted(self.meeting.known, reaction.categories, reaction.wants))
+            ),
             seconds=PAGE_SECONDS,
             wait=0.0,
         )
         self._next = page.next
         return page
+
+    def _own(self, is_wanted: Predicate) -> Predicate:
+        sharing = self._sharing
+        if sharing.members == 1:
+            return is_wanted
+        return lambda span: is_wanted(span) and sharing.share_of(span.stream) == self.share
 
     def _tell(self) -> None:
         now = self.member.driver.clock()
@@ -270,17 +283,23 @@ class Run:
         return parks
 
     def _save(self, state: GroupState) -> bool:
-        """Save a state. False: another process of the group has saved one, which is held now."""
-        match self.member.save(self._held, state):
-            case Held() as held:
-                self._held = held
-                return True
-            case StateConflict(held=held):
-                self._held = held
-                if held.state is None:
-                    self.begin()
-                self.member.driver.sleep(self.member.driver.luck() * CONFLICT_SECONDS)
-                return False
+        """Save a state. False: another process of the group has saved one, which is held now. What another member has
+        saved of its own share is no obstacle.
+        """
+        while True:
+            before = self._held.state
+            match self.member.save(self._held, self._sharing.joined(before or state, state, self.share)):
+                case Held() as held:
+                    self._held = held
+                    return True
+                case StateConflict(held=held):
+                    self._held = held
+                    if before and held.state and self._sharing.is_others(before, held.state, self.share):
+                        continue
+                    if held.state is None:
+                        self.begin()
+                    self.member.driver.sleep(self.member.driver.luck() * CONFLICT_SECONDS)
+                    return False
 
     def _workplace(self) -> Work:
         return Work(
@@ -347,12 +366,14 @@ class Reactor:
         partition: int,
         *,
         seconds: float,
+        share: int = 0,
         careful: bool = False,
         tell: Callable[[float], object] = lambda _behind: None,
     ) -> Ran:
         """Handle what there is, to the tail, or for about `seconds`.
 
         Args:
+            share: of the partition's streams, where the reaction has several members.
             careful: processes have died; find out over what.
             tell: called every few seconds of a long run with how far the group is behind, as `Ran.behind` has it.
 
@@ -364,6 +385,7 @@ class Reactor:
             call=self.calls,
             on_failed=self.on_failed,
             partition=partition,
+            share=share,
             ends=self.member.driver.clock() + seconds,
             careful=careful,
             executor=self.executor,

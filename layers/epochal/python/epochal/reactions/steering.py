@@ -266,8 +266,8 @@ class Groups:
     ) -> Reset:
         while True:
             state = held.state or GroupState(checkpoint=target)
-            back = target < state.checkpoint
-            first, last = sorted((target, state.checkpoint))
+            back = target < state.furthest
+            first, last = sorted((target, state.furthest if back else state.checkpoint))
             count, met = 0, dict[str, int]()
             with suppress(BeyondTheEnd):  # the group's checkpoint may be of another index
                 for placed in self._entries(partition, first, last):
@@ -336,8 +336,16 @@ def _waiting(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
 
 def _moved(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> GroupState:
     """The state at another checkpoint. Where it goes back, what is handled ahead comes again too."""
-    ahead = state.ahead if target >= state.checkpoint else {}
-    return replace(state, checkpoint=target, parked=parked, ahead=ahead, trying={})
+    return replace(
+        state,
+        checkpoint=target,
+        parked=parked,
+        ahead=state.ahead if target >= state.furthest else {},
+        trying={},
+        shares=(),
+        by="",
+        resets=state.resets + 1,
+    )
 
 
 def _replace(member: Member, held: Held, change: Callable[[GroupState], GroupState]) -> None:

@@ -1,0 +1,272 @@
+"""Several members of a partition: they share its streams out, and their checkpoints are one item."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from math import inf
+from pathlib import Path
+from threading import Condition, Lock
+from typing import Any
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.hosting.runner import Runner
+from epochal.hosting.wakeups import read_wake_ups
+from epochal.index.checkpoints import Checkpoint
+from epochal.index.groups import Sharing, Sign, Unit, give_sign
+from epochal.plan.ops import Op, Reply
+from epochal.reactions.reaction import Delivery
+from epochal.reactions.steering import Groups
+from tests.unit.reactions.test_wakeups import Context, Sent, function, message
+from tests.unit.reactions.world import Told, World
+
+STREAMS = [f"A-{number}" for number in range(40)]
+
+
+def filled(told: Told | None = None) -> World:
+    """Two events of each stream, an entry each."""
+    world = World(told=told or Told())
+    for _ in range(2):
+        for stream in STREAMS:
+            world.feeds.append(stream, "x")
+        world.index()
+    return world
+
+
+def run(world: World, members: int, *shares: int, **reaction: Any) -> None:
+    for share in shares or range(members):
+        world.reactor(members=members, **reaction).run(0, share=share, seconds=600)
+
+
+def test_members_share_the_streams_out_and_each_stream_keeps_its_order() -> None:
+    world = filled()
+    for share in range(4):
+        world.told.handled.clear()
+        run(world, 4, share)
+        mine = {stream for stream, _ in world.told.handled}
+        assert mine == {each for each in STREAMS if Sharing(4).share_of(each) == share}
+        assert all(world.told.of(stream) == [0, 1] for stream in mine)
+    assert world.state().checkpoint == Checkpoint.of(0, 2)
+
+
+def test_a_stream_is_one_member_s_and_members_have_about_as_many() -> None:
+    counts = Counter(Sharing(16).share_of(f"Order-{number}") for number in range(16_000))
+    assert sorted(counts) == list(range(16))
+    assert all(850 < each < 1_150 for each in counts.values())
+
+
+def test_the_group_is_as_far_as_its_slowest_member() -> None:
+    world = filled()
+    run(world, 4, 0, 1, 2)
+    assert world.state().checkpoint == Checkpoint(0)
+    assert world.state().shares == (*[Checkpoint.of(0, 2)] * 3, Checkpoint(0))
+    run(world, 4, 3)
+    assert world.state().checkpoint == Checkpoint.of(0, 2)
+
+
+def test_what_a_member_handled_before_it_died_comes_again_to_it_alone() -> None:
+    world = filled()
+
+    def die(_: Delivery) -> None:
+        raise SystemExit
+
+    world.told.during = die
+    with pytest.raises(SystemExit):
+        run(world, 4, 2)
+    world.told.during = lambda _: None
+    run(world, 4, 0, 1, 3)
+    handled = len(world.told.handled)
+    run(world, 4)
+    assert sorted(world.told.handled) == sorted((each, index) for each in STREAMS for index in (0, 1))
+    assert len(world.told.handled) > handled
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 8), (8, 1), (4, 8), (8, 4), (3, 5), (5, 3), (2, 64)])
+@pytest.mark.parametrize("ran", [0, 1])
+def test_another_number_of_members_skips_nothing(before: int, after: int, ran: int) -> None:
+    world = filled()
+    run(world, before, *range(ran, before, 2))
+    run(world, after)
+    assert {(stream, index) for stream in STREAMS for index in (0, 1)} == set(world.told.handled)
+    assert all(
+        second in (first + 1, 0) for each in STREAMS for first, second in pairwise(world.told.of(each))
+    )
+
+
+def test_twice_as_many_members_go_on_where_each_was() -> None:
+    world = filled()
+    run(world, 4, 0, 1, 2)
+    run(world, 8)
+    assert sorted(world.told.handled) == sorted((each, index) for each in STREAMS for index in (0, 1))
+
+
+def test_another_pattern_skips_nothing() -> None:
+    world = filled()
+    run(world, 4, 0, 1, partition_by=r"-(\d)")
+    run(world, 4, partition_by=r"(\d)$")
+    assert {(stream, index) for stream in STREAMS for index in (0, 1)} == set(world.told.handled)
+
+
+def test_streams_in_whose_names_the_same_matches_have_one_member() -> None:
+    sharing = Sharing(16, r"^\w+-(\w+)-")
+    assert len({sharing.share_of(f"Order-acme-{number}") for number in range(100)}) == 1
+    assert len({sharing.share_of(f"Order-{number}-1") for number in range(100)}) == 16
+    assert len({sharing.share_of(f"Order{number}") for number in range(100)}) > 10
+
+
+@pytest.mark.parametrize(
+    ("argument", "rule"),
+    [
+        ({"members": 0}, "members: must be at least 1"),
+        ({"members": 65}, "members: must be at most 64"),
+        ({"partition_by": "("}, "partition_by: must be a regular expression"),
+        ({"partition_by": "-.*"}, "partition_by: must have one group"),
+    ],
+)
+def test_what_cannot_be_shared_out_is_refused(argument: dict[str, Any], rule: str) -> None:
+    with pytest.raises(InvalidInput, match=rule):
+        World().reactor(**argument)
+
+
+def test_members_that_commit_at_the_same_time_keep_all_that_each_has_done() -> None:
+    """In threads, each of which is refused now and then what another has committed meanwhile."""
+    world = filled()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda share: run(world, 8, share), range(8)))
+    assert sorted(world.told.handled) == sorted((each, index) for each in STREAMS for index in (0, 1))
+    assert world.state().shares == (Checkpoint.of(0, 2),) * 8
+
+
+def test_a_stream_that_one_member_parks_stays_parked_while_others_commit() -> None:
+    world = filled(Told(fails=lambda call: call.stream == "A-1"))
+    run(world, 4)
+    assert world.state().parked == {"A-1": 0}
+    world.told.fails = lambda _: False
+    assert world.parking(members=4).replay(0, "A-1", seconds=60).unparked
+    run(world, 4)
+    assert world.told.of("A-1") == [0, 1]
+
+
+def test_a_member_costs_what_a_group_without_members_costs() -> None:
+    alone, shared = filled(), filled()
+    for world, members in ((alone, 1), (shared, 4)):
+        run(world, members, *range(members))
+        world.feeds.ops.clear()
+        run(world, members, 0)
+    assert len(shared.feeds.ops) == len(alone.feeds.ops) == 2
+
+
+def test_processes_share_the_members_of_a_partition() -> None:
+    world = filled()
+    driver = world.feeds.driver
+    driver.run(give_sign("index", "board", Sign(owner="two", until=2**50)))
+    for owner in ("one", "two"):
+        Runner(reactor=world.reactor(members=8), owner=owner).run(until_done=True)
+        driver.run(give_sign("index", "board", Sign(owner="one", until=2**50)))
+    assert sorted(world.told.handled) == sorted((each, index) for each in STREAMS for index in (0, 1))
+
+
+def test_a_notice_wakes_the_members_that_are_not_there_yet() -> None:
+    world, sent = filled(), Sent()
+    run(world, 4, 3)
+    woken = function(world, sent, members=4)
+    woken.handle({"Records": [message(0, 2)]}, Context())  # type: ignore[arg-type]
+    assert [(each["MessageGroupId"], each["MessageBody"]) for each in sent.entries] == [
+        ("0/1", "2"),
+        ("0/2", "2"),
+    ]
+
+
+def test_a_member_that_is_woken_wakes_no_other() -> None:
+    world, sent = filled(), Sent()
+    asked = message(0, 2)
+    asked["attributes"]["MessageGroupId"] = "0/2"
+    assert [each.unit for each in read_wake_ups([asked])] == [Unit(0, 2)]
+    function(world, sent, members=4).handle({"Records": [asked]}, Context())  # type: ignore[arg-type]
+    assert sent.entries == []
+    assert {stream for stream, _ in world.told.handled} == {
+        each for each in STREAMS if Sharing(4).share_of(each) == 2
+    }
+
+
+def test_a_reset_takes_every_member_back() -> None:
+    world = filled()
+    run(world, 4, 0, 1)
+    (done,) = Groups(world.feeds.reader(world.feeds.streams)).reset("board", {0: Checkpoint.of(0, 1)})
+    assert (done.before, done.again) == (Checkpoint(0), 40)
+    world.told.handled.clear()
+    run(world, 4)
+    assert sorted(world.told.handled) == sorted((each, 1) for each in STREAMS)
+
+
+class Lanes:
+    """A time for each member, who goes on only where no other is behind it: so requests come in their order."""
+
+    def __init__(self, lanes: int) -> None:
+        self._times: dict[int, float] = dict.fromkeys(range(lanes), 0.0)
+        self._turn = Condition()
+        self.end = 0.0
+
+    def take(self, lane: int, seconds: float) -> None:
+        with self._turn:
+            self._times[lane] += seconds
+            self._turn.notify_all()
+            while (self._times[lane], lane) > min((time, each) for each, time in self._times.items()):
+                self._turn.wait()
+
+    def leave(self, lane: int) -> None:
+        with self._turn:
+            self.end = max(self.end, self._times.pop(lane))
+            self._turn.notify_all()
+
+
+REQUEST, HANDLER, PARALLEL, EVENTS = 0.005, 0.020, 8, 4_000
+
+
+def events_a_second(members: int) -> float:
+    """In a model: every request takes 5 ms, a handler 20 ms, a member handles 8 streams side by side. What a process
+    computes takes no time.
+    """
+    world = World()
+    world.append("Z-1")
+    run(world, members)
+    for number in range(EVENTS):
+        world.feeds.append(f"Order-{number}", "x")
+    records = world.feeds.records(1)
+    for first in range(0, EVENTS, 100):
+        assert not world.feeds.indexer().index(records[first : first + 100]).failed
+    lanes = Lanes(members)
+
+    def member(share: int) -> None:
+        def execute(op: Op) -> Reply:
+            of_stream = str(getattr(op, "table", "")) == "tips"
+            lanes.take(share, REQUEST / (PARALLEL if of_stream else 1))
+            with lock:
+                return world.feeds.tables.execute(op)
+
+        def handle(_: Delivery) -> None:
+            lanes.take(share, HANDLER / PARALLEL)
+
+        driver = replace(world.feeds.driver, execute=execute, sleep=partial(lanes.take, share))
+        real = world.reactor(members=members, handler=handle)
+        reader = real.member.reader.on(driver)
+        replace(real, member=replace(real.member, reader=reader)).run(0, share=share, seconds=inf)
+        lanes.leave(share)
+
+    lock = Lock()
+    with ThreadPoolExecutor(members) as pool:
+        list(pool.map(member, range(members)))
+    return EVENTS / lanes.end
+
+
+def test_sixteen_members_of_one_partition_handle_more_than_ten_times_what_one_does() -> None:
+    figures = {members: round(events_a_second(members), -1) for members in (1, 4, 16)}
+    page = (Path(__file__).resolve().parents[3] / "docs/guide/reactions.md").read_text()
+    told = ", ".join(f"{each:,.0f}" for each in figures.values())
+    assert f"{told} events a second" in page, told
+    assert figures[16] > 10 * figures[1]
