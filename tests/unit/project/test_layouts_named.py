@@ -91,7 +91,6 @@ NATIVE = re.compile(r"contrib\.eventsourcing|PRAGMA journal_mode")
 """What spells a plug-in's word and is not its: events with tags are Epochal's own, too."""
 
 OFFENDERS: dict[str, tuple[str, str]] = {
-    "epochal/http/tagged.py": ("sekiban", "serves both layouts by one list"),
     "epochal/plugins.py": ("equinox event_store_adapter sekiban", "the list of what ships"),
 }
 """Files that name a plug-in today, with the plug-ins, and why."""

@@ -770,6 +770,19 @@ def operation(
     return describe
 
 
+def described(
+    perform: Callable[[R, Request], Response], description: str
+) -> Callable[[R, Request], Response]:
+    """The same operation on another store, of which there is something else to say."""
+
+    @wraps(perform)
+    def performed(opened: R, request: Request) -> Response:
+        return perform(opened, request)
+
+    vars(performed)["described"] = replace(vars(perform)["described"], description=description)
+    return performed
+
+
 # How operations run on a store: each request is measured, and bounded by its time.
 
 

@@ -7,9 +7,9 @@ takes and answers, and how it is performed.
 Events are those of streams, with tags (`events`). A query's items are alternatives; an item asks for any of its types
 and all of its tags.
 
-The same operations are there for those in pages, below `/events` and `/tags`, and for those in Sekiban's tables, below
-`/dcb`. Bodies in the bucket are answered with a link: they may be larger than a function's memory. A page ends where
-the next event has no room, and says where the next one goes on.
+A plug-in has the same operations on its own store (`operation.tagged_operations`). Bodies in the bucket are answered
+with a link: they may be larger than a function's memory. A page ends where the next event has no room, and says where
+the next one goes on.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ EVENT: Final = Component(
             "index": {**INDEX, "description": "its index there."},
             "timestamp": _STAMP,
             **IDS_SHOWN,
-            "executedUser": words("As it was sent, below `/dcb`."),
+            "executedUser": words("Who did it, where that is kept."),
             **shown_bodies(),
             "position": {
                 **POSITION,
@@ -377,7 +377,7 @@ def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
 
 _COUNTED: Final[Members] = {
     "tag": (TAG, "tag"),
-    "events": (whole("How many events have it, in Sekiban's tables also those that have expired."), "events"),
+    "events": (whole("How many events have it, also those that have expired."), "events"),
 }
 _ENTRY: Final[Members] = {
     "id": (words("Its id."), "event_id"),
@@ -397,7 +397,7 @@ ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
 TAG_PAGE: Final = Shown(
     "TagPage",
     {
-        "tags": array(TAG_COUNT.schema, "Below `/dcb` those of a group are in order; all others in none."),
+        "tags": array(TAG_COUNT.schema, "With their numbers of events."),
         "next": (or_null(text(""), _GOES_ON), "next"),
     },
 )
@@ -508,7 +508,7 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
 
 @operation(
     "Read a tagged event by its id",
-    "Strongly consistent. By an id that its writer has chosen; below `/dcb` by any.",
+    "Strongly consistent. By an id that its writer has chosen.",
     parameters=(path("id", ID),),
     gives=EVENT,
     fails=(problems.EVENT_NOT_FOUND,),
@@ -527,9 +527,7 @@ def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     "List events, or a tag's, that came after a place",
     f"In order of their places. A page ends at its limit or at {MEGABYTES} MB, and never between "
     "events of one place. A tag's are strongly consistent. All events come from the stream that has them, where the "
-    "stage has one (`tagged_everything`); without `tag` it is refused otherwise. Below `/dcb` all events come "
-    "through an index that lags by moments; what an append that is under way brings later may sort before what was "
-    "listed; and events that have expired are missing.",
+    "stage has one (`tagged_everything`); without `tag` it is refused otherwise.",
     parameters=(
         query("tag", {**TAG, "description": "Only events with this tag."}),
         _FROM,
@@ -557,8 +555,8 @@ def _since(asked: QueryString) -> str | None:
 
 @operation(
     "Count all events, or those that came after a place",
-    "As the stream of all events says, where the stage has one (`tagged_everything`). Below `/dcb` by "
-    "walking an index that lags by moments, which costs what it holds. Of a tag `readTag` tells the number.",
+    "As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` "
+    "tells the number.",
     parameters=(query("from", {**PLACE, "description": "Only events after this place."}),),
     gives=COUNT,
 )
@@ -571,8 +569,8 @@ def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respon
 
 @operation(
     "List tags with their numbers of events",
-    "Those of a group, or of all, by reading through the table of streams. A page may be empty: go by "
-    "`next`. Below `/dcb` an index has those of a group, in order; it lags by moments.",
+    "Those of a group, or of all, by reading through the table of streams, in no order. A page may be "
+    "empty: go by `next`.",
     parameters=(
         query("group", text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)),
         query("tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
@@ -627,8 +625,8 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
 
 @operation(
     "List a tag's entries that came after a place",
-    "Which events the tag has, without their bodies: what is counted is listed. Below `/dcb` also "
-    "those that have expired, of which the entry is all that is left. None where no event has the tag.",
+    "Which events the tag has, without their bodies: what is counted is listed. None where no event has "
+    "the tag.",
     parameters=(_TAG, _FROM, query("limit", whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS))),
     gives=ENTRIES,
 )

@@ -10,49 +10,26 @@ from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems
+from epochal.http import problems, tagged
 from epochal.http.events import NEW_EVENT
 from epochal.http.operation import Request, Response
 from epochal.http.shapes import (
     IDEMPOTENCY_KEY,
     MAX_ID_BYTES,
+    MEGABYTES,
     Component,
     Node,
     QueryString,
+    described,
     operation,
     optional_id,
     ref,
     text,
     whole,
 )
-from epochal.http.tagged import (
-    APPEND,
-    APPENDED,
-    Tagged,
-    count_tagged,
-    event_of,
-    list_entries,
-    list_tagged,
-    list_tags,
-    query_tagged,
-    read_tag,
-    read_tagged,
-)
-from epochal.http.tagged import append_tagged as appends
+from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
 from epochal.model.events import Claim, Event
 from epochal.model.times import MAX_EXPIRES
-
-__all__ = [
-    "append_tagged",
-    "count_tagged",
-    "list_entries",
-    "list_tagged",
-    "list_tags",
-    "opened",
-    "query_tagged",
-    "read_tag",
-    "read_tagged",
-]
 
 _BESIDES: Final = {
     "executedUser": text("Who did it.", most=MAX_ID_BYTES),
@@ -110,6 +87,30 @@ def opened(deployment: Deployment, _store: str) -> Tagged:
     gives=APPENDED,
     fails=(problems.CONDITION_FAILED,),
 )
-def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
+def append_tagged(on: Tagged, request: Request, _: QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
-    return appends(tagged, request)
+    return tagged.append_tagged(on, request)
+
+
+query_tagged, read_tag = tagged.query_tagged, tagged.read_tag
+read_tagged = described(tagged.read_tagged, "Strongly consistent.")
+list_tagged = described(
+    tagged.list_tagged,
+    f"In order of their places. A page ends at its limit or at {MEGABYTES} MB, and never between events of one place. "
+    "A tag's are strongly consistent. All events come through an index that lags by moments; what an append that is "
+    "under way brings later may sort before what was listed; and events that have expired are missing.",
+)
+count_tagged = described(
+    tagged.count_tagged,
+    "By walking an index that lags by moments, which costs what it holds. Of a tag `readTagOfDcb` tells the number.",
+)
+list_tags = described(
+    tagged.list_tags,
+    "Those of a group in order, from an index that lags by moments; of all by reading through the table of tags. A "
+    "page may be empty: go by `next`.",
+)
+list_entries = described(
+    tagged.list_entries,
+    "Which events the tag has, without their bodies: what is counted is listed, also those that have expired, of which "
+    "the entry is all that is left. None where no event has the tag.",
+)
