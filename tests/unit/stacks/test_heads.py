@@ -15,7 +15,7 @@ from epochal.contrib.event_store_adapter.append import AggregateBatch, Base, tra
 from epochal.contrib.event_store_adapter.items import HEAD, JournalEvent, JournalSite, KeyResolver, write_copy
 from epochal.contrib.event_store_adapter.model import Lock, aggregate_id
 from epochal.contrib.event_store_adapter.port import appended as appended_to_aggregate
-from epochal.contrib.event_store_adapter.port import journal_source, touched
+from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.sekiban.items import Keys, TagSite, write_entry, write_head
 from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
@@ -23,7 +23,7 @@ from epochal.errors import CorruptData
 from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
 from epochal.index.names import SERIES, TIP, epoch_stream, marks_name, poison_stream
-from epochal.layout.port import Source
+from epochal.layout.port import Source, Touched
 from epochal.model.events import Recorded
 from epochal.model.tags import EVERYTHING, place_of, type_tag
 from epochal.model.versions import Reached
@@ -118,7 +118,7 @@ def test_an_append_to_an_aggregate_gets_through(head: Item, name: str) -> None:
 
 
 def test_so_does_a_head_that_another_library_wrote() -> None:
-    assert touched(foreign_head()) == "order-1"
+    assert appended_to_aggregate(foreign_head()) == Touched(stream="order-1")
     assert passes(change(foreign_head()), heads_of(AGGREGATES))
 
 

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, ExpectedLock
-from epochal.contrib.event_store_adapter.port import appended, end, touched
+from epochal.contrib.event_store_adapter.port import appended, end
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
 from epochal.errors import InvalidInput
 from epochal.model.versions import ANY, NO_STREAM, STREAM_EXISTS, AtVersion
@@ -78,7 +78,7 @@ def test_the_record_is_part_of_the_append_and_no_head(world: World) -> None:
     assert record.table == store.site.snapshot
     assert record.item["pkey"] == record.item["skey"]
     assert not {"aid", "seq_nr", "active_ttl_seq_nr"} & record.item.keys(), "it would be in an index"
-    assert (appended(record.item), touched(record.item), end(record.item)) == (None, None, None)
+    assert (appended(record.item), end(record.item)) == (None, None)
     assert store.replay(ALICE) is not None
     assert isinstance(head, Put)
 

@@ -10,6 +10,7 @@ from epochal.contrib.event_store_adapter.model import Lock
 from epochal.contrib.event_store_adapter.port import appended
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict
 from epochal.errors import CorruptData
+from epochal.layout.port import Touched
 from epochal.model.spans import Span
 from epochal.plan.ops import Done, Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
@@ -114,7 +115,7 @@ def test_the_head_tells_the_feed_what_the_latest_append_added(world: World) -> N
 
 def test_a_head_that_another_library_wrote_tells_the_feed_nothing_false(world: World) -> None:
     foreign_append(world, version=1, seq_nr=3)
-    assert appended(world.tables.changes("snapshot")[-1]) is None
+    assert appended(world.tables.changes("snapshot")[-1]) == Touched(stream=str(ALICE))
 
 
 @pytest.mark.parametrize("table", ["journal", "snapshot"])

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 def journal_source(site: JournalSite, partitions: int = 1) -> Source:
     """Aggregates that are stored where the site looks for them."""
-    told: Callable[[Item], Change | None] = _in_place(site, _appended)
+    told: Callable[[Item], Change | None] = _in_place(site, appended)
     return Source(
         name="journal",
         table=site.snapshot,
@@ -110,11 +110,6 @@ def _in_place(site: JournalSite, read: Callable[[Item], T | None]) -> Callable[[
     return checked
 
 
-def _appended(item: Item) -> Change | None:
-    aggregate = touched(item)
-    return appended(item) if aggregate is None else Touched(stream=aggregate)
-
-
 @dataclass(frozen=True, slots=True)
 class IdCategories:
     """An aggregate's category is its type. Its id tells the type where the declared types that hold `-` are known.
@@ -156,26 +151,22 @@ WHERE: Condition = equals("seq_nr", number(HEAD))
 """The condition that only heads meet. Every library writes a head with events; kept copies have an event's number."""
 
 
-def appended(item: Item) -> Span | None:
-    """The span that a head's latest append added; None for kept copies and for writes of other libraries.
+def appended(item: Item) -> Change | None:
+    """The span that a head's latest append added, or that something happened, where another library wrote it last; None
+    for kept copies.
 
     Raises:
         CorruptData: the item looks like a head of ours, but its counters do not fit each other.
     """
-    if not is_head(item) or _is_foreign(item):
-        return None
-    last, types = read_number(item, "last_seq_nr"), head_types(item)
-    if last is None or not 0 < len(types) <= last:
-        raise CorruptData(f"{item['aid']['S']}: a head whose last_seq_nr and last_event_types do not fit")
-    return Span(item["aid"]["S"], last - len(types), types)
-
-
-def touched(item: Item) -> str | None:
-    """The id of an aggregate whose head another library wrote last; None for kept copies and heads of ours."""
-    if not is_head(item) or not _is_foreign(item):
+    if not is_head(item):
         return None
     aggregate: str = item["aid"]["S"]
-    return aggregate
+    if _is_foreign(item):
+        return Touched(stream=aggregate)
+    last, types = read_number(item, "last_seq_nr"), head_types(item)
+    if last is None or not 0 < len(types) <= last:
+        raise CorruptData(f"{aggregate}: a head whose last_seq_nr and last_event_types do not fit")
+    return Span(aggregate, last - len(types), types)
 
 
 def end(item: Item) -> End | None:
@@ -187,8 +178,10 @@ def end(item: Item) -> End | None:
     if not is_head(item):
         return None
     aggregate: str = item["aid"]["S"]
-    last = None if _is_foreign(item) else read_number(item, "last_seq_nr")
-    if last is None and not _is_foreign(item):
+    if _is_foreign(item):
+        return End(aggregate, None)
+    last = read_number(item, "last_seq_nr")
+    if last is None:
         raise CorruptData(f"{aggregate}: a head without last_seq_nr")
     return End(aggregate, last)
 
