@@ -166,7 +166,7 @@ def _verifier(
     partitions: Sequence[str],
 ) -> Verifier:
     return Verifier(
-        mender=Mender(driver=store.feed.driver, index_table=store.feed.table),
+        mender=store.deployment.auditor.mender,
         sources=sources_of(store, partitions),
         streams=streams,
         segments=segments,

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import click
 
-from epochal.care.catch_up import Mender
 from epochal.care.verify import Repairer, Verifier
 from epochal.cli import index, output
 from epochal.cli.index import sources_of
@@ -194,8 +193,8 @@ def _repair(deployment: LocalDeployment, tell: Tell) -> None:
     for store in deployment.stores:
         tell(f"repairing the index of {store.name}")
         found = open_local(store)
-        mender = Mender(driver=found.feed.driver, index_table=found.feed.table)
-        for each in Repairer(Verifier(mender=mender, sources=sources_of(found, ()), settle=0)).repair():
+        verifier = Verifier(mender=found.deployment.auditor.mender, sources=sources_of(found, ()), settle=0)
+        for each in Repairer(verifier).repair():
             tell(index.repaired_line(each))
 
 

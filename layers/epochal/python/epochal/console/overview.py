@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochal.care.auditor import AuditCursor, read_cursor
-from epochal.care.catch_up import Mender, ScannedHead, by_partition, read_heads, scan
+from epochal.care.catch_up import ScannedHead, by_partition, read_heads, scan
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import Arrival, PartitionStanding, arrivals, standings
 from epochal.console.page import Plot, Services, body, clock, over_time, whole
@@ -109,11 +109,10 @@ def _checked(deployment: Deployment, name: str) -> dict[str, Any] | None:
             break
     every = after is None and len(heads) <= COMPARED
     heads = heads[:COMPARED]
-    mender = Mender(driver=deployment.driver, index_table=deployment.settings.index_table)
     late = [
         behind
         for number, mine in by_partition(source, heads).items()
-        for behind in mender.behind(source, number, mine)
+        for behind in deployment.auditor.mender.behind(source, number, mine)
     ]
     return {"source": name, "heads": len(heads), "late": late, "all": every}
 

@@ -14,7 +14,6 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -37,6 +36,7 @@ from epochal.index.series import Ids
 from epochal.layout.registry import source_of
 from epochal.model.spans import Span
 from epochal.model.versions import MAX_VERSION
+from epochal.store.driver import ahead
 
 AT_ONCE: Final = 8
 """Streams that are copied side by side."""
@@ -135,8 +135,7 @@ class FeedCopier:
         return results
 
     def _each(self, visit: Callable[[str], StreamCopy], streams: Iterable[str]) -> list[StreamCopy]:
-        with ThreadPoolExecutor(self.at_once) as pool:
-            return list(pool.map(visit, streams))
+        return list(ahead(visit, streams, self.at_once))
 
     def _kept(self, held: Held, state: GroupState) -> Held:
         """The place, kept, whatever another run has kept meanwhile: all before ours was visited."""

@@ -59,7 +59,7 @@ _OF_HEADS: Final = ("GetItem", "Query", "BatchGetItem", "PutItem", "UpdateItem")
 ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
     "append": (),
     "replay": (),
-    "feed": ("GetItem", "Query"),
+    "feed": (*_OF_HEADS, "DeleteItem"),  # it steers groups
     "indexer": _OF_HEADS,
     "auditor": _OF_HEADS,
     "reaction": (*_OF_HEADS, "DeleteItem"),

@@ -6,7 +6,6 @@ import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -25,6 +24,7 @@ from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.plugins import NATIVE
 from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
+from epochal.store.driver import ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
@@ -77,8 +77,7 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
     _append(writer, written, proof.numbers(1), at=writer.at())
     for _ in range(RACES):
         at, offers = writer.at(), [proof.numbers(1) for _ in range(RACERS)]
-        with ThreadPoolExecutor(RACERS) as pool:
-            outcomes = list(pool.map(partial(writer.append, at=at), offers))
+        outcomes = list(ahead(partial(writer.append, at=at), offers, RACERS))
         won = [each for each, outcome in zip(offers, outcomes, strict=True) if outcome != "refused"]
         written += [each for offer in won for each in offer]
         if len(won) != 1:
