@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold
 from epochal.model.times import parse_time
 from epochal.model.versions import AtVersion, Conflict, ExpectedVersion
 from epochal.store.driver import Meter
-from epochal.store.reading import Pruned
+from epochal.store.reading import Pruned, Selection
 from epochal.store.streams import Streams
 
 # Commands on one stream: append to it, read it, look at its state.
@@ -115,13 +116,29 @@ def append_all(
 @click.option("--from", "start", type=click.IntRange(min=0), help="Index of the event to begin with.")
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
 @click.option("--backward", is_flag=True, help="Newest first.")
+@click.option("--type", "types", multiple=True, help="Only events of this type; may be repeated.")
+@click.option("--since", help="Only events of this time and later, in ISO 8601.")
+@click.option("--until", help="Only events before this time.")
 @on_streams
-def read(streams: Streams, *, stream: str, start: int | None, limit: int | None, backward: bool) -> None:
+def read(
+    streams: Streams,
+    *,
+    stream: str,
+    start: int | None,
+    limit: int | None,
+    backward: bool,
+    types: Sequence[str],
+    since: str | None,
+    until: str | None,
+) -> None:
     """Print the events of STREAM."""
     version = _check_there(streams, stream)
-    found = streams.read(stream, start=start, limit=limit, direction="backward" if backward else "forward")
-    told = _told(stream, found, version, start=start, limit=limit, backward=backward)
-    output.stream(told, views.event, views.event_line)
+    selected = Selection.of(types or None, since, until)
+    most = limit if selected is None else None
+    found = streams.read(stream, start=start, limit=most, direction="backward" if backward else "forward")
+    told = _told(stream, found, version, start=start, limit=most, backward=backward)
+    wanted = told if selected is None else islice(filter(selected, told), limit)
+    output.stream(wanted, views.event, views.event_line)
 
 
 @click.command()

@@ -646,6 +646,22 @@ def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
             "direction",
             {"enum": ["forward", "backward"], "default": "forward", "description": "Which way to read."},
         ),
+        query(
+            "type",
+            {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Only events of this type; may be given several times. A page of others "
+                "is empty, and says where to go on.",
+            },
+        ),
+        query(
+            "since",
+            {"type": "string", "format": "date-time", "description": "Only events of this time and later."},
+        ),
+        query(
+            "until", {"type": "string", "format": "date-time", "description": "Only events before this time."}
+        ),
     ),
     gives=EVENT_PAGE,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
@@ -657,7 +673,14 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
     start, limit = asked.whole("from"), asked.limit()
     store, meter = streams_for(on.streams, request)
     found = store.page(
-        stream, start=start, limit=limit, direction="backward" if backward else "forward", fetch=False
+        stream,
+        start=start,
+        limit=limit,
+        direction="backward" if backward else "forward",
+        fetch=False,
+        types=asked.texts("type") or None,
+        since=asked.text("since"),
+        until=asked.text("until"),
     )
     if not found.exists:
         raise _not_found(stream)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.model.kinds import must_be
-from epochal.model.times import Ticks, format_ticks, parse_time, ticks_of
+from epochal.model.times import Ticks, format_ticks, parse_time, read_moment
 
 OFFSET_BITS: Final = 20
 MAX_OFFSET: Final = (1 << OFFSET_BITS) - 1
@@ -127,11 +127,7 @@ def at(moment: datetime | str) -> Moment:
     Raises:
         InvalidInput: it is neither.
     """
-    if not isinstance(moment, datetime):
-        return Moment(parse_time(moment, "at"))
-    if moment.tzinfo is None:
-        raise InvalidInput("at", "must have a time zone: datetime.now(UTC), for instance")
-    return Moment(ticks_of(moment))
+    return Moment(read_moment(moment, "at"))
 
 
 Place = Checkpoint | Moment | Literal["beginning", "tail"]

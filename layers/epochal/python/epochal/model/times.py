@@ -36,8 +36,16 @@ def from_unix_nanoseconds(nanoseconds: int) -> Ticks:
     return Ticks(_UNIX_EPOCH_TICKS + nanoseconds // 100)
 
 
-def ticks_of(moment: datetime) -> Ticks:
-    """Ticks of a time with a time zone."""
+def read_moment(moment: datetime | str, field: str) -> Ticks:
+    """A moment that a caller names: with a time zone, or ISO 8601 text, which is UTC where it has no offset.
+
+    Raises:
+        InvalidInput: `field` is neither.
+    """
+    if not isinstance(moment, datetime):
+        return parse_time(moment, field)
+    if moment.tzinfo is None:
+        raise InvalidInput(field, "must have a time zone: datetime.now(UTC), for instance")
     return Ticks((moment - _EPOCH) // timedelta(microseconds=1) * (PER_SECOND // 1_000_000))
 
 

@@ -14,14 +14,17 @@ A stream that was deleted has no events, whatever its archive holds.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Literal
 
-from epochal.errors import CorruptData, DeniedBody, EventsPruned, MissingBody
+from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
 from epochal.model.events import Claim, Recorded, RecordedUnfold
+from epochal.model.kinds import must_be_names
+from epochal.model.times import Ticks, parse_time, read_moment
 from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events
@@ -97,6 +100,51 @@ class Page:
     deleted: bool
     hole: Hole | None = None
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which events of a stream are wanted: of these types, and of these times of their own, which an append may give
+    as it likes. So no place in the stream follows from a time, and all events between are read.
+
+    Attributes:
+        since: what happened then or later.
+        until: what happened before.
+    """
+
+    types: frozenset[str] | None = None
+    since: Ticks | None = None
+    until: Ticks | None = None
+
+    @classmethod
+    def of(
+        cls,
+        types: Collection[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+    ) -> Selection | None:
+        """What is asked for; None for all. Raises `InvalidInput` for what is no list of types or no time."""
+        if types is None and since is None and until is None:
+            return None
+        if types is not None:
+            must_be_names(types, "types")
+        return cls(
+            types=None if types is None else frozenset(types),
+            since=None if since is None else read_moment(since, "since"),
+            until=None if until is None else read_moment(until, "until"),
+        )
+
+    def __call__(self, event: Recorded) -> bool:
+        """Whether an event is wanted; one whose time cannot be read is of every time."""
+        if self.types is not None and event.type not in self.types:
+            return False
+        if self.since is None and self.until is None:
+            return True
+        try:
+            time = parse_time(event.timestamp)
+        except InvalidInput:
+            return True
+        return (self.since is None or time >= self.since) and (self.until is None or time < self.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

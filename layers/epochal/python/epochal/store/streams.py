@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, cast
 
@@ -63,7 +65,7 @@ from epochal.store.encoding import (
     store_unfolds,
     whose,
 )
-from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, StreamState
+from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selection, StreamState
 
 if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
@@ -314,8 +316,12 @@ class Streams:
         start: int | None = None,
         limit: int | None = None,
         direction: Direction = "forward",
+        types: Collection[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
     ) -> Iterator[Recorded]:
-        """Every event from `start` on, page by page as they are consumed.
+        """Every event from `start` on, page by page as they are consumed: of these types, from the time `since` on, and
+        before `until`, where they are given. Others are read all the same, and do not count for the limit.
 
         The head is read first: what is appended later is not part of the read. A stream that was pruned goes on with
         its archive, and without one it begins with the first event there is, where no `start` is given. A stream that
@@ -327,7 +333,11 @@ class Streams:
                 begin at `low_water`.
         """
         _check_range(start, limit, direction)
-        return self.reader(fetch=True).events(stream_name(stream), start, limit, direction)
+        selected = Selection.of(types, since, until)
+        reader, name = self.reader(fetch=True), stream_name(stream)
+        if selected is None:
+            return reader.events(name, start, limit, direction)
+        return islice(filter(selected, reader.events(name, start, None, direction)), limit)
 
     def page(
         self,
@@ -338,19 +348,25 @@ class Streams:
         direction: Direction = "forward",
         max_bytes: int = RESPONSE_BYTES,
         fetch: bool = True,
+        types: Collection[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
     ) -> Page:
         """Events up to `limit` or `max_bytes`, and where to go on. What is gone of what was asked for is its `hole`.
 
         Args:
+            types, since, until: as `read` has them. A page of so many events has those that are wanted, or none.
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
         """
         _check_range(start, limit, direction)
         must_be_whole(max_bytes, "max_bytes", 1)
         store, meter = self.metered()
+        selected = Selection.of(types, since, until)
         with meter:
             found = store.reader(fetch=fetch).page(stream_name(stream), start, limit, direction, max_bytes)
-        return replace(found, capacity=meter.capacity)
+        events = found.events if selected is None else tuple(filter(selected, found.events))
+        return replace(found, events=events, capacity=meter.capacity)
 
     def prune(self, stream: str, before: int, *, unarchived: bool = False) -> Pruned | None:
         """Make the events below index `before` gone, for good. None where there is no such stream.
