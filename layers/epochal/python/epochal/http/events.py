@@ -36,7 +36,6 @@ from epochal.errors import InvalidInput
 from epochal.http.problems import fault_of
 from epochal.http.shapes import (
     MAX_ID_BYTES,
-    MAX_TYPE_BYTES,
     Component,
     Node,
     Read,
@@ -55,7 +54,16 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.model.events import MAX_TAG_BYTES, Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.events import (
+    MAX_TAG_BYTES,
+    MAX_TYPE_BYTES,
+    Body,
+    Claim,
+    Event,
+    Recorded,
+    RecordedUnfold,
+    Unfold,
+)
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.settings import RESPONSE_BYTES

@@ -49,7 +49,6 @@ _BY_SCHEMA: Final[Mapping[str, Read]] = MappingProxyType({})
 Perform = Callable[[Any, Request], Response]
 """What performs an operation: on what `opened` of its module made, and a request."""
 
-MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 512
 
 DEFAULT_LIMIT: Final = 1_000

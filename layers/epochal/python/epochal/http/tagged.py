@@ -70,9 +70,8 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.model.events import MAX_TAG_BYTES, Event, Recorded
+from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.tags import (
-    MAX_TYPE_BYTES,
     BackwardPage,
     Down,
     Query,

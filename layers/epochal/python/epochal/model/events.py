@@ -377,6 +377,7 @@ TAG_STREAMS: Final = "$tag-"
 """The stream of a tag has this prefix and the tag as its name."""
 
 MAX_TAG_BYTES: Final = 512
+MAX_TYPE_BYTES: Final = 512
 
 EVENT_IDS: Final = "$event-"
 """The record that says where the event of an id is has this prefix and the id as its key."""

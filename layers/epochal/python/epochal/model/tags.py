@@ -16,15 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.events import MAX_TAG_BYTES, Body, Event, Recorded
+from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Body, Event, Recorded
 from epochal.model.kinds import must_be, must_be_list
 from epochal.model.times import Ticks
 from epochal.model.versions import NOTHING, Capacity, Position, Reached, parse_token
 
-MAX_TYPE_BYTES: Final = 512
-
 MAX_ASKED_BYTES: Final = 2_000
-"""Bytes of a tag or a type that a query names: with `SERVICE#` and `TAG#` a key holds no more."""
+"""Bytes of a tag that is counted: with `SERVICE#` and `TAG#` a key holds no more."""
+
 RANDOM_DIGITS: Final = 11
 """A place has 19 digits of 100 ns ticks since year 1, then so many that tell events of a moment apart: it is ordered as
 text, and as a number."""

@@ -21,7 +21,7 @@ from epochal.codec.bodies import (
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.streams import Also, EncodedEvent, EncodedUnfold
-from epochal.model.events import Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.events import MAX_TYPE_BYTES, Body, Claim, Event, Recorded, RecordedUnfold, Unfold
 from epochal.model.kinds import must_be_text
 from epochal.model.times import time_or_now
 from epochal.model.versions import StreamAppend
@@ -156,7 +156,6 @@ already."""
 _FIELDS: Final = 100
 """Bytes that an event takes besides its bodies, type and ids: what FORMATS §1 gives names and fixed sizes to."""
 
-MAX_TYPE_BYTES: Final = 512
 MAX_ID_BYTES: Final = 1024
 
 MAX_KEY_BYTES: Final = 4_096

@@ -47,7 +47,6 @@ from epochal.http.shapes import (
     KNOWN_STATES,
     LIMIT,
     MAX_LIMIT,
-    MAX_TYPE_BYTES,
     MEGABYTES,
     NO_CACHE,
     Component,
@@ -81,6 +80,7 @@ from epochal.http.shapes import (
     whole,
     words,
 )
+from epochal.model.events import MAX_TYPE_BYTES
 from epochal.model.versions import MAX_VERSION, AtVersion
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.plan.values import Units
