@@ -305,26 +305,6 @@ class AggregateDeciders(Generic[C, S, E]):
             size=0 if taken else since.size,
         ), outcome
 
-    def _caught_up(
-        self, aggregate: AggregateId, base: Standing[S], conflict: AggregateConflict
-    ) -> Standing[S]:
-        """The state that stood in the way, made from the one in hand."""
-        if base.lock is None or conflict.head is None:
-            return self.load(aggregate)
-        found = self.store.since(conflict.head, base.lock.seq_nr)
-        return self._folded(base.state, found, before=base)
-
-    def _earlier(
-        self, aggregate: AggregateId, made: AggregateAppended, *, whole: bool
-    ) -> tuple[Standing[S] | None, AggregateTransacted[S, E]]:
-        """What an append came to that was made before, and, where it is wanted, what it was decided on."""
-        before = self._at(aggregate, made.first - 1) if whole else None
-        found = self.store.events_after(aggregate, made.first - 1, limit=made.lock.seq_nr - made.first + 1)
-        decoded = (self._decoded(event) for event in found)
-        standing = replace(self._at(aggregate, made.lock.seq_nr), lock=made.lock)
-        events = tuple(event for event in decoded if event is not None)
-        return before, AggregateTransacted(standing=standing, events=events, replayed=True)
-
     def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
         """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
         snapshot = self.store.latest_snapshot(aggregate)
@@ -448,10 +428,11 @@ class _OnAggregate(
     def _onward(
         self, base: Standing[S], conflict: AggregateConflict, newest: bool
     ) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
-        deciders, aggregate = self.deciders, self.aggregate
-        if not newest:
-            return self._free(deciders.load(aggregate))
-        return self._free(deciders._caught_up(aggregate, base, conflict))  # noqa: SLF001  its own
+        if not newest or base.lock is None or conflict.head is None:
+            return self._free(self.deciders.load(self.aggregate))
+        # The state that stood in the way, made from the one in hand.
+        found = self.deciders.store.since(conflict.head, base.lock.seq_nr)
+        return self._free(self.deciders._folded(base.state, found, before=base))  # noqa: SLF001  its own
 
     def _free(self, base: Standing[S]) -> Standing[S] | Earlier[R, AggregateTransacted[S, E]]:
         """After each load: an append under the key that it has not seen is found, or in the way."""
@@ -463,10 +444,17 @@ class _OnAggregate(
 
     def _earlier(self, made: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
         """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
-        before, transacted = self.deciders._earlier(self.aggregate, made, whole=self.answers)  # noqa: SLF001  its own
-        if before is None:
-            return cast("R", None), transacted
-        return decision_of(self.decision(before.state)).result, transacted
+        deciders, aggregate = self.deciders, self.aggregate
+        first, last = made.first - 1, made.lock.seq_nr
+        result = cast("R", None)
+        if self.answers:
+            result = decision_of(self.decision(deciders._at(aggregate, first).state)).result  # noqa: SLF001  its own
+        found = map(deciders._decoded, deciders.store.events_after(aggregate, first, limit=last - first))  # noqa: SLF001
+        return result, AggregateTransacted(
+            standing=replace(deciders._at(aggregate, last), lock=made.lock),  # noqa: SLF001
+            events=tuple(event for event in found if event is not None),
+            replayed=True,
+        )
 
 
 SPANS: Final = (
