@@ -67,7 +67,7 @@ NEVER: Final = Ticks(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class Released:
     """How far a partition was released.
 
     Attributes:
@@ -87,7 +87,7 @@ class OrderedCheckpoint:
         partitions: those that it names; others begin at their beginning.
     """
 
-    partitions: Mapping[int, Reached] = field(default_factory=dict)
+    partitions: Mapping[int, Released] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """JSON: for each partition a list of its checkpoint and, where there are any, its streams."""
@@ -110,11 +110,11 @@ class OrderedCheckpoint:
             ) from error
 
 
-def _reached(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: str) -> Reached:
+def _reached(checkpoint: str, ahead: Mapping[str, Any] | None = None, *, field: str) -> Released:
     found = dict(ahead or {})
     if not all(type(index) is int and index > 0 for index in found.values()):
         raise ValueError("an index is a number above 0")
-    return Reached(checkpoint=parse_checkpoint(checkpoint, field), ahead=found)
+    return Released(checkpoint=parse_checkpoint(checkpoint, field), ahead=found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class _Partition:
     done: Checkpoint
     streams: dict[str, deque[_Held]] = field(default_factory=dict)
 
-    def place(self) -> Reached:
+    def place(self) -> Released:
         """How far it was released."""
         while self.entries and not self.entries[0].waiting:
             self.done = self.entries.popleft().after
@@ -220,7 +220,7 @@ class _Partition:
         for entry in self.entries:
             ahead.update(entry.released)
         ahead.update(self.ahead)
-        return Reached(checkpoint=self.done, ahead=ahead)
+        return Released(checkpoint=self.done, ahead=ahead)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -261,7 +261,7 @@ class OrderedReader:
         """A reader of these partitions that stands where `start` says."""
         opened = []
         for number, hydrate, wanted in partitions:
-            reached = start.partitions.get(number, Reached())
+            reached = start.partitions.get(number, Released())
             walk = Walk(partition=number, at=reached.checkpoint)
             opened.append(
                 _Partition(
