@@ -342,7 +342,7 @@ class PageAttempts:
         return load_head(self.table, self.batch.stream)
 
     def append_on(self, known: Known[Page], *, repeatable: bool) -> Steps[Answer[Page]]:
-        """See `append.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
+        """See `streams.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
         # Whether it was made the stream is searched for: others have the key, and may have the moment, too.
@@ -370,7 +370,7 @@ class PageAttempts:
         return settled or result
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
-        """See `append.settle`."""
+        """See `streams.settle`."""
         return settle(self.table, self.batch, head, since, repeatable=repeatable)
 
     def unfold_on(
