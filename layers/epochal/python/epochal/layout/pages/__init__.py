@@ -1,1 +1,17 @@
-"""The layout `pages`: a stream is a chain of small items; an append adds a frame to the last (FORMATS §8)."""
+"""Streams as chains of pages, and tags as streams. In the order of reading:
+
+frames         the events of an append as bytes, and back
+items          a page as an item; its etag and its token
+reading        the last page, and a stream from either end
+writes         a batch, and the writes that append it; when a page is full
+streams        one append, what can come back of it, and what the store asks of the layout
+commit         writes to several streams, all or nothing
+several        appends to several streams, decisions on them, and appends under a key
+tags/entries   what an event of a tag says of itself
+tags/append    appends that a query may forbid, and those of streams whose events have tags
+tags/reading   what a query matches; a tag's events
+pruning        emptying pages, ending streams, archives
+dictionaries   what a category's events are packed under
+seals          what lets a token from outside begin a page
+port           pages as the feed sees them
+"""
