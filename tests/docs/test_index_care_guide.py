@@ -1,4 +1,4 @@
-"""docs/guide/index-care.md: its code runs, and its commands and options are those there are."""
+"""docs/guide/index-care.md: its commands and options are those there are."""
 
 from __future__ import annotations
 
@@ -11,16 +11,6 @@ from epochal.cli.main import epochal
 from epochal.layout.registry import INDEX
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "index-care.md"
-
-
-def test_the_guide_to_the_index_runs() -> None:
-    text = GUIDE.read_text()
-    blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert blocks
-    names: dict[str, object] = {"__name__": __name__}
-    for block in blocks:
-        first = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * first + block[1], str(GUIDE), "exec", dont_inherit=True), names)  # noqa: S102
 
 
 def test_every_option_that_the_guide_names_is_one_of_the_commands() -> None:
