@@ -362,3 +362,18 @@ def test_a_reader_in_order_needs_the_stores() -> None:
     bare = FeedReader(driver=world.place.driver, table="index")
     with pytest.raises(InvalidInput, match="data"):
         next(bare.ordered(within=5.0))
+
+
+def plainly(world: World) -> list[str]:
+    return [place for page in world.place.feed.read(30_001) for place in places(page.items)]
+
+
+def test_what_a_lost_record_told_is_indexed_at_its_time_among_what_others_tell() -> None:
+    world = World()
+    for at, stream in enumerate([A, C, A, C, A]):
+        world.append(stream, at)
+    told = world.tables.changes("streams")
+    world.indexer.index(
+        Record(table="streams", sequence_number=str(number), image=told[number]) for number in (1, 3, 4)
+    )
+    assert plainly(world) == ["A-1@0", "B-2@0", "A-1@1", "B-2@1", "A-1@2"]

@@ -4,6 +4,8 @@ import random
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from epochal.contrib.equinox.port import heal_tips
 from epochal.errors import CorruptData
@@ -19,11 +21,13 @@ from epochal.index.ingestion import (
     Indexing,
     Ingested,
     Partition,
+    in_time,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
 from epochal.index.names import calf_key, epoch_stream, mark_name, marks_name
 from epochal.index.series import Ids
 from epochal.model.spans import ITEM_BYTES, Span
+from epochal.model.times import Ticks
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
 from epochal.plan.values import number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault, spans_of, streams_of
@@ -645,3 +649,61 @@ def test_a_foreign_event_in_an_epoch_stops_its_partition_and_says_what_it_is() -
     feeds.tables.execute(Put(table="index", item={**tip, "c": {"L": [{"S": "OrderPlaced"}]}}))
     with pytest.raises(CorruptData, match="OrderPlaced"):
         ingest(feeds, Partition(number=0), spans_of(["A:1:b"]))
+
+
+@pytest.mark.parametrize(
+    ("found", "healed_at", "written", "expected"),
+    [
+        # A gap before B:1 holds a write that was made before A:1 was.
+        (
+            ["A:0:a", "A:1:a", "B:0:x", "B:1:y"],
+            {2: 15},
+            {("A", 1): 10, ("A", 2): 20, ("B", 2): 30},
+            "A0 B0 A1 B1",
+        ),
+        # A stream that was only touched: what is healed of it goes among the others.
+        (["A:0:x", "A:1:y", "B:0:a", "B:1:b"], {0: 5, 1: 25}, {("B", 1): 10, ("B", 2): 30}, "A0 B0 A1 B1"),
+        # What is healed is never after what its stream goes on with, whatever its time.
+        (
+            ["A:0:a", "B:0:x", "B:1:y", "C:0:c"],
+            {1: 99},
+            {("A", 1): 1, ("B", 2): 2, ("C", 1): 3},
+            "A0 B0 B1 C0",
+        ),
+        # Nor before what its stream has had.
+        (["A:0:a", "B:0:x", "B:1:y"], {2: 0}, {("A", 1): 1, ("B", 1): 2}, "A0 B0 B1"),
+        # Others stay in the order of their shard, whatever their times.
+        (["A:0:a", "B:0:b", "C:0:x"], {2: 5}, {("A", 1): 9, ("B", 1): 1}, "C0 A0 B0"),
+        # Times that run backwards do not turn a stream round.
+        (["A:0:x", "A:1:y", "B:0:b"], {0: 30, 1: 10}, {("B", 1): 20}, "B0 A0 A1"),
+        # Where the others have no times, what is healed comes after them.
+        (["A:0:x", "B:0:b"], {0: 30}, {}, "B0 A0"),
+    ],
+)
+def test_what_is_healed_is_placed_by_its_time_among_what_was_told(
+    found: list[str], healed_at: dict[int, Ticks], written: dict[tuple[str, int], Ticks], expected: str
+) -> None:
+    placed = in_time(spans_of(found), healed_at, written)
+    assert " ".join(f"{span.stream}{span.index}" for span in placed) == expected
+
+
+@given(st.data())
+def test_placing_what_is_healed_loses_nothing_and_keeps_the_order_of_streams_and_of_shards(
+    data: st.DataObject,
+) -> None:
+    reached = dict.fromkeys("ABC", 0)
+    found: list[Span] = []
+    for stream in data.draw(st.lists(st.sampled_from("ABC"), max_size=12)):
+        found.append(Span(stream, reached[stream], ("x",)))
+        reached[stream] += 1
+    times = st.integers(1, 9).map(Ticks)
+    healed_at = data.draw(st.dictionaries(st.integers(0, max(0, len(found) - 1)), times))
+    healed_at = {place: time for place, time in healed_at.items() if place < len(found)}
+    told = [span for place, span in enumerate(found) if place not in healed_at]
+    written = {(span.stream, span.next): data.draw(times) for span in told}
+    placed = in_time(found, healed_at, written)
+    assert sorted(placed) == sorted(found)
+    assert [span for span in placed if span in told] == told
+    for stream in "ABC":
+        mine = [span.index for span in placed if span.stream == stream]
+        assert mine == sorted(mine)

@@ -44,6 +44,7 @@ from epochal.index.tip_append import append_on, batch_of
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
 from epochal.layout.streams import Written
 from epochal.model.spans import Span
+from epochal.model.times import Ticks
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000
@@ -70,6 +71,15 @@ MOST_SPREAD: Final = 0.25
 
 CALMER: Final = 4
 """Part of the spread that is left to the next batch: crowds come and go."""
+
+
+Times = Callable[[], Mapping[tuple[str, int], Ticks]]
+"""When the changes of a batch were made, by stream and next index; asked for where something was healed."""
+
+
+def no_times() -> Mapping[tuple[str, int], Ticks]:
+    """Nobody knows."""
+    return {}
 
 
 def at_once(_longest: float) -> bool:
@@ -196,15 +206,17 @@ class Indexing:
     limits: EpochLimits = STANDARD
     pause: Callable[[float], bool] = at_once
 
-    def ingest(self, partition: Partition, changes: Sequence[Change]) -> Steps[Ingested]:
+    def ingest(
+        self, partition: Partition, changes: Sequence[Change], times: Times = no_times
+    ) -> Steps[Ingested]:
         """Index a batch of changes, in the order of their appends. When this returns, all of it is indexed but
-        for streams that are `unhealed`.
+        for streams that are `unhealed`. What is healed is placed among them by its time, where `times` has theirs.
         """
         yield from self._open(partition, changes)
         events, healed, pruned = 0, 0, 0
         least_healed = least_pruned = 0
         while True:
-            new = yield from self._resolve(partition, changes)
+            new = yield from self._resolve(partition, changes, times)
             written = yield from self._write_all(partition, new.spans)
             events += written
             complete = written == sum(len(span.types) for span in new.spans)
@@ -265,11 +277,13 @@ class Indexing:
         found = yield from read_marks(self.table, partition.number, partition.leaves, unknown)
         partition.marked.update((stream, found.get(stream, 0)) for stream in unknown)
 
-    def _resolve(self, partition: Partition, changes: Sequence[Change]) -> Steps[_New]:
-        """What the index lacks of a batch, gaps healed. Marks are read after the epochs."""
+    def _resolve(self, partition: Partition, changes: Sequence[Change], times: Times) -> Steps[_New]:
+        """What the index lacks of a batch, gaps healed, in the order of its writes. Marks are read after the epochs."""
         yield from self._marks(partition, changes)
         loaded, marks = partition.state, partition.marked
         found: list[Span] = []
+        healed_at: dict[int, Ticks] = {}
+        whole = True
         healed = pruned = size = 0
         unhealed: dict[str, Unhealed] = {}
         for step in decide(changes, lambda stream: next_of(stream, loaded, marks)):
@@ -284,11 +298,16 @@ class Indexing:
                 unhealed[step.stream] = Unhealed(index=step.index, cause=cause)
                 continue
             healed, pruned = healed + piece.events, pruned + _pruned(step, piece)
+            healed_at.update(
+                (place, time) for place, time in enumerate(piece.times, len(found)) if time is not None
+            )
             found += piece.spans
             size += piece.size
             if not piece.whole or size >= PIECE:
-                return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed, whole=False)
-        return _New(spans=merged(found), healed=healed, pruned=pruned, unhealed=unhealed)
+                whole = False
+                break
+        spans = merged(in_time(found, healed_at, times()) if healed_at else found)
+        return _New(spans=spans, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
 
     def _write_all(self, partition: Partition, spans: list[Span]) -> Steps[int]:
         """Append entries for as long as the state stands on which `spans` were decided; events written."""
@@ -340,6 +359,39 @@ class Indexing:
         if number == 1 and not marks:
             yield from begin_marks(self.table, partition.number)
         yield from write_marks(self.table, partition.number, partition.leaves, marks, single=number > 1)
+
+
+def in_time(
+    found: Sequence[Span], healed_at: Mapping[int, Ticks], times: Mapping[tuple[str, int], Ticks]
+) -> list[Span]:
+    """Spans, of which those at some places were healed: each of these comes before the first of the others that was
+    written after it. The others stay in their order, which is that of a shard, and so do those of a stream.
+    """
+    told = [place for place in range(len(found)) if place not in healed_at]
+    written = [times.get((found[place].stream, found[place].next)) for place in told]
+    rank = {place: number for number, place in enumerate(told)}
+    following: dict[str, int] = {}
+    ends: dict[int, int] = {}
+    for place in reversed(range(len(found))):
+        if place in rank:
+            following[found[place].stream] = rank[place]
+        else:
+            ends[place] = following.get(found[place].stream, len(told))
+    keys: list[tuple[int, bool, int, int]] = []
+    reached: dict[str, tuple[int, int]] = {}
+    for place, (stream, _, _) in enumerate(found):
+        number, time = reached.get(stream, (0, 0))
+        if place in rank:
+            number = rank[place]
+            keys.append((number, True, 0, place))
+            reached[stream] = (number + 1, time)
+            continue
+        time = max(time, healed_at[place])
+        while number < ends[place] and (written[number] or 0) <= time:
+            number += 1
+        keys.append((number, False, time, place))
+        reached[stream] = (number, time)
+    return [found[place] for *_, place in sorted(keys)]
 
 
 def _pruned(gap: Gap, piece: Healed) -> int:

@@ -13,13 +13,14 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from epochal.codec.bodies import Encoded, encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.index.ingestion import Indexing, Ingested, Partition
+from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
 from epochal.index.names import MAX_KEY_BYTES, mark_name, poison_stream
 from epochal.index.series import Ids, register
 from epochal.index.tip import load_tip
@@ -29,7 +30,8 @@ from epochal.layout.port import Change, Heal, Source, Touched
 from epochal.layout.registry import base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent
 from epochal.model.events import is_fed
-from epochal.model.times import parse_time, unix_seconds
+from epochal.model.spans import Span
+from epochal.model.times import Ticks, parse_time, unix_seconds
 from epochal.model.versions import version_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, item_size
@@ -57,12 +59,12 @@ class IndexWriter:
     fresh: Callable[[int], bytes] = os.urandom
     _held: dict[int, Partition] = field(default_factory=dict)
 
-    def ingest(self, heal: Heal, partition: int, changes: list[Change]) -> Ingested:
+    def ingest(self, heal: Heal, partition: int, changes: list[Change], times: Times = no_times) -> Ingested:
         """Index the changes of a partition. Raises `CorruptData` where its newest epochs cannot be read."""
         indexing = Indexing(
             table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
         )
-        return self.on_partition(partition, indexing.ingest, changes)
+        return self.on_partition(partition, partial(indexing.ingest, times=times), changes)
 
     def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
         """Run steps on what is held of a partition. After an error that is read anew, since it may be incomplete."""
@@ -142,6 +144,15 @@ class _Batch:
     source: Source
     changes: list[tuple[Record, Change]] = field(default_factory=list)
 
+    def times(self) -> dict[tuple[str, int], Ticks]:
+        """When the appends were made that records tell, by stream and next index."""
+        made = (
+            (change, self.source.written(record.image))
+            for record, change in self.changes
+            if isinstance(change, Span)
+        )
+        return {(change.stream, change.next): time for change, time in made if time is not None}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer(IndexWriter):
@@ -212,7 +223,8 @@ class Indexer(IndexWriter):
 
     def _index_partition(self, number: int, batch: _Batch, outcome: _Outcome) -> None:
         try:
-            ingested = self.ingest(batch.source.heal, number, [change for _, change in batch.changes])
+            changes = [change for _, change in batch.changes]
+            ingested = self.ingest(batch.source.heal, number, changes, batch.times)
         except EpochalError as error:
             outcome.fail((record for record, _ in batch.changes), error)
             return

@@ -12,7 +12,7 @@ Names that begin with `$` are the system's, and are no part of the feed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -27,6 +27,7 @@ from epochal.settings import Options, Settings
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
     from epochal.model.spans import StoredItem
+    from epochal.model.times import Ticks
 
 PIECE: Final = 1024 * 1024
 """Bytes of types after which a piece ends; a request more than that may be held."""
@@ -58,11 +59,13 @@ class Healed:
 
     Attributes:
         spans: what the store holds of it; what it lacks in between was pruned.
+        times: when each of these was written; none where the layout does not tell.
         whole: the piece is all of the gap.
         size: bytes reckoned for the types.
     """
 
     spans: list[Span] = field(default_factory=list)
+    times: list[Ticks | None] = field(default_factory=list)
     whole: bool = True
     size: int = 0
 
@@ -76,10 +79,11 @@ class Healed:
         """Whether it is as large as a piece may be."""
         return self.size >= PIECE
 
-    def add(self, span: Span) -> None:
+    def add(self, span: Span, time: Ticks | None = None) -> None:
         """Take in the next span."""
         if span.types:
             self.spans.append(span)
+            self.times.append(time)
             self.size += sum(len(kind) + 8 for kind in span.types)
 
 
@@ -100,16 +104,22 @@ def soundly(heal: Heal, layout: str) -> Heal:
     return healed
 
 
+def _one_write(span: Any) -> Iterable[tuple[int, int, Ticks | None]]:
+    return ((span.base, span.base + len(span.types), None),)
+
+
 def heal_streams(
     layout: str,
     begin: Callable[[str, int], Steps[ReadCursor | None]],
     advance: Callable[[Any], Steps[ReadPart[Any, Any]]],
+    writes: Callable[[Any], Iterable[tuple[int, int, Ticks | None]]] = _one_write,
 ) -> Heal:
     """Heals gaps of named streams by reading them; what is pruned is passed over.
 
     Args:
         begin: stands before an event of a stream.
         advance: reads one part more, whose spans have `types`.
+        writes: of such a span: the index of each write's first event, the one after its last, and when it was made.
     """
 
     def healed(gap: Gap) -> Steps[Healed]:
@@ -121,8 +131,10 @@ def heal_streams(
                 return found
             part = yield from advance(cursor)
             for span in part.spans:
-                kept = len(span.types) if gap.end is None else max(0, gap.end - span.base)
-                found.add(Span(gap.stream, span.base, tuple(span.types[:kept])))
+                types = tuple(span.types)
+                for first, end, time in writes(span):
+                    last = end if gap.end is None else min(end, gap.end)
+                    found.add(Span(gap.stream, first, types[first - span.base : last - span.base]), time)
             cursor = part.cursor
         return found
 
@@ -159,6 +171,7 @@ class Source:
             `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
         moved: what a head meets besides where its latest write may have appended; None where every write of one does.
         stored: the events that an item of an exported table holds (`care.rebuild`).
+        written: when the append was made that an image tells; None where the layout does not say.
         learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None
             where there is no such thing.
     """
@@ -174,6 +187,7 @@ class Source:
     where: Condition
     moved: Condition | None
     stored: Callable[[Item], Span | None]
+    written: Callable[[Item], Ticks | None] = lambda _: None
     learn: Callable[[Item], None] | None = None
 
     def __post_init__(self) -> None:

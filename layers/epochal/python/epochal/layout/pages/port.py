@@ -54,13 +54,14 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         where=WHERE,
         moved=None,  # whether `w` is there at all is no question for a filter
         stored=stored,
+        written=written,
         learn=learn,
     )
 
 
 def heal_pages(table: str) -> Heal:
     """Heals gaps of streams from their pages."""
-    return heal_streams("pages", partial(begin, table), partial(advance, table))
+    return heal_streams("pages", partial(begin, table), partial(advance, table), _writes)
 
 
 def _source(settings: Settings) -> Source:
@@ -152,6 +153,21 @@ def stored(item: Item) -> Span | None:
     """The events that a page holds, or None where it holds none. Raises `CorruptData`."""
     page = _page_of(item)
     return None if page is None else _span(page.span)
+
+
+def written(item: Item) -> Ticks | None:
+    """When a page's last frame was written. Raises `CorruptData`."""
+    page = _page_of(item)
+    return time_of(page.frames[-1].stamp) if page is not None and page.frames else None
+
+
+def _writes(span: PageSpan) -> Iterator[tuple[int, int, Ticks]]:
+    """The frames of a span: the index of the first event of each, the one after its last, and when it was written."""
+    index = span.page.base
+    for frame in span.page.frames:
+        first, index = max(index, span.base), index + frame.count
+        if first < min(index, span.next):
+            yield first, min(index, span.next), time_of(frame.stamp)
 
 
 def learn(item: Item) -> None:
