@@ -90,23 +90,26 @@ def test_what_is_only_read_is_a_condition_that_a_write_breaks(
 ) -> None:
     written, read = names
     streams.append(read, [E])
-    known = [None]
-    heads = {read: streams.head(read)}
+    known = {written: None, read: streams.head(read)}
     appends = [StreamAppend(stream=written, events=[E])]
     streams.append(read, [E])
 
-    appended, moved = streams.append_all_on(known, appends, heads)
-
-    assert appended is None
+    came = streams.append_on(known, appends)
+    assert isinstance(came, dict)
+    moved = came[read]
+    assert came[written] is None
     assert isinstance(moved, Rejected)
     assert moved.head is not None
     assert moved.head.version == 2
-    assert streams.append_all_on([], [], {read: moved.head, written: None}) == (None, None)
-    appended, moved = streams.append_all_on(known, appends, {read: moved.head})
-    assert isinstance(appended, Written)
-    assert moved is None
-    gone, _ = streams.append_all_on([], [], {written: None, read: streams.head(read)})
-    assert isinstance(gone, Rejected)
+    known = {written: None, read: moved.head}
+    assert streams.append_on(known, []) == {written: None, read: None}
+    came = streams.append_on(known, appends)
+    assert isinstance(came, dict)
+    assert isinstance(came[written], Written)
+    assert came[read] is None
+    gone = streams.append_on({written: None, read: streams.head(read)}, [])
+    assert isinstance(gone, dict)
+    assert isinstance(gone[written], Rejected)
 
 
 def test_a_key_makes_it_one_append_whoever_repeats_it(streams: Streams, names: tuple[str, str]) -> None:

@@ -33,6 +33,9 @@ FIRST = 6
 
 SEEDS = 200
 
+TAGGED = replace(CODEC, encode=lambda event: replace(CODEC.encode(event), tags=("money",)))
+"""Of half of the worlds: there, what is decided concerns a tag, too."""
+
 ALWAYS = AnyOf((Absent("p"), Present("p")))
 
 MUTANTS = Mutants()
@@ -63,7 +66,9 @@ class World:
             fresh=bytes_of(f"{self.seed} {name}"),
             now=lambda: NOON,
         )
-        return Tallies(streams=streams, decider=DECIDER, codec=CODEC, **options)
+        return Tallies(
+            streams=streams, decider=DECIDER, codec=TAGGED if self.seed % 4 > 1 else CODEC, **options
+        )
 
     def sums(self) -> tuple[int, int]:
         plain = self.tallies("judge", self.tables.execute)
@@ -158,6 +163,16 @@ def what_is_only_read_is_not_fenced(patch: Patch) -> None:
         return (*results, *(None for _ in reads)) if appends else results
 
     patch.setattr(Pages, "append_all_on", unfenced)
+
+
+@mutant("which nobody who saw both")
+def what_is_only_read_is_not_fenced_where_events_have_tags(patch: Patch) -> None:
+    kept = Pages.append_tagged
+
+    def unfenced(self: Pages, *given: Any, **_: Any) -> Steps[Any]:
+        return (yield from kept(self, *given))
+
+    patch.setattr(Pages, "append_tagged", unfenced)
 
 
 @mutant("which never was")

@@ -52,7 +52,6 @@ from epochal.testing.stores import memory_streams, memory_tagged_events
 
 OF_LAYOUTS: Final = {
     "append_on",
-    "append_all_on",
     "batch",
     "batches",
     "decided_all",

@@ -450,7 +450,9 @@ def test_a_token_of_another_process_is_no_fence_before_its_page_was_read(
 
     def held(known: Token) -> tuple[object, ...]:
         cleared = StreamAppend(stream=A, events=[Event(type="Cleared")])
-        return store.others.append_all_on([store.others.head(A)], [cleared], {B: known})
+        came = store.others.append_on({A: store.others.head(A), B: known}, [cleared])
+        assert isinstance(came, dict)
+        return came[A], came[B]
 
     appended, moved = held(forged)
     assert appended is None

@@ -112,10 +112,44 @@ def test_what_cannot_be_found_again_under_a_key_is_refused() -> None:
         students(memory_streams()).handle("Student-1", "dcb", idempotency_key="k")
 
 
-def test_a_decision_on_several_streams_leads_to_no_events_with_tags() -> None:
-    deciders = students(memory_streams())
-    with pytest.raises(InvalidInput, match="decide: must not lead to events with tags"):
-        transact_all((deciders.on("Student-1"), deciders.on("Student-2")), lambda *_: (["dcb"], []))
+def test_a_decision_on_several_streams_leads_to_events_with_tags_that_queries_find() -> None:
+    streams = memory_streams()
+    deciders = students(streams)
+    made = transact_all(
+        (deciders.on("Student-1"), deciders.on("Student-2"), deciders.on("Student-3")),
+        lambda *_: (["dcb"], ["dcb", "more"], []),
+    )
+    assert [each.version for each in made.parties] == [1, 2, 0]
+    assert made.capacity.write == 8.0, "two streams, a tag, and the stream that is only read"
+    assert of_course(streams) == [("Student-1", 0), ("Student-2", 0), ("Student-2", 1)]
+    with pytest.raises(InvalidInput, match="idempotency_key: must not be given"):
+        transact_all(
+            (deciders.on("Student-1"), deciders.on("Student-2")),
+            lambda *_: (["dcb"], []),
+            idempotency_key="k",
+        )
+
+
+@pytest.mark.parametrize("other", ["Student-1", "Student-2"])
+def test_one_that_leads_to_tags_is_made_again_where_a_stream_has_moved_that_is_read_or_written(
+    other: str,
+) -> None:
+    streams, saw = memory_streams(), list[Any]()
+    others = iter([other])
+
+    def faster(op: Op) -> None:
+        if isinstance(op, Transact):
+            for each in others:
+                streams.append(each, [Event(type="Enrolled", data=b"late")])
+
+    def decide(*courses: tuple[str, ...]) -> tuple[Sequence[str], Sequence[str]]:
+        saw.append(courses)
+        return ["dcb"], []
+
+    deciders = students(meddled(streams, faster))
+    transact_all((deciders.on("Student-1"), deciders.on("Student-2")), decide)
+    assert saw == [((), ()), (("late",), ()) if other == "Student-1" else ((), ("late",))]
+    assert [stream for stream, _ in of_course(streams)] == ["Student-1"]
 
 
 def test_a_layout_without_tags_refuses_both() -> None:

@@ -48,7 +48,7 @@ with brought_by("otel", "spans", "opentelemetry"):
 W3C: Final = TraceContextTextMapPropagator()
 
 _CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
-    ("append", Streams, ("try_append", "append_on", "try_append_all", "append_all_on")),
+    ("append", Streams, ("try_append", "append_on", "try_append_all")),
     ("append", JoinedAppends, ("append",)),
     ("append", TaggedStore, ("try_append",)),
     ("read", Streams, ("load", "page")),

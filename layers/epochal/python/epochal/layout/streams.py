@@ -429,6 +429,8 @@ class TaggedStreams(Protocol):
         tagged: Any,
         condition: Any,
         key: str | None,
+        *,
+        reads: Mapping[str, Known[Any]] | None = None,
     ) -> Steps[Any]:
         """See `layout.pages.tags.append`."""
 

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, cast
 
 from epochal.also import checked
-from epochal.errors import ConditionUnmet, InvalidInput, TooLarge
+from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
 from epochal.layout.streams import (
@@ -42,13 +42,12 @@ from epochal.model.versions import (
     Outcome,
     Position,
     StreamAppend,
-    Token,
     check_expected,
 )
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.encoding import identity_of, with_metadata
-from epochal.store.outcomes import all_of, going_with, unmet
-from epochal.store.streams import Streams, outcome_of, refusals_of
+from epochal.store.outcomes import all_of, going_with, in_the_way, unmet
+from epochal.store.streams import Streams, outcome_of, refusals_of, token_of
 from epochal.store.tagged import TaggedEvents
 
 
@@ -108,34 +107,57 @@ def try_append_all(
 
 
 def append_on(
-    store: Streams, known: Known[Any], append: StreamAppend, forbidden: Forbidden
-) -> Result[Any] | Conflict:
-    """`Streams.append_on` of events with tags, or under a query; or what is in its way."""
-    token = known if known is None or isinstance(known, Token) else known.token()
-    expected = NO_STREAM if token is None else replace(token, refused=0)
-    _check_tags(store, append.events)
-    given = [replace(append, expected=expected)]
+    store: Streams,
+    known: Mapping[str, Known[Head]],
+    appends: Sequence[StreamAppend],
+    forbidden: Forbidden,
+) -> Mapping[str, Result[Head] | None] | Conflict:
+    """Append events with tags, or under a query, on exactly what is known of these streams and of others that are only
+    read: what came of each stream, or what is in the way of the query or of `also`.
+    """
+    given = list[StreamAppend]()
+    for each in appends:
+        _check_tags(store, each.events)
+        token = token_of(known[each.stream])
+        given.append(replace(each, expected=NO_STREAM if token is None else replace(token, refused=0)))
+    writing = {each.stream for each in appends}
+    reads = {stream: each for stream, each in known.items() if stream not in writing}
     with going_with(forbidden.also):
-        result, tags = _with_tags(store, given, batches(store, given, tagged=True), forbidden, None)
-    return tags if isinstance(tags, Conflict) else result[append.stream]
+        stored = batches(store, given, tagged=True)
+        results, tags = _with_tags(store, given, stored, forbidden, None, reads=reads)
+    return tags if isinstance(tags, Conflict) else results
+
+
+def append_tagged_on(
+    store: Streams, known: Mapping[str, Known[Head]], appends: Sequence[StreamAppend], also: Also
+) -> Mapping[str, Result[Head] | None]:
+    """`Streams.append_on` of events with tags."""
+    came = append_on(store, known, appends, Forbidden(also=checked_also(store, also)))
+    if isinstance(came, Conflict):  # of which no query is the cause, since there is none
+        raise in_the_way(came)
+    return came
 
 
 def append_all_on(
     store: Streams,
-    batches: Sequence[tuple[Batch, Known[Head]]],
-    reads: Sequence[tuple[str, Known[Head]]],
+    writes: Sequence[tuple[Batch, Known[Head]]],
+    known: Mapping[str, Known[Head]],
     key: str | None,
     also: Also,
-) -> Results[Head] | DecidedBefore:
-    """`Streams.append_all_on`."""
+) -> Mapping[str, Result[Head] | None] | DecidedBefore:
+    """`Streams.append_on`, where one conditional write is not enough."""
     also = checked_also(store, also)
+    writing = [batch.stream for batch, _ in writes]
+    reads = [(stream, head) for stream, head in known.items() if stream not in writing]
     with going_with(also):
         results: Results[Head] | DecidedBefore | Unmet = store.driver.run(
-            several(store.layout).append_all_on(store.table, batches, reads, key, also)
+            several(store.layout).append_all_on(store.table, writes, reads, key, also)
         )
     if isinstance(results, Unmet):
-        raise ConditionUnmet(list(results.items), unmet(results))
-    return results
+        raise in_the_way(unmet(results))
+    if isinstance(results, DecidedBefore):
+        return results
+    return dict(zip((*writing, *(stream for stream, _ in reads)), results, strict=True))
 
 
 def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
@@ -262,6 +284,8 @@ def _with_tags(
     batches: Sequence[Batch],
     forbidden: Forbidden,
     key: str | None,
+    *,
+    reads: Mapping[str, Known[Head]] | None = None,
 ) -> tuple[Mapping[str, Any], Appended | Conflict | None]:
     """What came of each stream, and of the tags of all events."""
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
@@ -276,6 +300,7 @@ def _with_tags(
             replace(_tagged(appends, batches), also=forbidden.also),
             tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes),
             key,
+            reads=reads,
         )
     )
     if isinstance(result, Unmet):

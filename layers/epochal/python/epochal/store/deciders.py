@@ -61,9 +61,9 @@ from epochal.store.deciding import (
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
 from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
-from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader, token_of
+from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader
 from epochal.store.outcomes import not_made
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, token_of
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -601,24 +601,7 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     ) -> Mapping[str, Result[Head] | None] | DecidedBefore | Moved[DecisionBase, R, _All]:
         """The result of each stream's write, or of the fence around it."""
         known = {party.stream: each.known for party, each in zip(self.parties, base.loaded, strict=True)}
-        if not self.joint:
-            (only,), key = appends, cast("DecisionKey | None", self.key)
-            result = self.streams.append_on(
-                known[only.stream], only.stream, only.events, only.unfolds, decided=key, also=also
-            )
-            return {only.stream: result}
-        if any(event.tags for each in appends for event in each.events):
-            raise InvalidInput(
-                "decide", "must not lead to events with tags on several streams: use one stream"
-            )
-        writing = {each.stream: known[each.stream] for each in appends}
-        reads = {stream: each for stream, each in known.items() if stream not in writing}
-        results = self.streams.append_all_on(
-            list(writing.values()), appends, reads, cast("str | None", self.key), also
-        )
-        if isinstance(results, DecidedBefore):
-            return results
-        return dict(zip((*writing, *reads), results, strict=True))
+        return self.streams.append_on(known, appends, key=self.key, also=also)
 
     def _onward(
         self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool

@@ -41,8 +41,8 @@ from epochal.store.deciding import (
 )
 from epochal.store.driver import Driver
 from epochal.store.folding import Loaded
-from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load, token_of
-from epochal.store.streams import Streams
+from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
+from epochal.store.streams import Streams, token_of
 from epochal.store.tagged import TaggedEvents, TaggedStore
 
 if TYPE_CHECKING:
@@ -449,12 +449,12 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
-    ) -> Mapping[str, Result[Head]] | Moved[DecisionBase, R, Any]:
+    ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
         (only,) = appends
         forbidden = Forbidden(fail_if=base.model.query, after=base.model.position, also=also)
-        result = append_on(self.streams, base.loaded[0].known, only, forbidden)
+        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], forbidden)
         if not isinstance(result, Conflict):
-            return {only.stream: result}
+            return result
         if result.unmet:
             raise ConditionUnmet(list(result.unmet), result)
 

@@ -32,10 +32,11 @@ from epochal.errors import (
 )
 from epochal.layout import once
 from epochal.layout.once import DecisionKey
-from epochal.layout.streams import Head, Known, Settled, Unknown, Written
+from epochal.layout.streams import Head, Settled, Unknown, Written
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 from epochal.store.folding import Folder, Loaded
+from epochal.store.streams import token_of
 
 # A bounded cache of states, in this process.
 #
@@ -302,8 +303,3 @@ class Loader(Generic[S, E]):
         kind, streams = self.folder, self.folder.streams
         rules = (kind.initial, kind.evolve, kind.codec, kind.access, kind.forget_pruned)
         return (stream, streams.driver.execute, streams.table, rules)
-
-
-def token_of(known: Known[Head]) -> Token | None:
-    """The token of a known head, without its events."""
-    return known if known is None or isinstance(known, Token) else known.token()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import (
@@ -30,7 +30,6 @@ from epochal.layout.streams import (
     PruneProgress,
     Rejected,
     Result,
-    Results,
     Unknown,
     Unmet,
     Written,
@@ -492,46 +491,43 @@ class Streams:
 
     def append_on(
         self,
-        known: Known[Head],
-        stream: str,
-        events: Sequence[Event],
-        unfolds: Sequence[Unfold] | None = None,
+        known: Mapping[str, Known[Head]],
+        appends: Sequence[StreamAppend],
         *,
-        decided: DecisionKey | None = None,
+        key: DecisionKey | str | None = None,
         also: Also = (),
-    ) -> Result[Head]:
-        """`append` on exactly what is known of the head, in the layout's terms: a rejection brings the head.
+    ) -> Mapping[str, Result[Head] | None] | DecidedBefore:
+        """Append on exactly what is known of the heads of these streams, and of others that are only read, in the
+        layout's terms: a rejection brings a head. Without appends, look if all are as known.
 
         Args:
-            decided: the events are of a decision under this key, on a head that `layout.once` has answered. Then they
-                have no tags: a search of the stream alone does not tell what tags got.
+            key: all of it is one decision under this key: of one stream, on a head that `layout.once` has answered.
+                Then no event has tags: a search of streams alone does not tell what tags got.
 
         Raises:
             ConditionUnmet: a condition of what goes with it does not hold.
         """
-        if any(event.tags for event in events):
+        if any(event.tags for each in appends for event in each.events):
             from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
-            if decided is not None:
+            if key is not None:
                 raise InvalidInput("idempotency_key", "must not be given for a decision on events with tags")
-            one = StreamAppend(stream=stream, events=events, unfolds=unfolds)
-            forbidden = appending.Forbidden(also=appending.checked_also(self, also))
-            came = appending.append_on(self, known, one, forbidden)
-            if isinstance(came, Conflict):  # of which no query is the cause, since there is none
-                from epochal.store.outcomes import in_the_way  # noqa: PLC0415  as above
+            return appending.append_tagged_on(self, known, appends, also)
+        batches = list[Batch]()
+        if len(known) == len(appends) == 1 and not isinstance(key, str):
+            (only,) = appends
+            batch = self.batch(only.stream, only.events, only.unfolds)
+            if key is not None:
+                append_id = decision_id(key.append_id, len(only.events))
+                batch = replace(batch, append_id=append_id, keyed=True)
+            if not also:
+                steps = self.layout.append_on(self.table, batch, known[only.stream])
+                return {only.stream: self.driver.run(steps)}
+            batches.append(batch)
+        from epochal.store import appending  # noqa: PLC0415  as above
 
-                raise in_the_way(came)
-            return came
-        batch = self.batch(stream, events, unfolds)
-        if decided is not None:
-            batch = replace(batch, append_id=decision_id(decided.append_id, len(events)), keyed=True)
-        if also:
-            from epochal.store.appending import append_all_on  # noqa: PLC0415  as above
-
-            results = cast("Results[Head]", append_all_on(self, [(batch, known)], (), None, also))
-            return cast("Result[Head]", results[0])
-        result: Result[Head] = self.driver.run(self.layout.append_on(self.table, batch, known))
-        return result
+        writes = [(batch, known[batch.stream]) for batch in batches or appending.batches(self, appends)]
+        return appending.append_all_on(self, writes, known, key if isinstance(key, str) else None, also)
 
     def decision_key(self, stream: str, key: str) -> DecisionKey:
         """The key of a decision on a stream, made of the caller's."""
@@ -557,31 +553,6 @@ class Streams:
         from epochal.store.tagged import beside  # noqa: PLC0415  most streams have no tags
 
         return beside(self)
-
-    def append_all_on(
-        self,
-        known: Sequence[Known[Head]],
-        appends: Sequence[StreamAppend],
-        reads: Mapping[str, Known[Head]],
-        key: str | None = None,
-        also: Also = (),
-    ) -> Results[Head] | DecidedBefore:
-        """`append_all` on exactly what is `known` of their heads, in the layout's terms.
-
-        Args:
-            reads: what is known of streams that are only read, and must be as they are known too.
-            key: all of it is one decision under this key.
-
-        Raises:
-            ConditionUnmet: a condition of what goes with it does not hold.
-        """
-        if len(appends) == 1 and not reads and key is None:
-            (only,) = appends
-            return (self.append_on(known[0], only.stream, only.events, only.unfolds, also=also),)
-        from epochal.store import appending  # noqa: PLC0415  most append to one stream
-
-        batches = zip(appending.batches(self, appends), known, strict=True)
-        return appending.append_all_on(self, list(batches), list(reads.items()), key, also)
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
         """The results of a decision under a key in each of these streams, or None if there is none."""
@@ -685,6 +656,11 @@ def keyed(layout: AnyStreamLayout) -> KeyedStreams:
     if isinstance(layout, KeyedStreams):
         return layout
     raise InvalidInput("idempotency_key", f"must not be given where streams are stored as {layout.name}")
+
+
+def token_of(known: Known[Head]) -> Token | None:
+    """The token of a known head, without its events."""
+    return known if known is None or isinstance(known, Token) else known.token()
 
 
 def prunable(layout: AnyStreamLayout, done: str = "pruned") -> PrunedStreams:

@@ -145,8 +145,8 @@ class EpochalDCBRecorder(DCBRecorder):
             tags = [(f"{TAG_STREAMS}{tag}", reached.token) for tag, reached in seen.position.seen.items()]
             at_once = (dict(tags[at : at + BATCH_KEYS]) for at in range(0, len(tags), BATCH_KEYS))
             # A transaction that reads waits for those that write: whatever the log has shown is in its tags by now.
-            looks = (self._streams.append_all_on([], [], some) for some in at_once)
-            if all(isinstance(look, tuple) and not any(look) for look in looks):
+            looks = (self._streams.append_on(some, []) for some in at_once)
+            if all(isinstance(look, dict) and not any(look.values()) for look in looks):
                 # Their places grow with their numbers: the log is in each of their transactions.
                 return [
                     each for each in seen.events if each.stream == self._log and after <= each.index < end

@@ -23,7 +23,7 @@ Several appends to the end of one stream as one write, a frame each, and what ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -404,12 +404,14 @@ class Pages:
         tagged: TaggedBatch,
         condition: Condition | None,
         key: str | None,
+        *,
+        reads: Mapping[str, Known[Page]] | None = None,
     ) -> Steps[MixedResult | Unmet]:
         """See `tags.append`."""
         from epochal.layout.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
 
         batches = yield from self._all_packed(site.table, appends)
-        return (yield from append_mixed(site, batches, tagged, condition, key))
+        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

@@ -535,6 +535,8 @@ def append_mixed(
     tagged: TaggedBatch,
     condition: Condition | None = None,
     key: str | None = None,
+    *,
+    reads: Mapping[str, Known[Page]] | None = None,
 ) -> Steps[MixedResult | Unmet]:
     """Append to every stream, and to the tags of all events; or nowhere.
 
@@ -542,6 +544,7 @@ def append_mixed(
         appends: batches of one append, no two to one stream.
         tagged: the events of all of them, in order, with their homes.
         key: that the batches are known by.
+        reads: what is known of other streams, which must be as they are known.
 
     Raises:
         TooLarge: too many streams, tags and fences; the events of one fit no item, or all of them no transaction.
@@ -551,7 +554,7 @@ def append_mixed(
     batches = [batch for batch, _ in appends]
     once = None if key is None else _key_of(batches, key)
     both = Mixed(
-        streams=StreamsPart.of(site.table, appends, key=once), tags=TagsPart.of(site, tagged, condition)
+        streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
     )
     came = yield from commit(both.commit)
     return came if isinstance(came, Unmet) else both.told(came)
@@ -595,7 +598,8 @@ class Mixed:
 
     def matters(self, moved: Heads) -> Steps[_MixedEnd | None]:
         """Streams first: where these are not as expected, matches of a query are not looked for."""
-        own = {stream: head for stream, head in moved.items() if stream in self.streams.expected}
+        named = {*self.streams.expected, *self.streams.reads}
+        own = {stream: head for stream, head in moved.items() if stream in named}
         ended: _MixedEnd | None = yield from self.streams.matters(own)
         if ended is None:
             others = {stream: head for stream, head in moved.items() if stream not in own}
