@@ -199,7 +199,9 @@ def _failed(span: Span, error: Exception) -> None:
 
 def _said(args: Sequence[Any]) -> dict[str, Any]:
     """The category of the stream or the aggregate that a call is about."""
-    for about in (getattr(args[0], "about", None), *args[1:3]):
+    for given in (getattr(args[0], "about", None), *args[1:3]):
+        # What is known of heads is by the names of streams.
+        about = next(iter(given)) if isinstance(given, Mapping) and len(given) == 1 else given
         if isinstance(about, str):
             return {"epochal.category": category_of(about)}
         if isinstance(kind := getattr(about, "type", None), str):  # an aggregate's id
@@ -223,7 +225,7 @@ def _told(name: str, found: Any) -> dict[str, Any]:
 
 def _outcome(outcome: Any) -> str:
     """What an append came to: of several, the one that kept all from being made."""
-    kinds = {type(each).__name__ for each in (outcome if isinstance(outcome, list) else [outcome])}
+    kinds = {type(each).__name__ for each in (outcome.values() if isinstance(outcome, dict) else [outcome])}
     if any(kind == "Rejected" or "Conflict" in kind for kind in kinds):
         return "conflict"
     return "undetermined" if kinds & {"Undetermined", "Unknown"} else "appended"
