@@ -11,7 +11,7 @@ import epochal
 
 PUBLIC = {
     "ANY", "Appended", "AtVersion", "Conflict", "ConflictError",
-    "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM",
+    "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM", "Selector",
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
     "metadata", "open_feed", "open_read_models", "open_streams",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from epochal.model.versions import StreamAppend as StreamAppend
     from epochal.model.versions import Undetermined as Undetermined
     from epochal.reactions.reaction import Delivery as Delivery
+    from epochal.reactions.reaction import Selector as Selector
     from epochal.reactions.reaction import reaction as reaction
     from epochal.store.codecs import json_codec as json_codec
     from epochal.store.context import metadata as metadata
@@ -68,7 +69,7 @@ _NAMES = {
         "StreamAppend",
         "Undetermined",
     ),
-    "reactions.reaction": ("Delivery", "reaction"),
+    "reactions.reaction": ("Delivery", "Selector", "reaction"),
     "store.codecs": ("json_codec",),
     "store.context": ("metadata",),
     "store.deciders": ("Decider", "Deciders"),

@@ -27,7 +27,7 @@ from epochal.reactions.handling import Attempt, OnFailed
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.steering import Standing, reset_view, standing_view, start_of
+from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
 from epochal.reactions.traces import trace_of
 
 
@@ -257,7 +257,7 @@ def _said(group: str, done: str, partitions: list[int]) -> None:
     output.document({"group": group, "partitions": partitions}, [f"{group} {done}"])
 
 
-def _behind(each: Standing) -> str:
+def _behind(each: GroupFigures) -> str:
     if each.events is None:
         return "beyond the end"
     return f"{each.events:,} events behind, {each.seconds:,.0f} s" if each.events else "up to date"

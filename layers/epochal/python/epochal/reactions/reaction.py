@@ -17,22 +17,104 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
+from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.feed.results import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.registry import layout_names
-from epochal.model.kinds import is_async, must_be_done, must_be_plain, must_be_whole, must_take_one
+from epochal.model.events import TAG_STREAMS, content_of
+from epochal.model.kinds import (
+    is_async,
+    must_be_done,
+    must_be_names,
+    must_be_plain,
+    must_be_whole,
+    must_take_one,
+)
 from epochal.model.spans import Span
 from epochal.store.context import metadata
+
+if TYPE_CHECKING:
+    from epochal.model.tags import Query, QueryItem
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", re.ASCII)
 
 Start = Literal["beginning", "tail"] | Moment | Mapping[int, Place]
 """Where a new group begins: at the first event ever, after the last one, at a moment (`at`), or at a place in each
 partition that it names and at the beginning of the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """Events that a reaction is narrowed to: all that is said must hold.
+
+    What is said of streams, and of tags, the index knows: other streams are not read. What an event alone knows, its
+    conversation and its metadata, is looked for in every event that is left.
+
+    Attributes:
+        streams: names of streams, ids of aggregates, or tags; None for all.
+        prefix: how these names begin.
+        query: of tags and types. An event that it asks for is delivered once, through the first tag of the first item
+            that asks for it; through its first stream, where that item has no tags.
+        correlation_id: of one conversation, or the event that began it: `Order-1@0`.
+        metadata: members that the metadata have.
+    """
+
+    streams: Collection[str] | None = None
+    prefix: str = ""
+    query: Query | None = None
+    correlation_id: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse one name where there may be several."""
+        if self.streams is not None:
+            must_be_names(self.streams, "streams")
+
+    def takes(self, span: Span) -> bool:
+        """Whether any event of a span may be one, as far as the index says."""
+        name = span.stream.removeprefix(TAG_STREAMS)
+        if not name.startswith(self.prefix) or (self.streams is not None and name not in self.streams):
+            return False
+        return self.query is None or any(
+            _led_by(each, name) and (not each.types or not each.types.isdisjoint(span.types))
+            for each in self.query.items
+        )
+
+    def takes_event(self, event: FeedEvent) -> bool:
+        """Whether an event of such a span is one. One that cannot be read may be: it is not passed in silence."""
+        if event.fault is not None and not event.type:
+            return True
+        if self.query is not None and not self._asks_for(self.query, event):
+            return False
+        if self.correlation_id not in ("", event.correlation_id, name_of(event)):
+            return False
+        return not self.metadata or event.fault is not None or self._has_metadata(event)
+
+    def _asks_for(self, query: Query, event: FeedEvent) -> bool:
+        name = event.stream.removeprefix(TAG_STREAMS)
+        if event.gone is not None:  # its type and its tags are gone with it
+            return any(each.tags == {name} for each in query.items)
+        item = next((each for each in query.items if each.matches(event.type, event.tags)), None)
+        return item is not None and _led_by(item, name) and (bool(item.tags) or event.first)
+
+    def _has_metadata(self, event: FeedEvent) -> bool:
+        try:
+            told = json.loads(content_of(event.meta)) if event.meta else None
+        except ValueError:
+            return False
+        return isinstance(told, dict) and all(
+            name in told and told[name] == value for name, value in self.metadata.items()
+        )
+
+
+def _led_by(item: QueryItem, name: str) -> bool:
+    """Whether events that an item asks for come through a stream: one of tags through its first tag's."""
+    return not item.tags or min(item.tags) == name
+
 
 OnFailure = Literal["park", "block"]
 """What a handler that keeps failing does: set its stream aside, or hold up the partition."""
@@ -80,6 +162,7 @@ class Reaction:
         name: of the consumer group whose checkpoints these are; another name begins anew.
         categories: of streams, types of aggregates and groups of tags; None for all.
         types: of events; None for all.
+        only: which of these; None for all.
         sources: layouts to be fed from.
         start: where a group that has no checkpoint begins.
         max_events: of one delivery.
@@ -99,6 +182,7 @@ class Reaction:
     handler: Handler
     categories: frozenset[str] | None = None
     types: frozenset[str] | None = None
+    only: Selector | None = None
     sources: frozenset[str] = field(default_factory=lambda: frozenset(layout_names()))
     start: Start = "beginning"
     max_events: int = 100
@@ -157,12 +241,15 @@ class Reaction:
 
     def wants(self, span: Span) -> bool:
         """Whether any event of a span, of a category that is wanted, is to be delivered."""
-        return self.types is None or not self.types.isdisjoint(span.types)
+        of_types = self.types is None or not self.types.isdisjoint(span.types)
+        return of_types and (self.only is None or self.only.takes(span))
 
     def wants_event(self, event: FeedEvent) -> bool:
         """Whether an event of such a span is itself; one without its type, since it is gone or broken, always is."""
         unknown = event.gone is not None or (event.fault is not None and not event.type)
         of_type = self.types is None or unknown or event.type in self.types
+        if self.only is not None and not self.only.takes_event(event):
+            return False
         return of_type and (not self.once or event.first)
 
 
@@ -171,6 +258,7 @@ def reaction(
     name: str,
     categories: Collection[str] | None = None,
     types: Collection[str] | None = None,
+    only: Selector | None = None,
     sources: Collection[str] | None = None,
     start: Start = "beginning",
     max_events: int = 100,
@@ -193,6 +281,7 @@ def reaction(
         handler=handler,
         categories=None if categories is None else _set("categories", categories),
         types=None if types is None else _set("types", types),
+        only=only,
         sources=_set("sources", layout_names() if sources is None else sources),
         start=start,
         max_events=max_events,

@@ -37,7 +37,7 @@ COUNTED: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class GroupFigures:
     """A group in a partition.
 
     Attributes:
@@ -111,7 +111,7 @@ class Groups:
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
 
-    def standing(self, group: str) -> list[Standing]:
+    def standing(self, group: str) -> list[GroupFigures]:
         """How far a group is, in each partition where it has begun.
 
         Raises:
@@ -232,7 +232,7 @@ class Groups:
             _replace(member, held, change)
         return [partition for partition, _, _ in begun]
 
-    def _standing(self, partition: int, state: GroupState, tail: Checkpoint) -> Standing:
+    def _standing(self, partition: int, state: GroupState, tail: Checkpoint) -> GroupFigures:
         events: int | None = None if state.checkpoint > tail else 0
         oldest: PlacedEntry | None = None
         try:
@@ -244,7 +244,7 @@ class Groups:
                     break
         except BeyondTheEnd:
             events = None
-        return Standing(
+        return GroupFigures(
             partition=partition,
             checkpoint=state.checkpoint,
             tail=tail,
@@ -294,6 +294,8 @@ class Groups:
 
     def _wanted(self, partition: int, span: Span, wants: Reaction | None) -> int:
         """How many of a span's events a reaction wants, as far as the index says."""
+        if wants is not None and not wants.wants(span):
+            return 0
         if wants is None or wants.types is None:
             asked = len(span.types)
         else:
@@ -311,7 +313,7 @@ class Groups:
             walk, at_tail = page.walk, page.at_tail
 
 
-def standing_view(each: Standing) -> dict[str, Any]:
+def standing_view(each: GroupFigures) -> dict[str, Any]:
     """A group in a partition, as JSON."""
     return {
         "partition": each.partition,
