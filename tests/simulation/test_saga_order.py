@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from epochal.feed import ordered
-from epochal.feed.ordered import OrderedReader, Reached
+from epochal.feed.ordered import OrderedReader, Released
 from epochal.feed.results import FeedItem
 from epochal.model.times import Ticks
 from tests.simulation.saga_world import Sagas, table, too_early
@@ -90,17 +90,17 @@ def _a_checkpoint_forgets_what_was_released_beyond_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         ordered._Partition,  # noqa: SLF001
         "place",
-        lambda partition: Reached(checkpoint=real(partition).checkpoint),
+        lambda partition: Released(checkpoint=real(partition).checkpoint),
     )
 
 
 def _a_checkpoint_passes_what_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ordered._Partition.place  # noqa: SLF001  the rule that is left out
 
-    def place(partition: ordered._Partition) -> Reached:
+    def place(partition: ordered._Partition) -> Released:
         found = real(partition)
         last = partition.entries[-1].after if partition.entries else found.checkpoint
-        return Reached(checkpoint=last)
+        return Released(checkpoint=last)
 
     monkeypatch.setattr(ordered._Partition, "place", place)  # noqa: SLF001
 

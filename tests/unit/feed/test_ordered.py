@@ -10,7 +10,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
-from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Reached
+from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released
 from epochal.feed.reader import FeedReader
 from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import Checkpoint
@@ -156,7 +156,7 @@ def test_a_reader_whose_time_is_over_at_once_keeps_what_its_checkpoint_says() ->
     world = World()
     world.append(A, 1)
     world.index(2)
-    start = OrderedCheckpoint({30_000: Reached(ahead={A: 1}), 30_001: Reached()})
+    start = OrderedCheckpoint({30_000: Released(ahead={A: 1}), 30_001: Released()})
     reader = reader_of(world, start)
     page = reader.page(10, -1.0, 0.0)
     assert (page.items, page.next) == ((), start)
@@ -325,7 +325,7 @@ def test_a_reader_begins_at_a_place_that_any_reader_begins_at() -> None:
 
 def test_a_checkpoint_is_text_and_back() -> None:
     checkpoint = OrderedCheckpoint(
-        {30_000: Reached(checkpoint=Checkpoint.of(7, 120), ahead={"Straße-1": 3}), 30_001: Reached()}
+        {30_000: Released(checkpoint=Checkpoint.of(7, 120), ahead={"Straße-1": 3}), 30_001: Released()}
     )
     assert str(checkpoint) == '{"30000":["7@120",{"Straße-1":3}],"30001":["0@0"]}'
     assert OrderedCheckpoint.parse(str(checkpoint)) == checkpoint

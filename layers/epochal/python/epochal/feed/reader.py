@@ -644,7 +644,7 @@ class FeedReader:
             LONGEST,
             OrderedCheckpoint,
             OrderedReader,
-            Reached,
+            Released,
         )
 
         must_be_whole(limit, "limit", 1)
@@ -654,7 +654,7 @@ class FeedReader:
         numbers = [each.partition for each in self.partitions()] if partitions is None else partitions
         if not isinstance(start, OrderedCheckpoint):
             start = OrderedCheckpoint(
-                {number: Reached(checkpoint=self.place(number, start)) for number in numbers}
+                {number: Released(checkpoint=self.place(number, start)) for number in numbers}
             )
         reader = OrderedReader.begin(
             self.driver,
