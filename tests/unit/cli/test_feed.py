@@ -157,6 +157,21 @@ def test_every_partition_is_followed_unless_some_are_chosen() -> None:
     assert chosen == {name for name in everything if partition_of(name, 3) == 1} != set()
 
 
+def test_a_feed_that_is_followed_in_order_holds_events_back_and_shows_them_whole() -> None:
+    terminal = Terminal(named="tips", layouts=("tips",), partitions=3)
+    for number in range(6):
+        terminal.lines("append", f"Cart-{number}", "Opened")
+    terminal.index()
+    found = terminal.documents("tail", "--from", "0", "--within", "0", "--for", "0")
+    assert sorted(each["stream"] for each in found) == [f"Cart-{number}" for number in range(6)]
+    assert all(each["type"] == "Opened" and "timestamp" in each for each in found)
+    chosen = terminal.documents("tail", "--from", "0", "--within", "0", "--for", "0", "--partition", "1")
+    assert {partition_of(each["stream"], 3) for each in chosen} == {1}
+    assert terminal.documents("tail", "--from", "0", "--within", "3600", "--for", "0") == []
+    refused = terminal.run("tail", "Cart-1", "--within", "5")
+    assert "for the feed, not for a STREAM" in refused.stderr
+
+
 def test_following_a_stream_begins_at_its_end_or_at_an_index(
     filled: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -117,6 +117,11 @@ def newest(
 )
 @CATEGORIES
 @click.option("--data", is_flag=True, help="Read the feed's events too.")
+@click.option(
+    "--within",
+    type=Seconds(min=0),
+    help="Read them, held back for so many seconds: in the order of their writes.",
+)
 @FOR
 @on_store
 def tail(
@@ -127,18 +132,25 @@ def tail(
     chosen: Sequence[int],
     categories: Sequence[str],
     data: bool,
+    within: float | None,
     seconds: float | None,
 ) -> None:
     """Follow STREAM, or the whole feed, until interrupted."""
     end = None if seconds is None else time.monotonic() + seconds
     if stream is not None:
-        if chosen or categories or data:
-            raise click.UsageError("--partition, --category and --data are for the feed, not for a STREAM.")
+        if chosen or categories or data or within is not None:
+            raise click.UsageError(
+                "--partition, --category, --data and --within are for the feed, not for a STREAM."
+            )
         events = _waiting(_follow_stream(store, stream, start), end)
         output.stream(events, views.event, views.event_line)
         return
     _check_there(store, chosen)
-    items = _waiting(_follow_feed(store, start, chosen, categories, data=data), end)
+    if within is None:
+        looks: Iterator[Sequence[FeedItem]] = _follow_feed(store, start, chosen, categories, data=data)
+    else:
+        looks = _follow_in_order(store, start, chosen, categories, within)
+    items = _waiting(looks, end)
     output.stream(items, views.item, views.item_line)
 
 
@@ -177,7 +189,7 @@ def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterat
 
 def _follow_feed(
     store: OpenedStore, start: str | None, chosen: Sequence[int], categories: Sequence[str], *, data: bool
-) -> Iterator[list[FeedItem]]:
+) -> Iterator[Sequence[FeedItem]]:
     """Looks at every partition in turn; those that appear later are followed from their beginning."""
     tails = {each.partition: each.tail for each in store.feed.partitions()}
     first = None if start is None else parse_place(start, "--from")
@@ -191,6 +203,22 @@ def _follow_feed(
             at[number] = page.next
             found += page.items
         yield found
+
+
+def _follow_in_order(
+    store: OpenedStore, start: str | None, chosen: Sequence[int], categories: Sequence[str], within: float
+) -> Iterator[Sequence[FeedItem]]:
+    """Looks at all partitions that there are by now as one."""
+    pages = store.feed.ordered(
+        within=within,
+        start="tail" if start is None else parse_place(start, "--from"),
+        partitions=chosen or None,
+        follow=True,
+        wait=0.0,
+        categories=categories or None,
+    )
+    for page in pages:
+        yield page.items
 
 
 def _numbers(store: OpenedStore, known: dict[int, Place]) -> Sequence[int]:
