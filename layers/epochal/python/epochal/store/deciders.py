@@ -606,13 +606,14 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
     def _onward(
         self, base: DecisionBase, heads: Mapping[str, Head | None], since: float, newest: bool
     ) -> DecisionBase | Earlier[R, _All]:
-        """The states of streams that have moved alone are made anew."""
-        loaded = [
-            each
-            if party.stream not in heads
-            else party.deciders.loader.again(party.stream, heads[party.stream], each, since, newest=newest)
-            for party, each in zip(self.parties, base.loaded, strict=True)
-        ]
+        """The states of streams that have moved alone are made anew: at heads that came back, or as they are read."""
+        loaded = list(base.loaded)
+        for place, party in enumerate(self.parties):
+            stream, loader = party.stream, party.deciders.loader
+            if stream in heads and newest:
+                loaded[place] = loader.made(stream, heads[stream], loaded[place], since)
+            elif stream in heads:
+                loaded[place] = loader.read(stream, loaded[place])
         return self._free(loaded, base)
 
     def _free(

@@ -186,17 +186,17 @@ def store_events(
     for position, event in enumerate(events):
         _check(event, f"events[{position}]", tags=tagged)
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
-    bodies = codec.pack([body for event in events for body in (event.data, event.meta)], budget, "events")
+    bodies = _packed(events, codec, budget, "events")
     return tuple(
         EncodedEvent(
             type=event.type,
-            data=bodies[2 * position],
-            meta=bodies[2 * position + 1],
+            data=data,
+            meta=meta,
             timestamp=time_or_now(event.timestamp, now, f"events[{position}].timestamp"),
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
         )
-        for position, event in enumerate(events)
+        for position, (event, (data, meta)) in enumerate(zip(events, bodies, strict=True))
     )
 
 
@@ -204,19 +204,25 @@ def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tupl
     """Check and encode unfolds; the version is set when the index is known."""
     for position, unfold in enumerate(unfolds):
         must_be_text(unfold.type, MAX_TYPE_BYTES, f"unfolds[{position}].type")
-    bodies = codec.pack(
-        [body for unfold in unfolds for body in (unfold.data, unfold.meta)], UNFOLDS_INLINE, "unfolds"
-    )
+    bodies = _packed(unfolds, codec, UNFOLDS_INLINE, "unfolds")
     return tuple(
         EncodedUnfold(
             version=0,
             type=unfold.type,
-            data=bodies[2 * position],
-            meta=bodies[2 * position + 1],
+            data=data,
+            meta=meta,
             timestamp=time_or_now(unfold.timestamp, now, f"unfolds[{position}].timestamp"),
         )
-        for position, unfold in enumerate(unfolds)
+        for position, (unfold, (data, meta)) in enumerate(zip(unfolds, bodies, strict=True))
     )
+
+
+def _packed(
+    given: Sequence[Event] | Sequence[Unfold], codec: BodyCodec, room: int, field: str
+) -> Iterator[tuple[Encoded, Encoded]]:
+    """Data and metadata of each."""
+    bodies = iter(codec.pack([body for each in given for body in (each.data, each.meta)], room, field))
+    return zip(bodies, bodies, strict=True)
 
 
 def recorded_events(
@@ -249,16 +255,18 @@ def recorded_unfolds(
 ) -> tuple[RecordedUnfold, ...]:
     """Decode unfolds."""
     listed = list(unfolds)
-    bodies = codec.unpack([body for unfold in listed for body in (unfold.data, unfold.meta)], fetch=fetch)
+    bodies = iter(
+        codec.unpack([body for unfold in listed for body in (unfold.data, unfold.meta)], fetch=fetch)
+    )
     return tuple(
         RecordedUnfold(
             version=unfold.version,
             type=unfold.type,
-            data=bodies[2 * position],
-            meta=bodies[2 * position + 1],
+            data=data,
+            meta=meta,
             timestamp=unfold.timestamp,
         )
-        for position, unfold in enumerate(listed)
+        for unfold, data, meta in zip(listed, bodies, bodies, strict=True)
     )
 
 

@@ -349,14 +349,6 @@ class ScanPosition:
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-@dataclass(frozen=True, slots=True)
-class Scanned:
-    """Tags with their numbers of events, and where the next page goes on; None at the end."""
-
-    events: dict[str, int]
-    rest: ScanPosition | None
-
-
 def read_place(written: str, field: str = "after") -> ScanPosition:
     """Read `ScanPosition.text` back, and nothing else; raises `InvalidInput` naming `field`."""
     try:
@@ -373,57 +365,42 @@ def read_place(written: str, field: str = "after") -> ScanPosition:
     raise InvalidInput(field, "must be `next` of the page before")
 
 
-def scan(listings: Listings, group: str | None, after: ScanPosition | None, limit: int) -> Scanned:
-    """At most `limit` tags of a group, or of all. There may be none, and the scan still have moved on."""
-    scanned = _Scan(listings, group)
+def scan(
+    listings: Listings, group: str | None, after: ScanPosition | None, limit: int
+) -> tuple[dict[str, int], ScanPosition | None]:
+    """At most `limit` tags of a group, or of all, with their numbers of events, and where the next page goes on; None
+    at the end. There may be no tags, and the scan still have moved on.
+    """
+    first, requests, units = listings.tags_page(group), 0, 0.0
+
+    def part(place: ScanPosition) -> Counter[str] | None:
+        """The tenant's tags of a part; None where a table is too large to be one, and was not one before."""
+        nonlocal requests, units
+        counts: Counter[str] = Counter()
+        after: Key | None = None
+        while True:
+            page = listings.store.driver.ask(replace(first, after=after, segment=(place.part, place.parts)))
+            for tag in filter(None, map(listings.read_tag, page.items)):
+                counts[tag.tag] += tag.events
+            after, requests, units = page.last, requests + 1, units + page.units.read
+            if after is None or place == ScanPosition(1):
+                return counts if after is None else None
+
     place = after or ScanPosition(1)
     found: dict[str, int] = {}
     while place.part < place.parts:
-        if len(found) == limit or scanned.is_enough():
-            return Scanned(found, place)
-        events = scanned.part(place)
+        if len(found) == limit or requests >= REQUESTS or units >= READ_UNITS:
+            return found, place
+        events = part(place)
         if events is None:
-            return Scanned(found, ScanPosition(PARTS))
+            return found, ScanPosition(PARTS)
         tags = sorted(tag for tag in events if tag > place.beyond)
         taken = tags[: limit - len(found)]
         found |= {tag: events[tag] for tag in taken}
         if len(taken) < len(tags):
-            return Scanned(found, replace(place, beyond=taken[-1]))
+            return found, replace(place, beyond=taken[-1])
         place = ScanPosition(place.parts, place.part + 1)
-    return Scanned(found, None)
-
-
-class _Scan:
-    """The requests of one page."""
-
-    def __init__(self, listings: Listings, group: str | None) -> None:
-        self._listings = listings
-        self._first = listings.tags_page(group)
-        self._requests = 0
-        self._units = 0.0
-
-    def is_enough(self) -> bool:
-        """Whether the page has cost what it may."""
-        return self._requests >= REQUESTS or self._units >= READ_UNITS
-
-    def part(self, place: ScanPosition) -> Counter[str] | None:
-        """The tenant's tags of a part; None where a table is too large to be one, and was not one before."""
-        counts: Counter[str] = Counter()
-        after: Key | None = None
-        while True:
-            op = replace(self._first, after=after, segment=(place.part, place.parts))
-            page = self._listings.store.driver.ask(op)
-            for item in page.items:
-                tag = self._listings.read_tag(item)
-                if tag is not None:
-                    counts[tag.tag] += tag.events
-            after = page.last
-            self._requests += 1
-            self._units += page.units.read
-            if after is None:
-                return counts
-            if place == ScanPosition(1):
-                return None
+    return found, None
 
 
 MAX_LIMIT: Final = 1_000
@@ -434,14 +411,6 @@ bring a single tag."""
 
 _FIELDS: Final = 300
 """Bytes reckoned for the fields of an event besides its data, and for an entry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Names:
-    """Tags of a page, and whether others may follow."""
-
-    tags: list[str]
-    more: bool
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -492,22 +461,18 @@ class TagPages:
         if group is None or not self.listings.groups_are_indexed:
             if group is not None:
                 check_group(group)
-            scanned = scan(self.listings, group, None if after is None else read_place(after), limit)
-            tags = tuple(self.listings.settled(scanned.events))
-            return TagPage(tags=tags, next=None if scanned.rest is None else scanned.rest.text())
+            events, rest = scan(self.listings, group, None if after is None else read_place(after), limit)
+            tags = tuple(self.listings.settled(events))
+            return TagPage(tags=tags, next=None if rest is None else rest.text())
         if after is not None and group_of(check_tag(after, "after")) != group:
             raise InvalidInput("after", "must be `next` of a page of the same group")
-        names = self._of_group(group, after, limit)
-        found = self.listings.counted(names.tags)
-        return TagPage(tags=tuple(found), next=names.tags[-1] if names.more else None)
-
-    def _of_group(self, group: str, after: str | None, limit: int) -> _Names:
-        names: list[str] = []
+        names, more = list[str](), False
         for asked, page in enumerate(self.listings.tag_name_pages(group, after, page=limit + 1), start=1):
             names += page
-            if len(names) > limit or asked == QUERIES:
-                return _Names(tags=names[:limit], more=True)
-        return _Names(tags=names, more=False)
+            if more := len(names) > limit or asked == QUERIES:
+                break
+        names = names[:limit]
+        return TagPage(tags=tuple(self.listings.counted(names)), next=names[-1] if more else None)
 
 
 def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[T]:

@@ -254,12 +254,6 @@ class Loader(Generic[S, E]):
         self.keep(stream, loaded, as_of)
         return loaded
 
-    def again(
-        self, stream: str, head: Head | None, before: Loaded[S], as_of: float, *, newest: bool
-    ) -> Loaded[S]:
-        """The state after a refusal: at the head that came back with it, or, where that is not the newest, as read."""
-        return self.made(stream, head, before, as_of) if newest else self.read(stream, before)
-
     def begun(self, key: DecisionKey, loaded: Loaded[S]) -> Loaded[S] | Written:
         """The state to decide on under a key, or the result of an earlier decision under it."""
         as_of = self.now()
