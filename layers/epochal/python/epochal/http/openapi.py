@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
@@ -194,21 +194,19 @@ def _problem(kinds: list[Kind]) -> dict[str, Any]:
     narrowed = {"properties": {"type": {"enum": [kind.type for kind in kinds]}}}
     return {
         "description": "; ".join(f"{kind.title} (`{kind.type}`)" for kind in kinds),
-        "headers": _headers(_problem_headers(kinds)),
+        "headers": _headers({name: each for kind in kinds for name, each in _OF_KINDS.get(kind, {}).items()}),
         "content": {PROBLEM: {"schema": {"allOf": [ref("Problem"), narrowed]}}},
     }
 
 
-def _problem_headers(kinds: Iterable[Kind]) -> dict[str, Schema]:
-    made: dict[str, Schema] = {}
-    for kind in kinds:
-        if kind in (VERSION_CONFLICT, PRECONDITION_FAILED):
-            made["ETag"] = text_schema("The state that the stream is in, where it exists.")
-        if kind is UNAVAILABLE:
-            made["Retry-After"] = text_schema("Seconds to wait.")
-        if kind is METHOD_NOT_ALLOWED:
-            made["Allow"] = text_schema("The methods that the path has.")
-    return made
+_STATE: Final = {"ETag": text_schema("The state that the stream is in, where it exists.")}
+_OF_KINDS: Final[Mapping[Kind, Mapping[str, Schema]]] = {
+    VERSION_CONFLICT: _STATE,
+    PRECONDITION_FAILED: _STATE,
+    UNAVAILABLE: {"Retry-After": text_schema("Seconds to wait.")},
+    METHOD_NOT_ALLOWED: {"Allow": text_schema("The methods that the path has.")},
+}
+"""Headers of answers that are a problem of a kind."""
 
 
 def _headers(schemas: Mapping[str, Schema]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from epochal.codec import json
 from epochal.codec.json import MARK
@@ -596,15 +596,6 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 _EACH: Final = re.compile(r'"([^"]*)"')
 
 
-# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
-@dataclass(frozen=True, kw_only=True)
-class Precondition(Generic[Named]):
-    """What is expected; in a header its failure is 412, in the body it is 409."""
-
-    expected: Expected | AtVersion | Named = ANY
-    in_header: bool = False
-
-
 def etag(token: Token) -> str:
     """The ETag of the state that a token names."""
     return f'"{token.text()}"'
@@ -612,38 +603,31 @@ def etag(token: Token) -> str:
 
 def precondition(
     request: Request, in_body: Expected | AtVersion | None, parse: Callable[[str, str], Named | AtVersion]
-) -> Precondition[Named]:
-    """The writer's expectation, wherever it is given; `ANY` where it is not.
+) -> tuple[Expected | AtVersion | Named, bool]:
+    """The writer's expectation, wherever it is given, `ANY` where it is not; and whether it was in a header, where its
+    failure is 412; in the body it is 409.
 
     Args:
-        parse: reads an ETag; raises `InvalidInput` naming the header, which is its second argument.
+        parse: reads an ETag without its quotes; raises `InvalidInput` naming the header, which is its second argument.
     """
-    in_headers = _headers(request, in_body)
-    if in_headers is not None:
-        expected = in_headers if isinstance(in_headers, Expected) else parse(in_headers, "If-Match")
-        return Precondition(expected=expected, in_header=True)
-    return Precondition() if in_body is None else Precondition(expected=in_body)
-
-
-def _headers(request: Request, in_body: object) -> Expected | str | None:
-    """What a writer's headers expect: an ETag comes without its quotes; None where the headers say nothing.
-
-    Raises:
-        InvalidInput: the expectation is in more than one place, or is malformed.
-    """
-    if_match, if_none_match = request.header("If-Match"), request.header("If-None-Match")
-    given = [
-        name
-        for name, value in (("If-Match", if_match), ("If-None-Match", if_none_match), ("expected", in_body))
-        if value is not None
-    ]
+    headers = {name: request.header(name) for name in ("If-Match", "If-None-Match")}
+    given = {name: each for name, each in (*headers.items(), ("expected", in_body)) if each is not None}
     if len(given) > 1:
-        raise InvalidInput(given[-1], f"may not be given together with {given[0]}")
-    if if_none_match not in (None, "*"):
+        first, *_, last = given
+        raise InvalidInput(last, f"may not be given together with {first}")
+    if headers["If-None-Match"] not in (None, "*"):
         raise InvalidInput("If-None-Match", "must be * when writing: the stream must not exist")
-    if if_none_match is not None:
-        return NO_STREAM
-    return None if if_match is None else _if_match(if_match)
+    match headers["If-Match"]:
+        case None if in_body is not None:
+            return in_body, False
+        case None:
+            return (NO_STREAM, True) if given else (ANY, False)
+        case "*":
+            return STREAM_EXISTS, True
+        case value if match := _EACH.fullmatch(value):
+            return parse(match[1], "If-Match"), True
+        case _:
+            raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
 
 
 def unchanged(request: Request, token: Token) -> bool:
@@ -682,15 +666,6 @@ def expectation_of(node: Node) -> Expected | AtVersion:
     if not isinstance(node.value, int) or isinstance(node.value, bool):
         raise InvalidInput(node.name, f"must be a version or one of {', '.join(EXPECTATIONS)}")
     return AtVersion(version=node.whole(0, MAX_VERSION))
-
-
-def _if_match(value: str) -> Expected | str:
-    if value == "*":
-        return STREAM_EXISTS
-    match = _EACH.fullmatch(value)
-    if match is None:
-        raise InvalidInput("If-Match", "must be * or one strong ETag in double quotes")
-    return match[1]
 
 
 def idempotency_key(request: Request) -> str | None:

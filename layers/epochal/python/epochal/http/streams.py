@@ -367,11 +367,11 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     root = document(request)
     sent = APPEND.read(root)
     contents = _contents_of(root, sent)
-    wanted = precondition(request, sent.get("expected"), parse_token)
+    expected, in_header = precondition(request, sent.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
-    expected, condition = wanted.expected, _condition(sent, store, on.link)
+    condition = _condition(sent, store, on.link)
     outcome = store.try_append(
         stream,
         **contents,
@@ -396,7 +396,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
         case Conflict():
             if outcome.token is not None:
                 outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
-            raise _refused(stream, outcome, meter.units, in_header=wanted.in_header)
+            raise _refused(stream, outcome, meter.units, in_header=in_header)
         case Undetermined(first=first):
             raise Problem(
                 problems.UNDETERMINED,
@@ -588,14 +588,14 @@ def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
 def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
     """Delete a stream, or a bounded part of what is left of it."""
     stream = stream_name(request.path["stream"])
-    wanted = precondition(request, None, parse_token)
+    expected, in_header = precondition(request, None, parse_token)
     leave_open = asked.flag("leaveOpen")
     store, meter = streams_for(on.streams, request)
-    outcome = store.try_delete(stream, expected=wanted.expected, leave_open=leave_open)
+    outcome = store.try_delete(stream, expected=expected, leave_open=leave_open)
     if isinstance(outcome, Conflict):
-        if outcome.token is None and wanted.expected in (ANY, NO_STREAM):
+        if outcome.token is None and expected in (ANY, NO_STREAM):
             raise _not_found(stream)
-        raise _refused(stream, outcome, meter.units, in_header=wanted.in_header)
+        raise _refused(stream, outcome, meter.units, in_header=in_header)
     return answer(meter, PRUNED(outcome, stream=stream))
 
 

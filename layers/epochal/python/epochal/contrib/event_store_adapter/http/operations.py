@@ -324,12 +324,12 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString
     aggregate = aggregate_of(aggregates.types, request)
     sent = APPEND.read(document(request))
     events, snapshot = sent["events"], sent.get("snapshot")
-    wanted = precondition(request, sent.get("expected"), lock_of)
+    expected, in_header = precondition(request, sent.get("expected"), lock_of)
     key = idempotency_key(request)
     store, meter = measured(aggregates.store, request)
     try:
         outcome = store.try_append(
-            aggregate, events, snapshot=snapshot, expected=wanted.expected, idempotency_key=key
+            aggregate, events, snapshot=snapshot, expected=expected, idempotency_key=key
         )
     except InvalidInput as error:
         # The number in a lock came in the header.
@@ -337,7 +337,7 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString
             raise
         raise InvalidInput("If-Match", error.rule) from error
     if isinstance(outcome, AggregateConflict):
-        raise _refused(aggregate, outcome, meter.units, in_header=wanted.in_header)
+        raise _refused(aggregate, outcome, meter.units, in_header=in_header)
     view = appended(aggregate, outcome, meter.units)
     headers = {"ETag": etag(outcome.lock)}
     return answer(
