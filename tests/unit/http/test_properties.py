@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.codec import json
-from epochal.errors import InvalidInput
+from epochal.errors import GroupMissing, InvalidInput
 from epochal.http import gateway
 from epochal.http.events import NEW_EVENT
 from epochal.http.gateway import Performers
@@ -107,7 +107,7 @@ def is_answered(operation: Operation, request: Request) -> None:
     """Performed, or refused with a field and a rule, or a problem of what is stored."""
     try:
         found = outcome(lambda: PERFORMERS.of(operation)(request))
-    except Problem:
+    except (Problem, GroupMissing):
         return
     assert not isinstance(found, InvalidInput) or (found.field and found.rule)
 
@@ -124,7 +124,7 @@ def test_a_request_is_answered_or_is_refused_by_field(
     operation: Operation, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
     path = {"stream": name, "partition": name, "type": "order", "id": name}
-    path |= {"tag": name, "name": name, "version": "v1"}
+    path |= {"tag": name, "name": name, "version": "v1", "group": name}
     request = Request(path=path, query=tuple(query), headers=headers, body=body)
     is_answered(operation, request)
 
@@ -132,7 +132,14 @@ def test_a_request_is_answered_or_is_refused_by_field(
 @examples(300)
 @given(document=SHAPED)
 def test_a_document_is_taken_or_is_refused_by_field(document: Any) -> None:
-    path = {"stream": "Cat-1", "type": "order", "id": "1", "name": "Totals", "version": "v1"}
+    path = {
+        "stream": "Cat-1",
+        "type": "order",
+        "id": "1",
+        "name": "Totals",
+        "version": "v1",
+        "group": "board",
+    }
     for operation in OPERATIONS:
         if operation.method in ("POST", "PUT"):
             is_answered(operation, Request(path=path, body=json.dumps(document)))
