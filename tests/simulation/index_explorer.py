@@ -24,7 +24,7 @@ from epochal.index import ingestion, marks
 from epochal.index.epochs import EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.marks import LEAF
-from epochal.index.series import Ids
+from epochal.index.tip_append import Ids
 from epochal.model.events import Event
 from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Refusal, Reply

@@ -21,7 +21,7 @@ import pytest
 
 from epochal.index import ingestion, marks
 from epochal.index.ingestion import Indexing, Partition
-from epochal.index.series import Ids
+from epochal.index.tip_append import Ids
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
 from epochal.plan.ops import Op, Refusal, Reply, Several, Steps
 from epochal.testing.memory import MemoryTables

@@ -8,7 +8,7 @@ from epochal.care.status import GroupStanding, groups_of, standings
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Held, group_stream, load, save
-from epochal.index.series import Ids
+from epochal.index.tip_append import Ids
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Op, Reply
 from epochal.store.driver import Driver, Meter

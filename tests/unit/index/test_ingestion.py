@@ -25,7 +25,7 @@ from epochal.index.ingestion import (
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
 from epochal.index.names import calf_key, epoch_stream, mark_name, marks_name
-from epochal.index.series import Ids
+from epochal.index.tip_append import Ids
 from epochal.model.spans import ITEM_BYTES, Span
 from epochal.model.times import Ticks
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update

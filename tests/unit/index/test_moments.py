@@ -15,8 +15,9 @@ from epochal.index.entries import closing_entry, write_entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import SKEW, since, tail
 from epochal.index.names import calf_key, epoch_stream, tip_key
-from epochal.index.series import Ids, register, start_epoch
+from epochal.index.series import register, start_epoch
 from epochal.index.tip import StoredSpan, events_attributes, holding, write_event
+from epochal.index.tip_append import Ids
 from epochal.layout.streams import EncodedEvent
 from epochal.model.spans import Span
 from epochal.model.times import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time

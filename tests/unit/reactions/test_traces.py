@@ -12,8 +12,7 @@ from aws_lambda_powertools import Logger
 
 from epochal import Delivery, Event, reaction
 from epochal.hosting.function import log_attempt
-from epochal.reactions.handling import Attempt
-from epochal.reactions.traces import MAX_TRACE, place_of, trace_of
+from epochal.reactions.handling import MAX_TRACE, Attempt, place_of, trace_of
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.world import Told, World
 

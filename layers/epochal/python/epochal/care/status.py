@@ -14,8 +14,7 @@ from typing import Final
 from epochal.errors import CorruptData
 from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED, read_spans
-from epochal.index.epochs import epoch_tip
+from epochal.index.entries import CLOSED, epoch_tip, read_spans
 from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.names import TIP

@@ -23,12 +23,11 @@ from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
 from epochal.reactions.group import Member, Name, told_of, unmet
-from epochal.reactions.handling import Attempt, OnFailed
+from epochal.reactions.handling import Attempt, OnFailed, trace_of
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
-from epochal.reactions.traces import trace_of
 
 
 @click.command()

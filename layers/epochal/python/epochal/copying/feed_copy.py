@@ -32,7 +32,7 @@ from epochal.index.groups import (
     load,
     save,
 )
-from epochal.index.series import Ids
+from epochal.index.tip_append import Ids
 from epochal.layout.registry import source_of
 from epochal.model.spans import Span
 from epochal.model.versions import MAX_VERSION

@@ -31,11 +31,10 @@ from epochal.layout.registry import source_of
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
 from epochal.reactions.group import Member, unmet
-from epochal.reactions.handling import Attempt, Failure, words_of
+from epochal.reactions.handling import Attempt, Failure, place_of, trace_of, words_of
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.traces import place_of, trace_of
 from epochal.settings import Settings, service_name, variable
 
 if TYPE_CHECKING:

@@ -14,15 +14,19 @@ outlives the code.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
+from epochal.index.names import epoch_stream
+from epochal.index.tip import StoredSpan, Tip, load_tip
 from epochal.layout.streams import EncodedEvent
 from epochal.model.spans import ITEM_BYTES, Span, name_bytes
+from epochal.plan.ops import Steps
+from epochal.plan.values import AttributeValue
 
 INGESTED: Final = "Ingested"
 CLOSED: Final = "Closed"
@@ -168,3 +172,23 @@ def _read_marked(event: EncodedEvent) -> int:
 
 def _only(kind: type, values: Iterable[object]) -> bool:
     return {*map(type, values)} <= {kind}
+
+
+# Reading them back.
+
+
+def epoch_tip(table: str, partition: int, epoch: int) -> Steps[Tip | None]:
+    """The Tip of an epoch, strongly consistent; None where the epoch has not begun."""
+    return load_tip(table, epoch_stream(partition, epoch))
+
+
+def is_closed(tip: Tip | None) -> bool:
+    """Whether the epoch with this Tip has ended."""
+    return tip is not None and tip.span.types[-1:] == (CLOSED,)
+
+
+def stored_entries(spans: Iterable[StoredSpan]) -> Iterator[tuple[int, str, AttributeValue]]:
+    """Entries of an epoch and its `Closed`, not decoded: offset, type, event."""
+    for span in spans:
+        for offset, (kind, event) in enumerate(span.pairs, span.base):
+            yield offset, kind, event

@@ -8,39 +8,19 @@ before the span is written. An unknown stream is never assumed to be new (DESIGN
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.index.entries import CLOSED, Entry, read_entry
-from epochal.index.names import epoch_stream
+from epochal.index.entries import Entry, epoch_tip, read_entry, stored_entries
 from epochal.index.series import read_series
-from epochal.index.tip import StoredSpan, Tip, advance, event_bytes, load_tip, read_event, stand
+from epochal.index.tip import Tip, advance, event_bytes, read_event, stand
 from epochal.index.tip_append import Known
 from epochal.layout.port import Change, Gap, Touched
 from epochal.model.spans import Span
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
-from epochal.plan.values import AttributeValue
-
-
-def epoch_tip(table: str, partition: int, epoch: int) -> Steps[Tip | None]:
-    """The Tip of an epoch, strongly consistent; None where the epoch has not begun."""
-    return load_tip(table, epoch_stream(partition, epoch))
-
-
-def is_closed(tip: Tip | None) -> bool:
-    """Whether the epoch with this Tip has ended."""
-    return tip is not None and tip.span.types[-1:] == (CLOSED,)
-
-
-def stored_entries(spans: Iterable[StoredSpan]) -> Iterator[tuple[int, str, AttributeValue]]:
-    """Entries of an epoch and its `Closed`, not decoded: offset, type, event."""
-    for span in spans:
-        for offset, (kind, event) in enumerate(span.pairs, span.base):
-            yield offset, kind, event
-
 
 MAX_ENTRIES: Final = 1_000_000
 """A checkpoint's offset counts to 1,048,575; what is left is for entries that come while marks are written."""

@@ -12,8 +12,7 @@ from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.entries import CLOSED, Entry, read_spans
-from epochal.index.epochs import epoch_tip, is_closed, stored_entries
+from epochal.index.entries import CLOSED, Entry, epoch_tip, is_closed, read_spans, stored_entries
 from epochal.index.series import read_series
 from epochal.index.tip import (
     Cursor,

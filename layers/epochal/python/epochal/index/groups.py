@@ -29,9 +29,8 @@ from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.names import MAX_KEY_BYTES, tip_key
-from epochal.index.series import Ids
 from epochal.index.tip import Tip, load_tip, read_unfold
-from epochal.index.tip_append import append_on, batch_of
+from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.registry import source_of
 from epochal.layout.streams import EncodedUnfold, Written
 from epochal.model.events import StreamName

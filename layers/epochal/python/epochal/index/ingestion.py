@@ -24,13 +24,12 @@ from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.entries import Entry, closing_entry, merged, split, with_marked, write_entry
+from epochal.index.entries import Entry, closing_entry, epoch_tip, merged, split, with_marked, write_entry
 from epochal.index.epochs import (
     STANDARD,
     EpochLimits,
     LoadedEpochs,
     decide,
-    epoch_tip,
     load_newest,
     load_next,
     refresh,
@@ -38,9 +37,9 @@ from epochal.index.epochs import (
 )
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.names import epoch_stream
-from epochal.index.series import Ids, start_epoch
+from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
-from epochal.index.tip_append import append_on, batch_of
+from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
 from epochal.layout.streams import Written
 from epochal.model.spans import Span

@@ -17,10 +17,9 @@ from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.names import SERIES
 from epochal.index.tip import Tip, load_tip, read_unfold
-from epochal.index.tip_append import append_on, batch_of
+from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.registry import base_of
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 
 STARTED: Final = "Started"
@@ -44,21 +43,6 @@ class Series:
         for base, count in sorted((base_of(source), count) for source, count in self.partitions.items()):
             for partition in range(base, base + count):
                 yield partition, self.active.get(partition, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ids:
-    """Identity of one write: a fresh etag and append id, and when it is made."""
-
-    etag: str
-    append_id: bytes
-    timestamp: str
-
-    @classmethod
-    def drawn(cls, nanoseconds: int, fresh: Callable[[int], bytes]) -> Ids:
-        """Made of the time, since 1970, and of random bytes."""
-        timestamp = format_ticks(from_unix_nanoseconds(nanoseconds))
-        return cls(etag=fresh(16).hex(), append_id=fresh(16), timestamp=timestamp)
 
 
 def read_series(table: str) -> Steps[Series]:

@@ -11,7 +11,7 @@ by index (DESIGN §5.4). Whoever else writes such streams brings a `CalfRule` an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
@@ -35,6 +35,7 @@ from epochal.index.tip import (
 )
 from epochal.layout import streams
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written
+from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
     ITEM_BYTES,
@@ -65,6 +66,21 @@ from epochal.plan.values import (
 )
 
 Known: TypeAlias = streams.Known[Tip]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """Identity of one write: a fresh etag and append id, and when it is made."""
+
+    etag: str
+    append_id: bytes
+    timestamp: str
+
+    @classmethod
+    def drawn(cls, nanoseconds: int, fresh: Callable[[int], bytes]) -> Ids:
+        """Made of the time, since 1970, and of random bytes."""
+        timestamp = format_ticks(from_unix_nanoseconds(nanoseconds))
+        return cls(etag=fresh(16).hex(), append_id=fresh(16), timestamp=timestamp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

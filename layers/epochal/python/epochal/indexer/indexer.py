@@ -22,9 +22,9 @@ from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
 from epochal.index.names import MAX_KEY_BYTES, mark_name, poison_stream
-from epochal.index.series import Ids, register
+from epochal.index.series import register
 from epochal.index.tip import load_tip
-from epochal.index.tip_append import append_marked, batch_of
+from epochal.index.tip_append import Ids, append_marked, batch_of
 from epochal.layout.once import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Touched
 from epochal.layout.registry import base_of, head_key, layouts_in

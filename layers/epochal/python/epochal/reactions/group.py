@@ -25,7 +25,7 @@ from epochal.index.groups import (
     read_causes,
     save,
 )
-from epochal.index.series import Ids
+from epochal.index.tip_append import Ids
 from epochal.layout.port import Categories
 from epochal.layout.registry import source_of
 from epochal.model.kinds import must_be

@@ -12,12 +12,11 @@ from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.layout.registry import READ_MODELS, source_of, store_tables
 from epochal.reactions.group import Member, told_of, unmet
-from epochal.reactions.handling import Attempt
+from epochal.reactions.handling import Attempt, trace_of
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModels
-from epochal.reactions.traces import trace_of
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
