@@ -299,6 +299,18 @@ def test_a_reader_keeps_nothing_of_what_was_released_but_names(monkeypatch: pyte
         assert (each.streams, each.left, list(each.entries)) == ({}, reader.partitions[0].left, [])
 
 
+def test_a_cause_that_came_before_its_time_is_kept_without_its_bodies() -> None:
+    world = World()
+    world.append(B, 9, data=bytes(100))
+    world.append(A, 1, causation_id="B-1@0")
+    world.index(10)
+    reader = reader_of(world, OrderedCheckpoint())
+    world.now = 11
+    page = reader.page(100, 10.0, 0.0)
+    assert [item.event is not None for item in page.items] == [True, True]
+    assert [(held.released, held.item.event) for *_, held in reader._heap] == [(True, None)]  # noqa: SLF001
+
+
 def test_the_checkpoint_moves_past_what_is_not_wanted() -> None:
     world = World()
     for at, stream in enumerate([A, B, A, B]):

@@ -396,8 +396,8 @@ class OrderedReader:
                 continue
             path.pop()
             if not held.released:
-                self._let_go(held)
                 found.append(held.item)
+                self._let_go(held)
         return found
 
     def _before(self, held: _Held) -> _Held | None:
@@ -426,6 +426,8 @@ class OrderedReader:
             if self._named.get(name) is held:
                 del self._named[name]
             self._recent[name] = None
+        # One that came as a cause stays in the heap until its time: without its bodies.
+        held.item = held.item._replace(event=None)
         while len(self._recent) > RECENT:
             self._recent.popitem(last=False)
 
