@@ -19,6 +19,7 @@ from epochal.layout.pages.items import STREAMS, page_key, read_page
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.registry import INDEX
+from epochal.layout.streams import DecidedBefore
 from epochal.model.events import Event, Recorded
 from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Steps
@@ -237,8 +238,9 @@ def test_a_reader_asks_for_a_dictionary_once_however_it_reads(written: World, re
 
 def test_what_stood_in_the_way_of_an_append_can_be_read(written: World) -> None:
     store = written.store()
-    rejected = store.append_on(None, "Flight-1", [delay()])
-    head = getattr(rejected, "head")  # noqa: B009  whichever outcome it is
+    came = store.append_on({"Flight-1": None}, [StreamAppend(stream="Flight-1", events=[delay()])])
+    assert not isinstance(came, DecidedBefore)
+    head = getattr(came["Flight-1"], "head")  # noqa: B009  whichever outcome it is
     assert head.span.read(0).type == "Delayed"
 
 
