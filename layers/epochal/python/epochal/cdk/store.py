@@ -28,7 +28,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, TypedDict, Unpack
 
@@ -161,28 +161,28 @@ INSTEAD = (
 
 def refuse_elsewhere(store: Construct, scope: Construct) -> None:
     """Raise `BadSetting` where what is in `scope` is deployed to another account or region than `store`."""
-    there, here = Stack.of(store), Stack.of(scope)
-    for what, its, own in (("account", there.account, here.account), ("region", there.region, here.region)):
-        if _differ(its, own):
-            rule = (
-                f"is in {what} {its}, and {scope.node.path} in {own}: a store is used where it is; {INSTEAD}"
-            )
-            raise BadSetting(f"store {store.node.path}", rule)
+    there = Stack.of(store)
+    for what, its, own in _differing(Stack.of(scope), there.account, there.region):
+        rule = f"is in {what} {its}, and {scope.node.path} in {own}: a store is used where it is; {INSTEAD}"
+        raise BadSetting(f"store {store.node.path}", rule)
 
 
 def refuse_tables_elsewhere(scope: Construct, stage: Stage) -> None:
     """Raise `BadSetting` where a table that is taken over is in another account or region than the stack's."""
-    stack = Stack.of(scope)
     for kind, arn in stage.existing_tables.items():
         _, _, _, region, account, *_ = arn.split(":")
-        for what, its, own in (("account", account, stack.account), ("region", region, stack.region)):
-            if _differ(its, own):
-                rule = f"must be in {what} {own}, where the stack goes, not in {its}: functions know it by its name"
-                raise BadSetting(f"existing_{kind.replace('-', '_')}", rule)
+        for what, its, own in _differing(Stack.of(scope), account, region):
+            rule = (
+                f"must be in {what} {own}, where the stack goes, not in {its}: functions know it by its name"
+            )
+            raise BadSetting(f"existing_{kind.replace('-', '_')}", rule)
 
 
-def _differ(one: str, other: str) -> bool:
-    return one != other and not Token.is_unresolved(one) and not Token.is_unresolved(other)
+def _differing(stack: Stack, account: str, region: str) -> Iterator[tuple[str, str, str]]:
+    """What differs of another place, what it is there, and what it is where the stack goes."""
+    for what, its, own in (("account", account, stack.account), ("region", region, stack.region)):
+        if its != own and not Token.is_unresolved(its) and not Token.is_unresolved(own):
+            yield what, its, own
 
 
 NAME_LENGTH: Final = 26

@@ -152,6 +152,13 @@ def members(name: str, body: Body, link: Link) -> dict[str, Any]:
     return {f"{name}64": b64encode(body).decode()} if text is None else {name: RawJSON(text)}
 
 
+def with_bodies(
+    frame: Mapping[str, Any], found: Recorded | FeedEvent | RecordedUnfold, link: Link
+) -> dict[str, Any]:
+    """What shows an event or an unfold without its bodies, with them."""
+    return {**frame, **members("data", found.data, link), **members("meta", found.meta, link)}
+
+
 def claimed(claim: Claim, link: Link) -> dict[str, Any]:
     """Where a body in the bucket is, and what it must be."""
     return {
@@ -337,11 +344,7 @@ UNFOLD: Final = Component(
 
 def event(found: Recorded | FeedEvent, link: Link) -> dict[str, Any]:
     """An event, its bodies in the bucket as links. Written out, since a page has thousands."""
-    return {
-        **event_frame(found),
-        **members("data", found.data, link),
-        **members("meta", found.meta, link),
-    }
+    return with_bodies(event_frame(found), found, link)
 
 
 def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
@@ -365,11 +368,7 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
 
 def unfold(found: RecordedUnfold, link: Link) -> dict[str, Any]:
     """An unfold, its bodies in the bucket as links."""
-    return {
-        **_unfold_frame(found),
-        **members("data", found.data, link),
-        **members("meta", found.meta, link),
-    }
+    return with_bodies(_unfold_frame(found), found, link)
 
 
 def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:

@@ -33,9 +33,9 @@ from epochal.http.events import (
     TAG,
     AnswerSize,
     Link,
-    members,
     shown_bodies,
     tag_of,
+    with_bodies,
 )
 from epochal.http.events import event_of as plain_event
 from epochal.http.operation import Request, Response
@@ -249,7 +249,7 @@ class Listed:
         frame = fields(found)
         if self._positions and found.position is not None:
             frame["position"] = write_position(found.position)
-        shown = {**frame, **_bodies(found, self._link)}
+        shown = with_bodies(frame, found, self._link)
         view = self._answer.fit(shown) if self.views else self._answer.put(shown, frame)
         if view is not None:
             self.views.append(view)
@@ -269,7 +269,7 @@ class Listed:
 
 def shown(found: Recorded, link: Link) -> dict[str, Any]:
     """An event; what is left in the bucket is a link."""
-    return {**fields(found), **_bodies(found, link)}
+    return with_bodies(fields(found), found, link)
 
 
 def _single(found: Recorded, link: Link) -> Any:
@@ -277,7 +277,7 @@ def _single(found: Recorded, link: Link) -> Any:
     frame = fields(found)
     if found.position is not None:
         frame["position"] = write_position(found.position)
-    return AnswerSize().put({**frame, **_bodies(found, link)}, frame)
+    return AnswerSize().put(with_bodies(frame, found, link), frame)
 
 
 def fields(found: Recorded) -> dict[str, Any]:
@@ -292,10 +292,6 @@ def fields(found: Recorded) -> dict[str, Any]:
         **({"stream": found.stream, "index": found.index} if found.stream else {}),
         **{name: value for name, value in ids.items() if value is not None},
     }
-
-
-def _bodies(found: Recorded, link: Link) -> dict[str, Any]:
-    return {**members("data", found.data, link), **members("meta", found.meta, link)}
 
 
 # Answers.
