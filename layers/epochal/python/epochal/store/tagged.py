@@ -62,7 +62,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, with_metadata
 from epochal.store.outcomes import going_with, in_the_way, unmet
 from epochal.store.seals import Seals
-from epochal.store.streams import Streams
+from epochal.store.streams import Streams, streams_of
 
 if TYPE_CHECKING:
     from epochal.store.importing import Importer, TaggedImporter
@@ -536,12 +536,7 @@ class TaggedEvents(TaggedStore):
 
 def tagged_of(settings: Settings, driver: Driver, codec: BodyCodec) -> TaggedEvents:
     """The tagged events of a deployment, in its table of streams."""
-    return TaggedEvents(
-        driver=driver,
-        site=site_of(settings.table("streams"), settings.tagged_types, everything=settings.tagged_everything),
-        codec=replace(codec, compress_from=COMPRESS_FROM),
-        archive=settings.streams_archive_table,
-    )
+    return streams_of(settings, driver, codec).tagged
 
 
 def site_of(table: str, types: Sequence[str], *, everything: bool) -> TagStreams:
