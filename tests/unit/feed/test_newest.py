@@ -105,6 +105,29 @@ def test_calves_that_overlap_are_read_backward_once() -> None:
     assert backward(feeds, 7) == whole
 
 
+def test_a_long_calf_that_a_short_one_is_within_is_read_backward_from_anywhere() -> None:
+    feeds = Feeds(limits=EpochLimits(entries=10_000))
+    indexer = feeds.indexer()
+    indexer.register()
+    for k in range(120):
+        indexer.index([record(k, head("S-1", k + 1, f"{k:900d}"))])
+    items = [each for each in feeds.tables.items("index") if each["p"]["S"] == "$AppendsEpoch-0_0"]
+    items = sorted((each for each in items if not is_tip(each)), key=lambda each: int(each["i"]["N"]))
+    one, other, *_ = items
+    joined = {**one, "n": other["n"], "e": {"L": one["e"]["L"] + other["e"]["L"]}}
+    feeds.tables.execute(Put(table="index", item={**joined, "c": {"L": one["c"]["L"] + other["c"]["L"]}}))
+    short = {**other, "n": {"N": str(int(other["i"]["N"]) + 1)}, "e": {"L": other["e"]["L"][:1]}}
+    feeds.tables.execute(Put(table="index", item={**short, "c": {"L": other["c"]["L"][:1]}}))
+    for end in range(int(other["n"]["N"]) + 3):
+        assert backward(feeds, 7, Checkpoint.of(0, end)) == [("S-1", k) for k in reversed(range(end))]
+
+
+def test_backward_nobody_waits_at_the_beginning() -> None:
+    feeds = many(3)
+    page = feeds.reader().page(0, direction="backward", start=BEGINNING, wait=20.0)
+    assert (page.items, page.at_tail, feeds.clock.sleeps) == ((), True, 0)
+
+
 # ----------------------------------------------------------------------------------------- of all partitions
 
 

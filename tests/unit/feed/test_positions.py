@@ -102,6 +102,15 @@ def test_a_reader_that_has_come_to_a_position_has_seen_what_was_appended() -> No
     assert not FeedPosition().covers(position)
 
 
+def test_an_append_to_tags_has_a_position_by_the_version_of_each() -> None:
+    feed = MemoryFeed()
+    appended = feed.tagged.append([Event(type="Seen", data=b"{}", tags=("user:1", "page:2"))])
+    feed.index()
+    for tag, version in appended.versions.items():
+        assert feed.reader.wait_for(f"$tag-{tag}", version) is not None
+        assert feed.reader.wait_for(f"$tag-{tag}", version + 1, seconds=0.0) is None
+
+
 def test_a_layout_that_is_not_on_record_and_a_version_of_nothing_are_refused() -> None:
     with pytest.raises(InvalidInput, match="source"):
         Feeds().reader().wait_for("A-1", 1)

@@ -114,6 +114,14 @@ def test_each_partition_has_its_own_place_of_a_moment() -> None:
     assert sorted(index * 9 + name for name, index in found) == [*range(45, 90)]
 
 
+def test_an_epoch_that_is_gone_hides_no_later_one() -> None:
+    feeds = indexed([1000.0 * k for k in range(40)], entries=2)
+    for epoch in range(3, 17):
+        feeds.tables.execute(Delete(table="index", key=tip_key(epoch_stream(0, epoch))))
+    for k in range(34, 40):
+        assert begun(feeds, 1000.0 * k) == [*range(k, 40)]
+
+
 def test_the_series_may_lag_behind_the_epochs() -> None:
     feeds = indexed([1000.0 * k for k in range(20)], entries=3)
     lagging = feeds.driver.run(since("index", 0, moment(17_000.0)))

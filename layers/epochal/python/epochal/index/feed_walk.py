@@ -242,7 +242,7 @@ def since(table: str, partition: int, moment: Ticks) -> Steps[Checkpoint]:
 
 def _entry_since(table: str, tip: Tip, wanted: int) -> Steps[int]:
     """The offset of an entry that is not before a moment, while the one before it is."""
-    low, high = 0, tip.version - is_closed(tip)
+    low, high = 0, tip.version
     while low < high:
         middle = high - 1 if high > tip.span.base else (low + high) // 2
         span = tip.span if middle >= tip.span.base else (yield from holding(table, tip.stream, middle))
