@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from functools import cache
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from botocore import xform_name
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
@@ -93,18 +94,6 @@ def _config(*, retries: int, read: int) -> Config:
 # Its answers to reads are taken whole at botocore's event `before-parse`, which leaves botocore nothing to parse. It
 # still parses errors and answers to writes.
 
-_METHODS: Final = {
-    "BatchGetItem": "batch_get_item",
-    "DeleteItem": "delete_item",
-    "GetItem": "get_item",
-    "PutItem": "put_item",
-    "Query": "query",
-    "Scan": "scan",
-    "TransactGetItems": "transact_get_items",
-    "TransactWriteItems": "transact_write_items",
-    "UpdateItem": "update_item",
-}
-
 
 def boto3_carrier(client: DynamoDBClient) -> Carrier:
     """What sends requests through a client. Safe to share between threads, as clients are."""
@@ -112,7 +101,7 @@ def boto3_carrier(client: DynamoDBClient) -> Carrier:
 
     def carry(request: DynamoRequest) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = getattr(client, _METHODS[request.operation])(**request.parameters)
+            answer: dict[str, Any] = getattr(client, xform_name(request.operation))(**request.parameters)
         except ClientError as error:
             raise _fault(error) from error
         if request.operation in READS:

@@ -467,8 +467,6 @@ def _table(op: Op) -> str:
             return ", ".join(sorted({write.table for write in writes}))
         case TransactGet(keys=keys):
             return ", ".join(sorted({table for table, _ in keys}))
-        case Get(table=table) | BatchGet(table=table) | Query(table=table) | Scan(table=table):
-            return table
         case _:
             return op.table
 
