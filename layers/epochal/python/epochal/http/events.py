@@ -290,7 +290,11 @@ def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _given(sent: Mapping[str, Any], *names: str) -> Body:
-    return next((sent[name] for name in names if name in sent), b"")
+    for name in names:
+        if name in sent:
+            body: Body = sent[name]
+            return body
+    return b""
 
 
 # Events and unfolds that are answered.

@@ -16,7 +16,7 @@ import binascii
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeVar
@@ -205,10 +205,12 @@ class Component:
         """
         fields, reads = node.members(self.names), self._reads
         for name in self.schema["required"]:
-            required(node, fields, name)
+            if name not in fields:
+                raise InvalidInput(node.below(name), "is required")
         for names in self._one_of:
             _check_one(fields, names)
-        return self._defaults | {name: reads[name](each) for name, each in fields.items()}
+        found = {name: reads[name](each) for name, each in fields.items()}
+        return {**self._defaults, **found} if self._defaults else found
 
 
 def _read(schema: Schema, special: Read | None) -> Read:
@@ -220,15 +222,15 @@ def _read(schema: Schema, special: Read | None) -> Read:
         case _ if special is not None:
             return special
         case {"enum": choices}:
-            return lambda node: node.choice(choices)
+            return partial(Node.choice, choices=choices)
         case {"type": "integer", "minimum": least, "maximum": most}:
-            return lambda node: node.whole(least, most)
+            return partial(Node.whole, least=least, most=most)
         case {"type": "boolean"}:
             return Node.flag
         case {"contentEncoding": "base64"}:
             return Node.base64
         case {"maxLength": most}:
-            return lambda node: node.text(most)
+            return partial(Node.text, most=most)
         case _:
             return lambda node: node
 
@@ -426,9 +428,9 @@ def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
 
 
 def _check_one(fields: Mapping[str, Node], names: tuple[str, ...]) -> None:
-    given = [fields[name] for name in names if name in fields]
+    given = [name for name in names if name in fields]
     if len(given) > 1:
-        raise InvalidInput(given[1].name, f"may not be given together with {given[0].name}")
+        raise InvalidInput(fields[given[1]].name, f"may not be given together with {fields[given[0]].name}")
 
 
 def json_body(node: Node) -> bytes:
