@@ -165,7 +165,7 @@ def test_the_mode_is_reached_from_code_from_a_stage_and_in_the_feed() -> None:
     assert Settings.from_environment({variable("equinox"): "true"}).value("equinox")
     (history,) = reader_of(SHARED, streams.driver, BodyCodec()).histories
     assert isinstance(history, DeployedHistory)
-    assert not history.opened().store.tombstones
+    assert not history.opened.store.tombstones
 
 
 def test_equinoxs_own_limit_is_the_modes(tables: MemoryTables) -> None:

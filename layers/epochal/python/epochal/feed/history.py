@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import repeat
 from typing import Final, Protocol, Self
 
@@ -334,7 +335,7 @@ class StreamHistory:
         return max(since, 0 if head is None else head.version)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeployedHistory:
     """Events of named streams of a deployment. Their store is opened when events are first asked for: a function starts
     up without it.
@@ -356,12 +357,13 @@ class DeployedHistory:
 
     def events(self, *, fetch: bool = True) -> Hydrate:
         """Reads events of streams."""
-        return self.opened().events(fetch=fetch)
+        return self.opened.events(fetch=fetch)
 
     def end_of(self, stream: str, since: int) -> int:
         """The next index of a stream."""
-        return self.opened().end_of(stream, since)
+        return self.opened.end_of(stream, since)
 
+    @cached_property
     def opened(self) -> StreamHistory:
         """The history of their store."""
         return StreamHistory(at(self.of)(self.settings, self.driver, self.codec))

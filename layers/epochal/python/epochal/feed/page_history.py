@@ -14,7 +14,7 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageHistory(DeployedHistory):
     """Events of streams as pages."""
 
