@@ -204,6 +204,21 @@ def test_a_reset_takes_every_member_back() -> None:
     assert sorted(world.told.handled) == sorted((each, 1) for each in STREAMS)
 
 
+def test_what_a_member_holds_of_a_group_that_was_deleted_is_not_what_has_begun_anew() -> None:
+    """Or a commit that was applied, unheard, would be made again on a group that is to be given everything."""
+    world = filled()
+    states = []
+    for seconds in (1, 2):
+        real = world.reactor(members=2, start="tail")
+        now = partial(int, seconds * 10**9)
+        replace(real, member=replace(real.member, now=now)).run(0, seconds=60)
+        states.append(world.state())
+        Groups(world.feeds.reader(world.feeds.streams)).delete("board")
+    assert states[0].checkpoint == states[1].checkpoint
+    assert Sharing(2).is_others(states[0], states[0], 0)
+    assert not Sharing(2).is_others(states[0], states[1], 0)
+
+
 class Lanes:
     """A time for each member, who goes on only where no other is behind it: so requests come in their order."""
 

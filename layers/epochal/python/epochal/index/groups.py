@@ -9,7 +9,8 @@
     paused       since when its processes take nothing; empty where they do
     shares       of a group with several members the checkpoint of each; `checkpoint` is the least of them
     by           the pattern by which its streams are shared out
-    resets       how often it was reset: a member whose commit was applied, unheard, must not make it again after one
+    resets       a number that each reset changes, and with several members each beginning: a member whose commit was
+                 applied, unheard, must not make it again after one
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`

@@ -141,7 +141,9 @@ class Run:
             start = self.member.start(self.partition)
             asked = self.member.reaction
             unmet, types = at_first(asked.categories), at_first(asked.types)
-            self._save(GroupState(checkpoint=start, unmet=unmet, unmet_types=types))
+            # One that was deleted and begins anew is not what another member holds of it.
+            drawn = 0 if asked.members == 1 else self.member.now() // 1_000_000
+            self._save(GroupState(checkpoint=start, unmet=unmet, unmet_types=types, resets=drawn))
 
     def handle_page(self) -> None:
         """Handle a page of the feed, as far as there is time, and save what is done."""
