@@ -45,6 +45,7 @@ TAKING: Final = {
     "appendTaggedOfDcb": ("POST", "/dcb/events"),
     "queryTaggedOfDcb": ("POST", "/dcb/query"),
     "writeProjectionState": ("PUT", "/projections/totals/v1"),
+    "steerGroup": ("POST", "/groups/totals"),
 }
 """Operations that take a document."""
 

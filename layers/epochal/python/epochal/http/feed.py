@@ -193,7 +193,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
     start, categories = asked.text("from"), _categories(reading, asked)
     partition = _partition(request.path["partition"])
     backward = asked.choice("direction") == "backward"
-    place = parse_place(start or (TAIL if backward else "beginning"))
+    place = parse_place(start) if start is not None else TAIL if backward else "beginning"
     limit, data = asked.limit(), asked.flag("data")
     wait = asked.whole("wait") or 0
     if partition not in reading.partitions:
