@@ -296,9 +296,12 @@ class AggregateStore:
         """The latest snapshot and every event after it; None where there is no such aggregate."""
         store, meter = self.metered()
         with meter:
-            snapshot = store.latest_snapshot(aggregate)
-            found = None if snapshot is None else store._replayed(snapshot, snapshot.seq_nr)  # noqa: SLF001  its own
-        return None if found is None else replace(found, capacity=meter.capacity)
+            head = store._head(aggregate)  # noqa: SLF001  its own, as those below
+            if head is None:
+                return None
+            snapshot = store._held(head)  # noqa: SLF001
+            found = store._replayed(snapshot, snapshot.seq_nr)  # noqa: SLF001
+        return replace(found, capacity=meter.capacity)
 
     def since(self, head: AggregateHead, seq_nr: int) -> Replay:
         """What a head that a refused append brought has for a snapshot, and the events after `seq_nr`.
