@@ -503,6 +503,13 @@ def test_a_decision_on_a_stream_and_a_query_answers_them_and_is_not_made_where_o
         ({"sets": {"n": Decimal("1E126")}}, "n"),
         ({"sets": {"n": Decimal("1E-131")}}, "n"),
         ({"sets": {"n": {10**38 + 1}}}, "n"),
+        ({"adds": {"n": True}}, "n"),
+        ({"adds": {"n": "1"}}, "n"),
+        ({"extends": {"lines": "x"}}, "lines"),
+        ({"sets": 5}, "sets"),
+        ({"adds": [1]}, "adds"),
+        ({"extends": "x"}, "extends"),
+        ({"sets": {"": 1}}, "also"),
     ],
 )
 def test_a_change_that_dynamodb_does_not_take_is_refused_with_its_place(
@@ -511,6 +518,19 @@ def test_a_change_that_dynamodb_does_not_take_is_refused_with_its_place(
     with pytest.raises(InvalidInput) as refused:
         update("carts", {"id": "c"}, **changes)
     assert refused.value.field == place
+
+
+@pytest.mark.parametrize("table", [None, 5, "", "x" * 2_000])
+def test_what_is_no_name_of_a_table_is_refused(table: Any) -> None:
+    for write in (
+        lambda: put(table, {"id": "c"}),
+        lambda: update(table, {"id": "c"}, sets={"n": 1}),
+        lambda: delete(table, {"id": "c"}),
+        lambda: check(table, {"id": "c"}, Absent("n")),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            write()
+        assert refused.value.field == "table"
 
 
 def test_numbers_and_levels_go_as_far_as_dynamodb_takes_them() -> None:

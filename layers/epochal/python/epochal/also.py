@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias, get_args
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.model.kinds import must_be, must_be_list, must_be_names
+from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_text
 from epochal.plan.ops import (
     ITEM_BYTES,
     TRANSACTION_BYTES,
@@ -68,6 +68,9 @@ LEAST_EXPONENT: Final = -130
 MOST_EXPONENT: Final = 125
 """What DynamoDB takes: levels of lists and mappings in an attribute, and numbers."""
 
+NAME_BYTES: Final = 1_024
+"""Of a table's name, which may be its ARN."""
+
 _SETS: Final = {"S": "SS", "N": "NS", "B": "BS"}
 
 
@@ -83,7 +86,7 @@ def put(table: str, item: Values, *, when: Condition | None = None) -> Put:
         InvalidInput: a value that DynamoDB does not have: a `float`, a number of more than 38 digits or beyond 1E125,
             or more than 32 levels of lists and mappings.
     """
-    return Put(table=table, item=_item(item), condition=_when(when))
+    return Put(table=_table(table), item=_item(item), condition=_when(when))
 
 
 def update(
@@ -106,9 +109,17 @@ def update(
         when: as of `put`.
 
     Raises:
-        InvalidInput: as `put`; nothing changes, an attribute changes twice, or one of the key does.
+        InvalidInput: as `put`; nothing changes, an attribute changes twice, or one of the key does; an attribute is
+            raised by what is no number, or extended by what is no list.
     """
     must_be_names(removes, "removes")
+    for field, values in (("sets", sets), ("adds", adds), ("extends", extends)):
+        must_be((Mapping, type(None)), values, field, "a mapping of attributes")
+    for name, value in (adds or {}).items():
+        if isinstance(value, bool) or not isinstance(value, int | Decimal):
+            raise InvalidInput(name, f"must be raised by an int or a Decimal, not {type(value).__name__}")
+    for name, value in (extends or {}).items():
+        must_be_list(object, value, name)
     changed = [*(sets or {}), *(adds or {}), *(extends or {}), *removes]
     if not changed:
         raise InvalidInput("update", "must change something: give sets, adds, extends or removes")
@@ -120,19 +131,23 @@ def update(
     changes += (Add(name, value) for name, value in _item(adds or {}).items())
     changes += (Extend(name, value) for name, value in _item(extends or {}).items())
     return Update(
-        table=table, key=_item(key), sets=tuple(changes), removes=tuple(removes), condition=_when(when)
+        table=_table(table),
+        key=_item(key),
+        sets=tuple(changes),
+        removes=tuple(removes),
+        condition=_when(when),
     )
 
 
 def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
     """Delete an item, if it is there. `when` is as of `put`, as is what this raises."""
-    return Delete(table=table, key=_item(key), condition=_when(when))
+    return Delete(table=_table(table), key=_item(key), condition=_when(when))
 
 
 def check(table: str, key: Values, when: Condition) -> Check:
     """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `put` does."""
     must_be(get_args(Condition), when, "when", "a condition of `epochal.also`")
-    return Check(table=table, key=_item(key), condition=when)
+    return Check(table=_table(table), key=_item(key), condition=when)
 
 
 def compare(name: str, operator: Comparison, value: object) -> Compare:
@@ -206,10 +221,17 @@ def _size(write: TransactionWrite) -> int:
     return item_size(write.key) + item_size(changes)
 
 
+def _table(name: str) -> str:
+    must_be_text(name, NAME_BYTES, "table")
+    return name
+
+
 def _item(values: Values, within: str = "", depth: int = 0) -> dict[str, AttributeValue]:
     must_be(Mapping, values, "also", "a mapping of attributes")
     for name in values:
         must_be(str, name, "also", "a mapping of attributes by their names")
+        if not name and not depth:
+            raise InvalidInput("also", "must have names of attributes that are not empty")
         _utf8(name, "also")
     # In one order, whatever the caller's: a repeat under a key is told by it.
     return {name: _value(values[name], within or name, depth) for name in sorted(values)}
