@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
 from epochal.care.auditor import in_category
-from epochal.errors import TooLarge
-from epochal.feed.results import FeedItem
+from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
+from epochal.feed.results import Fault, FeedItem
 from epochal.layout.pages.port import pages_source
 from epochal.layout.registry import source_of
-from epochal.model.events import Event
+from epochal.model.events import Claim, Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete
+from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.checking import kind_of
 from epochal.store.encoding import BodyCodec
 from epochal.testing.feeds import MemoryFeed
-from epochal.testing.stores import memory_tagged_events
+from epochal.testing.stores import MemoryBodies, memory_tagged_events
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
 
@@ -107,6 +109,54 @@ def test_a_broken_event_comes_with_its_fault_and_its_neighbours_with_their_data(
     feed.tables.execute(Delete(table="streams", key=key))
     found = [each for each in items(feed) if each.stream == "$tag-y:1"]
     assert [each.fault is None for each in found] == [True, False, True]
+
+
+def without_bodies(monkeypatch: pytest.MonkeyPatch, error: Fault) -> None:
+    """No body can be had of the bucket any more."""
+
+    def get(_: MemoryBodies, _claim: Claim) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(MemoryBodies, "get", get)
+
+
+@pytest.mark.parametrize("error", [MissingBody("bodies/1"), DeniedBody("exports/1", "no"), CorruptData("no")])
+def test_a_tagged_event_whose_body_cannot_be_had_stops_itself_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Fault
+) -> None:
+    feed = MemoryFeed()
+    feed.tagged.append([event("a", "x:1"), event("b", "x:1", "y:1", data=os.urandom(600_000))])
+    feed.tagged.append([event("c", "x:1")])
+    feed.streams.append("Order-1", [event("d")])
+    without_bodies(monkeypatch, error)
+
+    shown = [("$tag-x:1", 0, None), ("$tag-x:1", 1, error), ("$tag-y:1", 0, error), ("$tag-x:1", 2, None)]
+    found = [(item.stream, item.index, item.fault) for item in items(feed)]
+    assert sorted(found, key=str) == sorted([*shown, ("Order-1", 0, None)], key=str)
+    ordered = [item for page in feed.reader.ordered(within=0) for item in page.items]
+    assert len(ordered) == len(found)
+    broken = next(each for each in feed.reader.events(30_000, "$tag-x:1", 1, 2))
+    assert (broken.type, broken.tags, broken.fault) == ("b", ("x:1", "y:1"), error)
+    with pytest.raises(type(error)):
+        items(feed, strict=True)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_tagged_event_whose_body_is_missing_parks_its_stream_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, in_order: bool
+) -> None:
+    feed = MemoryFeed()
+    feed.tagged.append([event("a", "x:1", data=os.urandom(600_000))])
+    feed.streams.append("Order-1", [event("d")])
+    without_bodies(monkeypatch, MissingBody("bodies/1"))
+    handled: list[str] = []
+
+    @reaction(name="all", in_order=in_order)
+    def everything(delivery: Delivery) -> None:
+        handled.append(delivery.stream)
+
+    parked = [failure.stream for ran in feed.react(everything) for failure in ran.parked]
+    assert (handled, parked) == (["Order-1"], ["$tag-x:1"])
 
 
 def test_an_item_of_an_events_id_is_of_a_table_of_streams_and_events_of_tags_train_no_dictionary() -> None:

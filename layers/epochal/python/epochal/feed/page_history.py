@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from epochal.errors import CorruptData, DeniedBody, MissingBody
 from epochal.feed.history import DeployedHistory, Hydrate, StreamHistory, of_tag, together
 from epochal.feed.results import FeedEvent
-from epochal.model.events import TAG_STREAMS
+from epochal.model.events import TAG_STREAMS, Recorded
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
@@ -49,7 +50,14 @@ def events_of_tag(
     store, (stream, first, end) = tagged_of(settings, driver, codec), span
 
     def read(start: int, until: int) -> Iterator[FeedEvent]:
-        found = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=fetch)
-        return (of_tag(stream, index, event) for index, event in enumerate(found, start))
+        found = store.between(stream.removeprefix(TAG_STREAMS), start, until, fetch=False)
+        return (shown(index, event) for index, event in enumerate(found, start))
+
+    def shown(index: int, event: Recorded) -> FeedEvent:
+        """An event with its body; without it, all that is known of the event."""
+        try:
+            return of_tag(stream, index, store.whole((event,))[0] if fetch else event)
+        except (CorruptData, MissingBody, DeniedBody) as fault:
+            return replace(of_tag(stream, index, event), fault=fault)
 
     return together(stream, first, end, read)
