@@ -19,9 +19,11 @@ from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import read_wake_ups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Sharing, Sign, Unit, give_sign
+from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
-from epochal.reactions.reaction import Delivery
+from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.steering import Groups
+from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.test_wakeups import Context, Sent, function, message
 from tests.unit.reactions.world import Told, World
 
@@ -192,6 +194,68 @@ def test_a_member_that_is_woken_wakes_no_other() -> None:
     assert {stream for stream, _ in world.told.handled} == {
         each for each in STREAMS if Sharing(4).share_of(each) == 2
     }
+
+
+@pytest.mark.parametrize(("before", "after", "gone"), [(4, 2, 3), (4, 1, 3), (4, 3, 3), (64, 2, 40)])
+def test_a_wake_up_of_a_share_that_is_no_more_wakes_whoever_has_its_streams(
+    before: int, after: int, gone: int
+) -> None:
+    world, sent = filled(), Sent()
+    run(world, before, *range(gone))
+    left = message(0, 2, id_="left", receives=4)
+    left["attributes"]["MessageGroupId"] = f"0/{gone}"
+    left["messageAttributes"] = {name: {"stringValue": "1"} for name in ("At", "Hops")}
+    woken = function(world, sent, members=after)
+    answer = woken.handle({"Records": [left]}, Context())  # type: ignore[arg-type]
+    assert answer == {"batchItemFailures": []}
+    for each in sent.entries:
+        again = message(0, int(each["MessageBody"]))
+        again["attributes"]["MessageGroupId"] = each["MessageGroupId"]
+        woken.handle({"Records": [again]}, Context())  # type: ignore[arg-type]
+    assert {(stream, index) for stream in STREAMS for index in (0, 1)} == set(world.told.handled)
+
+
+def test_a_wake_up_of_a_share_that_is_no_more_is_done_where_its_streams_are() -> None:
+    world, sent = filled(), Sent()
+    run(world, 4)
+    left = message(0, 2)
+    left["attributes"]["MessageGroupId"] = "0/3"
+    other = message(0, 1, id_="other")
+    answer = function(world, sent, members=2).handle({"Records": [left, other]}, Context())  # type: ignore[arg-type]
+    assert (answer, sent.entries) == ({"batchItemFailures": []}, [])
+
+
+@pytest.mark.parametrize(("members", "share"), [(1, 1), (2, 3), (3, 3), (2, -1), (2, "1")])
+def test_a_share_that_a_reaction_does_not_have_is_refused(members: int, share: Any) -> None:
+    with pytest.raises(InvalidInput, match="^share: must"):
+        filled().reactor(members=members).run(0, share=share, seconds=600)
+
+
+def test_a_feed_in_memory_runs_every_member_and_says_what_all_of_them_have_done() -> None:
+    feed, told = MemoryFeed(), Told(fails=lambda call: call.stream in ("A-1", "A-2", "A-3"))
+    for stream in STREAMS:
+        feed.streams.append(stream, [Event(type="x")])
+    shared = Reaction(name="board", handler=told, members=4, attempts=1)
+    runs = feed.react(shared)
+    assert sum(each.events for each in runs) == len(told.handled) == 37
+    assert {failure.stream for each in runs for failure in each.parked} == {"A-1", "A-2", "A-3"}
+    assert all(each.at_tail for each in runs)
+    assert {each.partition: each.checkpoint for each in feed.groups.standing("board")} == {
+        each.partition: each.tail for each in feed.reader.partitions()
+    }
+    assert len(runs) == len(feed.groups.standing("board"))
+    feed.groups.pause("board")
+    assert all(each.paused for each in feed.react(shared))
+
+
+def test_a_member_that_is_blocked_shows_in_the_answer_of_all() -> None:
+    feed, told = MemoryFeed(), Told(fails=lambda call: call.stream == "A-1")
+    for stream in STREAMS:
+        feed.streams.append(stream, [Event(type="x")])
+    blocks = Reaction(name="board", handler=told, members=4, attempts=1, on_failure="block")
+    (ran,) = (each for each in feed.react(blocks) if each.blocked is not None)
+    assert ran.blocked is not None
+    assert (ran.blocked.stream, ran.at_tail) == ("A-1", False)
 
 
 def test_a_reset_takes_every_member_back() -> None:

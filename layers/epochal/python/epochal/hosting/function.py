@@ -139,27 +139,32 @@ class ReactionFunction:
 
         wake_ups = [each for each in read_wake_ups(event["Records"]) if self._concerned(each.partition)]
         self._tell_members(wake_ups)
-        woken = wake(wake_ups, remaining, run, self._again)
+        members = self.reactor.member.reaction.members
+        here = [each for each in wake_ups if each.unit.share < members]
+        woken = wake(here, remaining, run, self._again)
         self._emit(woken)
         return {"batchItemFailures": [{"itemIdentifier": each} for each in woken.failed]}
 
     def _tell_members(self, wake_ups: list[WakeUp]) -> None:
-        """Wake the other members of a partition that are not there yet: notices are for the first one."""
+        """Wake the members of a partition that are not there yet: notices are for the first one.
+
+        A wake-up may have been sent when the group had more members. Whoever has the streams of that share now is woken
+        by a message of its own: those of one share come one after another, so no two functions run one member.
+        """
         member = self.reactor.member
         sharing = member.reaction.sharing
-        if sharing.members == 1:
-            return
+        gone = {each.partition for each in wake_ups if each.unit.share >= sharing.members}
         told = {
             each.partition: each
             for each in sorted(wake_ups, key=lambda each: each.position)
-            if each.tells_all
+            if each.unit.share >= sharing.members or (each.tells_all and sharing.members > 1)
         }
         for partition, last in told.items():
             state = member.load(partition).state or GroupState()
             late = (
                 unit
-                for unit in sharing.units(partition)[1:]
-                if sharing.checkpoint(state, unit.share) < last.position
+                for unit in sharing.units(partition)
+                if (unit.share or partition in gone) and sharing.checkpoint(state, unit.share) < last.position
             )
             self.queue.send(Call(unit=unit, position=last.position, occasion=last.id) for unit in late)
 

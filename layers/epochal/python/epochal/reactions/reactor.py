@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -17,6 +17,7 @@ from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Sharing, StateConflict
+from epochal.model.kinds import must_be_whole
 from epochal.model.spans import Span
 from epochal.reactions.group import Meeting, Member, Name, at_first
 from epochal.reactions.handling import (
@@ -343,6 +344,22 @@ class Ran:
     behind: float | None = None
     seen: frozenset[Name] = frozenset()
 
+    @classmethod
+    def of_all(cls, runs: Sequence[Ran]) -> Ran:
+        """What the runs of all members of a partition come to."""
+        behind = [each.behind for each in runs if each.behind is not None]
+        return cls(
+            checkpoint=min(each.checkpoint for each in runs),
+            at_tail=all(each.at_tail for each in runs),
+            moved=any(each.moved for each in runs),
+            events=sum(each.events for each in runs),
+            parked=tuple(failure for each in runs for failure in each.parked),
+            blocked=next((each.blocked for each in runs if each.blocked is not None), None),
+            paused=any(each.paused for each in runs),
+            behind=max(behind) if len(behind) == len(runs) else None,
+            seen=frozenset(name for each in runs for name in each.seen),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reactor:
@@ -380,8 +397,10 @@ class Reactor:
             tell: called every few seconds of a long run with how far the group is behind, as `Ran.behind` has it.
 
         Raises:
+            InvalidInput: the reaction has no such share.
             Unavailable: the store kept failing; what is handled and not saved comes again.
         """
+        must_be_whole(share, "share", 0, self.member.reaction.members - 1)
         run = Run(
             member=self.member,
             call=self.calls,

@@ -71,7 +71,8 @@ class MemoryFeed:
             self._indexed[table] = len(changes)
 
     def react(self, reaction: Reaction) -> list[Ran]:
-        """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked.
+        """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked; all of
+        its members, one after another, of whom there is one answer.
 
         The logger `epochal.reactions` has each call of a handler that fails, with its trace, and a warning of
         categories of which no stream has come, and of types of which no event has: they may be misspelt. A test that
@@ -80,7 +81,12 @@ class MemoryFeed:
         self.index()
         reactor = self._reactor(reaction)
         runs = [
-            reactor.run(each.partition, seconds=inf)
+            Ran.of_all(
+                [
+                    reactor.run(each.partition, share=unit.share, seconds=inf)
+                    for unit in reaction.sharing.units(each.partition)
+                ]
+            )
             for each in self.reader.partitions()
             if source_of(each.partition) in reaction.sources
         ]
