@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from epochal import Delivery, Event, Query, QueryItem, Selector, reaction
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData, InvalidInput, MissingBody
 from epochal.feed.results import FeedEvent
+from epochal.model.events import Claim
 from epochal.model.spans import Span
 from epochal.plan.ops import Op, Reply
 from epochal.testing.feeds import MemoryFeed
+from epochal.testing.stores import MemoryBodies
 from tests.unit.reactions.world import World
 
 
@@ -130,13 +133,103 @@ def test_streams_that_the_index_shows_to_be_others_are_not_read() -> None:
     assert figures == {"streams": 1, "prefix": 1, "query": 1, "metadata": 20}
 
 
-def test_an_event_that_cannot_be_read_is_not_passed_in_silence() -> None:
-    broken = FeedEvent(stream="A-1", index=0, type="", fault=CorruptData("no"))
-    pruned = FeedEvent(stream="A-1", index=0, type="", gone="pruned")
-    for only in (Selector(metadata={"a": 1}), Selector(correlation_id="x")):
-        assert only.takes_event(broken)
-        assert not only.takes_event(pruned)
-    assert Selector(streams=["A-1"]).takes_event(pruned)
+def query_of(*items: tuple[set[str], set[str]]) -> Query:
+    """A query of tags and types."""
+    return Query(
+        items=tuple(QueryItem(tags=frozenset(tags), types=frozenset(types)) for tags, types in items)
+    )
+
+
+def test_an_event_of_which_little_is_known_is_taken_unless_that_says_no() -> None:
+    fault = CorruptData("no")
+    pair = query_of(({"c:1", "s:1"}, set()))
+    hidden = [
+        FeedEvent(stream="A-1", index=0, type="", gone="pruned"),
+        FeedEvent(stream="A-1", index=0, type="", fault=fault),
+        FeedEvent(stream="A-1", index=0, type="Scanned", fault=fault),
+    ]
+    for event in hidden:
+        for only in (Selector(metadata={"a": 1}), Selector(correlation_id="x"), Selector(streams=["A-1"])):
+            assert only.takes_event(event)
+        assert Selector(query=query_of((set(), {"Scanned"}))).takes_event(event)
+        assert Selector(query=pair).takes_event(replace(event, stream="$tag-c:1"))
+        assert not Selector(query=pair).takes_event(replace(event, stream="$tag-s:1"))
+    other = query_of(({"c:1"}, {"Paid"}))
+    assert [Selector(query=other).takes_event(replace(each, stream="c:1")) for each in hidden] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_an_event_that_lacks_a_body_alone_is_judged_by_the_rest() -> None:
+    lost = FeedEvent(
+        stream="$tag-c:1", index=0, type="Scanned", tags=("c:1",), correlation_id="x", fault=CorruptData("no")
+    )
+    assert Selector(correlation_id="x").takes_event(lost)
+    assert not Selector(correlation_id="y").takes_event(lost)
+    assert Selector(query=query_of(({"c:1"}, set()))).takes_event(lost)
+    assert not Selector(query=query_of(({"c:1", "s:1"}, set()))).takes_event(lost)
+    assert Selector(metadata={"a": 1}).takes_event(lost)
+
+
+@pytest.mark.parametrize(
+    "only",
+    [
+        Selector(correlation_id="talk"),
+        Selector(metadata={"a": 1}),
+        Selector(query=query_of((set(), {"Scanned"}))),
+    ],
+)
+def test_an_event_whose_body_is_missing_parks_its_stream_whatever_narrows_the_reaction(
+    monkeypatch: pytest.MonkeyPatch, only: Selector
+) -> None:
+    def get(_: MemoryBodies, claim: Claim) -> NoReturn:
+        raise MissingBody(claim.key)
+
+    feed = MemoryFeed()
+    feed.streams.append("Order-1", [Event(type="Scanned", data=os.urandom(600_000), correlation_id="talk")])
+    monkeypatch.setattr(MemoryBodies, "get", get)
+
+    @reaction(name="narrow", only=only)
+    def narrow(_: Delivery) -> None:
+        """Nothing."""
+
+    parked = [failure.stream for ran in feed.react(narrow) for failure in ran.parked]
+    assert parked == ["Order-1"]
+
+
+@pytest.mark.parametrize("only", [None, Selector(correlation_id="talk"), Selector(metadata={"a": 1})])
+def test_what_is_pruned_is_delivered_as_such_where_a_selector_cannot_judge_it(only: Selector | None) -> None:
+    feed = MemoryFeed()
+    feed.streams.append("A-1", [Event(type="x", meta=b'{"a":1}', correlation_id="talk")] * 3)
+    feed.index()
+    while not feed.streams.prune("A-1", 2).done:
+        pass
+    gone: list[str | None] = []
+
+    @reaction(name="narrow", only=only)
+    def narrow(delivery: Delivery) -> None:
+        gone.extend(event.gone for event in delivery.events)
+
+    feed.react(narrow)
+    assert gone == ["pruned", "pruned", None]
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_once_takes_nothing_from_a_query_which_has_an_event_once(once: bool) -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Order-2", [Event.json("Placed", {}, tags=("a:1", "z:1"))])
+    only = Selector(query=query_of(({"z:1"}, set())))
+    assert given(feed, only, once=once) == [("$tag-z:1", 0)]
+
+
+def test_an_event_of_a_stream_that_is_named_like_a_tag_of_its_own_comes_once() -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Order-1", [Event.json("Placed", {}, tags=("Order-1",))])
+    feed.streams.append("Order-2", [Event.json("Placed", {}, tags=("Order-1", "z:1"))])
+    only = Selector(query=query_of(({"Order-1"}, set())))
+    assert given(feed, only) == [("$tag-Order-1", 0), ("$tag-Order-1", 1)]
 
 
 def test_one_name_is_no_list_of_names() -> None:

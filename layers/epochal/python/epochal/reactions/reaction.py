@@ -54,11 +54,15 @@ class Selector:
     What is said of streams, and of tags, the index knows: other streams are not read. What an event alone knows, its
     conversation and its metadata, is looked for in every event that is left.
 
+    Of an event that is gone, or cannot be read, little is known. It is taken unless what is known of it says that it is
+    none of these: it comes with `gone`, or parks its stream, and is not passed in silence.
+
     Attributes:
         streams: names of streams, ids of aggregates, or tags; None for all.
         prefix: how these names begin.
         query: of tags and types. An event that it asks for is delivered once, through the first tag of the first item
-            that asks for it; through its first stream, where that item has no tags.
+            that asks for it; through its first stream, where that item has no tags. A reaction's `once` changes
+            nothing of that.
         correlation_id: of one conversation, or the event that began it: `Order-1@0`.
         metadata: members that the metadata have.
     """
@@ -85,21 +89,24 @@ class Selector:
         )
 
     def takes_event(self, event: FeedEvent) -> bool:
-        """Whether an event of such a span is one. One that cannot be read may be: it is not passed in silence."""
-        if event.fault is not None and not event.type:
-            return True
+        """Whether an event of such a span is one, or may be, as far as is known of it."""
         if self.query is not None and not self._asks_for(self.query, event):
             return False
+        if _is_hidden(event):
+            return True
         if self.correlation_id not in ("", event.correlation_id, name_of(event)):
             return False
         return not self.metadata or event.fault is not None or self._has_metadata(event)
 
     def _asks_for(self, query: Query, event: FeedEvent) -> bool:
-        name = event.stream.removeprefix(TAG_STREAMS)
-        if event.gone is not None:  # its type and its tags are gone with it
-            return any(each.tags == {name} for each in query.items)
+        if _is_hidden(event):
+            name = event.stream.removeprefix(TAG_STREAMS)
+            return any(_led_by(each, name) and _of_type(event, each.types or None) for each in query.items)
         item = next((each for each in query.items if each.matches(event.type, event.tags)), None)
-        return item is not None and _led_by(item, name) and (bool(item.tags) or event.first)
+        if item is None or not item.tags:
+            return item is not None and event.first
+        # A stream may be named like a tag: what comes through its home comes through the tag as well.
+        return event.stream != event.home and _led_by(item, event.stream.removeprefix(TAG_STREAMS))
 
     def _has_metadata(self, event: FeedEvent) -> bool:
         try:
@@ -114,6 +121,18 @@ class Selector:
 def _led_by(item: QueryItem, name: str) -> bool:
     """Whether events that an item asks for come through a stream: one of tags through its first tag's."""
     return not item.tags or min(item.tags) == name
+
+
+def _is_hidden(event: FeedEvent) -> bool:
+    """Whether little more than its place, and perhaps its type, is known of an event. Of one that has its tags, all is
+    known but a body.
+    """
+    return (event.gone is not None or event.fault is not None) and not event.tags
+
+
+def _of_type(event: FeedEvent, types: Collection[str] | None) -> bool:
+    """Whether an event is of one of these types, or may be, since its type is gone or broken with it."""
+    return types is None or event.type in types or (not event.type and _is_hidden(event))
 
 
 OnFailure = Literal["park", "block"]
@@ -173,7 +192,8 @@ class Reaction:
         partition_by: a pattern with a group: streams in whose names that matches the same have the same member.
         attempts: calls before a stream is given up.
         on_failure: park the stream, or let it block its partition until it is handled.
-        once: deliver an event with several tags through its first tag alone, instead of once for each.
+        once: deliver an event with several tags through its first tag alone, instead of once for each. Counts for
+            nothing beside a query (`only`), which has each event once in its own way.
         within: of an `async def`: what is entered on its event loop before the first delivery, and left after the
             last; an `AsyncPlace`, for instance.
     """
@@ -245,12 +265,11 @@ class Reaction:
         return of_types and (self.only is None or self.only.takes(span))
 
     def wants_event(self, event: FeedEvent) -> bool:
-        """Whether an event of such a span is itself; one without its type, since it is gone or broken, always is."""
-        unknown = event.gone is not None or (event.fault is not None and not event.type)
-        of_type = self.types is None or unknown or event.type in self.types
-        if self.only is not None and not self.only.takes_event(event):
+        """Whether an event of such a span is itself, or may be, as far as is known of it."""
+        if not _of_type(event, self.types) or (self.only is not None and not self.only.takes_event(event)):
             return False
-        return of_type and (not self.once or event.first)
+        by_query = self.only is not None and self.only.query is not None  # which has it once already
+        return not self.once or by_query or event.first
 
 
 def reaction(
