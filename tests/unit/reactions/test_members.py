@@ -258,14 +258,45 @@ def test_a_member_that_is_blocked_shows_in_the_answer_of_all() -> None:
     assert (ran.blocked.stream, ran.at_tail) == ("A-1", False)
 
 
-def test_a_reset_takes_every_member_back() -> None:
+@pytest.mark.parametrize("pattern", ["", r"(\d)$"])
+@pytest.mark.parametrize("offset", [0, 1, 2])
+def test_a_reset_between_the_checkpoints_of_members_says_what_comes_again_and_what_never_comes(
+    offset: int, pattern: str
+) -> None:
+    world = filled()
+    run(world, 4, 0, 1, partition_by=pattern)
+    before = set(world.told.handled)
+    groups = Groups(world.feeds.reader(world.feeds.streams))
+    told = groups.reset("board", {0: Checkpoint.of(0, offset)}, dry_run=True)
+    assert told == groups.reset("board", {0: Checkpoint.of(0, offset)})
+    world.told.handled.clear()
+    run(world, 4, partition_by=pattern)
+    after, every = set(world.told.handled), {(stream, index) for stream in STREAMS for index in (0, 1)}
+    assert (told[0].before, told[0].again) == (Checkpoint(0), len(before & after))
+    assert told[0].skipped == len(every - before - after)
+    assert len(after) == 40 * (2 - offset)
+
+
+def test_what_a_group_with_members_has_not_handled_is_what_each_has_not() -> None:
     world = filled()
     run(world, 4, 0, 1)
-    (done,) = Groups(world.feeds.reader(world.feeds.streams)).reset("board", {0: Checkpoint.of(0, 1)})
-    assert (done.before, done.again) == (Checkpoint(0), 40)
-    world.told.handled.clear()
-    run(world, 4)
-    assert sorted(world.told.handled) == sorted((each, 1) for each in STREAMS)
+    groups = Groups(world.feeds.reader(world.feeds.streams))
+    assert [each.events for each in groups.standing("board")] == [80 - len(world.told.handled)]
+
+
+def test_each_process_that_has_a_member_of_a_partition_is_shown_with_it() -> None:
+    world = filled()
+    groups, owners = Groups(world.feeds.reader(world.feeds.streams)), ("p1", "p2", "p3", "p4")
+    for owner in owners:
+        world.feeds.driver.run(give_sign("index", "board", Sign(owner=owner, until=2**50)))
+
+    def shown() -> dict[str, tuple[int, ...]]:
+        return {each.owner: each.partitions for each in groups.members("board")}
+
+    run(world, 64)
+    assert shown() == dict.fromkeys(owners, (0,))
+    groups.reset("board", "beginning")
+    assert shown() == dict.fromkeys(owners, (0,))
 
 
 def test_what_a_member_holds_of_a_group_that_was_deleted_is_not_what_has_begun_anew() -> None:

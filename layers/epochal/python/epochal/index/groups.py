@@ -82,6 +82,15 @@ class GroupState:
         """The checkpoint of the member that is furthest."""
         return max(self.shares, default=self.checkpoint)
 
+    @property
+    def sharing(self) -> Sharing:
+        """How streams were shared out when the state was written."""
+        return Sharing(len(self.shares) or 1, self.by)
+
+    def checkpoint_of(self, stream: str) -> Checkpoint:
+        """That of the member who had a stream then."""
+        return self.shares[self.sharing.share_of(stream)] if self.shares else self.checkpoint
+
 
 # Members: within a partition streams are shared out by their hashes, or by a part of their names. Each member has a
 # checkpoint, and sees of the state its own part; all are in one item. More partitions would do as well, but ask for

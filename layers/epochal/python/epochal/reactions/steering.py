@@ -60,7 +60,9 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A process that runs the reaction, and the partitions that fall to it. Functions give no sign."""
+    """A process that runs the reaction, and the partitions that fall to it: where there are several members, those of
+    which it has one. Functions give no sign.
+    """
 
     owner: str
     partitions: tuple[int, ...]
@@ -128,8 +130,16 @@ class Groups:
         reader = self.reader
         signs = reader.driver.run(read_signs(reader.table, group))
         owners = sorted(sign.owner for sign in signs if sign.until * 1_000_000 > self.now())
-        partitions = [partition for partition, _, _ in self._begun(self._member(group))]
-        return [Process(owner=owner, partitions=tuple(share(owner, owners, partitions))) for owner in owners]
+        units = [
+            unit
+            for partition, _, state in self._begun(self._member(group))
+            for unit in state.sharing.units(partition)
+        ]
+        return [
+            Process(owner=owner, partitions=tuple(dict.fromkeys(unit.partition for unit in mine)))
+            for owner in owners
+            for mine in [share(owner, owners, units)]
+        ]
 
     def pause(self, group: str) -> list[int]:
         """Let a group take nothing more, wherever it runs; in which partitions it has begun.
@@ -237,8 +247,13 @@ class Groups:
         oldest: PlacedEntry | None = None
         try:
             for placed in self._entries(partition, state.checkpoint, tail):
-                oldest = oldest or placed
-                events = (events or 0) + sum(len(span.types) for span in placed.entry().spans)
+                left = [
+                    len(span.types)
+                    for span in placed.entry().spans
+                    if placed.after > state.checkpoint_of(span.stream)
+                ]
+                oldest = oldest or (placed if left else None)
+                events = (events or 0) + sum(left)
                 if events >= COUNTED:
                     events = COUNTED
                     break
@@ -266,21 +281,25 @@ class Groups:
     ) -> Reset:
         while True:
             state = held.state or GroupState(checkpoint=target)
-            back = target < state.furthest
-            first, last = sorted((target, state.furthest if back else state.checkpoint))
-            count, met = 0, dict[str, int]()
+            again, skipped, met = 0, 0, dict[str, int]()
+            places = (target, *(state.shares or (state.checkpoint,)))
             with suppress(BeyondTheEnd):  # the group's checkpoint may be of another index
-                for placed in self._entries(partition, first, last):
+                for placed in self._entries(partition, min(places), max(places)):
+                    comes = placed.after > target
                     for span in placed.entry().spans:
-                        met.setdefault(span.stream, span.index)
-                        count += self._wanted(partition, span, wants)
-            after = _moved(state, target, _waiting(state, met) if back else state.parked)
+                        if comes:
+                            met.setdefault(span.stream, span.index)
+                        if comes and placed.after <= state.checkpoint_of(span.stream):
+                            again += self._wanted(partition, span, wants)
+                        elif not comes and placed.after > state.checkpoint_of(span.stream):
+                            skipped += self._wanted(partition, span, wants)
+            after = _moved(state, target, _waiting(state, met))
             found = Reset(
                 partition=partition,
                 before=state.checkpoint,
                 after=target,
-                again=count if back else 0,
-                skipped=0 if back else count,
+                again=again,
+                skipped=skipped,
                 parked=len(after.parked),
             )
             if dry_run:
@@ -344,8 +363,7 @@ def _moved(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> 
         parked=parked,
         ahead=state.ahead if target >= state.furthest else {},
         trying={},
-        shares=(),
-        by="",
+        shares=(target,) * len(state.shares),
         resets=state.resets + 1,
     )
 
