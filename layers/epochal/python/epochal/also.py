@@ -118,8 +118,8 @@ def update(
     for name, value in (adds or {}).items():
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             raise InvalidInput(name, f"must be raised by an int or a Decimal, not {type(value).__name__}")
-    for name, value in (extends or {}).items():
-        must_be_list(object, value, name)
+    for name, elements in (extends or {}).items():
+        must_be_list(object, elements, name)
     changed = [*(sets or {}), *(adds or {}), *(extends or {}), *removes]
     if not changed:
         raise InvalidInput("update", "must change something: give sets, adds, extends or removes")
