@@ -283,18 +283,10 @@ def unfold_of(node: Node) -> Unfold:
 def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "type": sent["type"],
-        "data": _given(sent, "data", "data64", "claim"),
-        "meta": _given(sent, "meta", "meta64"),
+        "data": sent.get("data", sent.get("data64", sent.get("claim", b""))),
+        "meta": sent.get("meta", sent.get("meta64", b"")),
         "timestamp": sent.get("timestamp"),
     }
-
-
-def _given(sent: Mapping[str, Any], *names: str) -> Body:
-    for name in names:
-        if name in sent:
-            body: Body = sent[name]
-            return body
-    return b""
 
 
 # Events and unfolds that are answered.

@@ -203,12 +203,15 @@ class Component:
         """The members that are sent, or have a default, by their names; raises `InvalidInput` naming the one that
         breaks a rule.
         """
-        fields, reads = node.members(self.names), self._reads
+        reads = self._reads
+        fields = node.members(reads)
         for name in self.schema["required"]:
             if name not in fields:
                 raise InvalidInput(node.below(name), "is required")
         for names in self._one_of:
-            _check_one(fields, names)
+            if len(fields.keys() & names) > 1:
+                first, second, *_ = (fields[name].name for name in names if name in fields)
+                raise InvalidInput(second, f"may not be given together with {first}")
         found = {name: reads[name](each) for name, each in fields.items()}
         return {**self._defaults, **found} if self._defaults else found
 
@@ -230,7 +233,7 @@ def _read(schema: Schema, special: Read | None) -> Read:
         case {"contentEncoding": "base64"}:
             return Node.base64
         case {"maxLength": most}:
-            return partial(Node.text, most=most)
+            return lambda node: node.text(most)
         case _:
             return lambda node: node
 
@@ -425,12 +428,6 @@ def required(node: Node, fields: Mapping[str, Node], name: str) -> Node:
 def optional_id(fields: Mapping[str, Node], name: str) -> str | None:
     """An id of the caller's, where it is given."""
     return fields[name].text(MAX_ID_BYTES) if name in fields else None
-
-
-def _check_one(fields: Mapping[str, Node], names: tuple[str, ...]) -> None:
-    given = [name for name in names if name in fields]
-    if len(given) > 1:
-        raise InvalidInput(fields[given[1]].name, f"may not be given together with {fields[given[0]].name}")
 
 
 def json_body(node: Node) -> bytes:

@@ -88,6 +88,7 @@ class Run:
     events: int = 0
     moved: bool = False
     meeting: Meeting = field(init=False)
+    _sharing: Sharing = field(init=False)
     _held: Held = field(init=False)
     _streak: Streak = field(default_factory=Streak)
     _span_reader: SpanReader | None = None
@@ -96,6 +97,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.meeting = Meeting(known=partial(self.member.reader.categories, self.partition))
+        self._sharing = self.member.reaction.sharing
         self._told = self.member.driver.clock()
 
     @property
@@ -103,10 +105,6 @@ class Run:
         """The group's state, as this run knows it: of several members, its own part."""
         assert self._held.state is not None  # noqa: S101  # `begin` has put one on record
         return self._sharing.part(self._held.state, self.share)
-
-    @property
-    def _sharing(self) -> Sharing:
-        return self.member.reaction.sharing
 
     @property
     def checkpoint(self) -> Checkpoint:

@@ -586,8 +586,9 @@ class Streams:
                 raise InvalidInput("unfolds", f"are not kept where streams are stored as {self.layout.name}")
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
-        whole = StreamAppend(stream=stream, events=events, unfolds=unfolds)
-        identity = None if key is None else identity_of([whole], key)
+        identity = None
+        if key is not None:
+            identity = identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key)
         ticks = from_unix_nanoseconds(self.now() if now is None else now)
         at = format_ticks(ticks)
         codec = replace(self.codec, compress_from=self.layout.compress_from)
