@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.model.tags import Query, QueryItem
-from epochal.reactions.reaction import Delivery, reaction
+from epochal.reactions.reaction import Delivery, Selector, reaction
 from epochal.store.codecs import EventCodec
 from epochal.store.deciders import Decider, Deciders
 from epochal.store.decisions import Decisions, Projection, projection
@@ -315,3 +315,72 @@ def test_so_is_a_projection_of_tagged_events(field: str, asked: Projection[Any])
     with pytest.raises(InvalidInput, match="it returned a coroutine") as refused:
         Decisions(store=feed.dcb).model({"one": asked})
     assert refused.value.field == field
+
+
+def not_a(*kinds: type) -> list[Any]:
+    """Values of other kinds than these."""
+    values = (None, 5, -1, float("nan"), float("inf"), 1.5, True, [], {}, b"x", object, "x", 10**30)
+    return [each for each in values if type(each) not in kinds]
+
+
+REFUSED: dict[str, list[Any]] = {
+    "name": ["", *not_a(str)],
+    "categories": ["", [5], *not_a(type(None), list, dict)],
+    "types": ["", [None], *not_a(type(None), list, dict)],
+    "sources": ["", [5], *not_a(type(None), list, dict)],
+    "only": ["", *not_a(type(None))],
+    "max_events": ["", 0, *(each for each in not_a() if each is True or each != 5)],
+    "parallel": ["", 0, *(each for each in not_a() if each is True or each != 5)],
+    "attempts": ["", 0, *(each for each in not_a() if each is True or each != 5)],
+    "members": ["", 0, *(each for each in not_a() if each is True or each != 5)],
+    "partition_by": not_a(),
+    "in_order": ["", *not_a(bool)],
+    "once": ["", *not_a(bool)],
+    "on_failure": ["", *not_a()],
+    "start": ["", *not_a(dict)],
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_an_argument_of_the_wrong_kind_is_refused_where_the_reaction_is_made(field: str) -> None:
+    for value in REFUSED[field]:
+        with pytest.raises(InvalidInput, match=f"^{field}: must"):
+            reaction(**{"name": "board", field: value})(print)
+
+
+SELECTED: dict[str, list[Any]] = {
+    "streams": ["", [5], *not_a(type(None), list, dict)],
+    "prefix": not_a(str),
+    "query": ["", *not_a(type(None))],
+    "correlation_id": not_a(str),
+    "metadata": ["", {5: 1}, *not_a(dict)],
+}
+
+
+@pytest.mark.parametrize("field", SELECTED)
+def test_an_argument_of_the_wrong_kind_is_refused_where_the_selector_is_made(field: str) -> None:
+    for value in SELECTED[field]:
+        with pytest.raises(InvalidInput, match=f"^{field}: must"):
+            Selector(**{field: value})
+
+
+@pytest.mark.parametrize(
+    "act", ["pause", "resume", "standing", "members", "delete", "reset", "begin", "like"]
+)
+def test_the_name_of_a_group_that_is_no_text_is_refused(act: str) -> None:
+    groups = MemoryFeed().groups
+    steer: Callable[[Any], object] = {
+        "reset": lambda group: groups.reset(group, "tail"),
+        "begin": lambda group: groups.begin(group, like="board"),
+        "like": lambda group: groups.begin("board", like=group),
+    }.get(act) or getattr(groups, act)
+    for group in not_a(str):
+        with pytest.raises(InvalidInput, match="^name: must be text"):
+            steer(group)
+
+
+def test_partitions_that_cannot_be_compared_are_refused_where_a_group_is_reset() -> None:
+    feed = MemoryFeed()
+    feed.react(reaction(name="board")(print))
+    with pytest.raises(InvalidInput, match="^partition: 1 is none where board has begun"):
+        feed.groups.reset("board", {"x": "tail", 1: "tail", None: "tail"})  # type: ignore[dict-item]

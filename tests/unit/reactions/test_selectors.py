@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -23,7 +24,7 @@ def given(feed: MemoryFeed, only: Selector, **more: Any) -> list[tuple[str, int]
     """What a reaction is given that is narrowed so."""
     handled: list[tuple[str, int]] = []
 
-    @reaction(name="narrow", only=only, **more)
+    @reaction(**{"name": "narrow", "only": only, **more})
     def narrow(delivery: Delivery) -> None:
         handled.extend((delivery.stream, event.index) for event in delivery.events)
 
@@ -63,10 +64,21 @@ def test_types_and_a_prefix_hold_together(feed: MemoryFeed) -> None:
         ({"tenant": "acme", "deep": {"n": 1}}, [("Order-12", 0)]),
         ({"tenant": "acme", "deep": {"n": 2}}, []),
         ({"absent": None}, []),
+        ({"deep": {"n": True}}, []),
+        ({"deep": {"n": 1.0}}, [("Order-12", 0)]),
     ],
 )
 def test_metadata_narrow(feed: MemoryFeed, metadata: dict[str, Any], found: list[tuple[str, int]]) -> None:
     assert given(feed, Selector(metadata=metadata)) == found
+
+
+@pytest.mark.parametrize(
+    ("asked", "had"), [(1, True), (0, False), ({"n": 1}, {"n": True}), ([1], [True]), ([1, 2], [1]), ({}, [])]
+)
+def test_a_number_is_not_a_boolean_in_metadata(feed: MemoryFeed, asked: object, had: object) -> None:
+    feed.streams.append("Flag-1", [Event.json("Set", {}, meta=json.dumps({"flag": had}).encode())])
+    assert given(feed, Selector(metadata={"flag": asked})) == []
+    assert given(feed, Selector(metadata={"flag": had}), name="other") == [("Flag-1", 0)]
 
 
 def test_a_conversation_is_delivered_with_the_event_that_began_it(feed: MemoryFeed) -> None:

@@ -28,6 +28,7 @@ from epochal.layout.registry import layout_names
 from epochal.model.events import TAG_STREAMS, content_of
 from epochal.model.kinds import (
     is_async,
+    must_be,
     must_be_done,
     must_be_names,
     must_be_plain,
@@ -74,9 +75,17 @@ class Selector:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse one name where there may be several."""
+        """Refuse what no event could be compared with."""
         if self.streams is not None:
             must_be_names(self.streams, "streams")
+        must_be(str, self.prefix, "prefix", "text")
+        if self.query is not None:
+            from epochal.model.tags import Query  # noqa: PLC0415  functions without tags start without it
+
+            must_be(Query, self.query, "query", "a Query")
+        must_be(str, self.correlation_id, "correlation_id", "text")
+        must_be(Mapping, self.metadata, "metadata", "a mapping")
+        must_be_names(self.metadata, "metadata")
 
     def takes(self, span: Span) -> bool:
         """Whether any event of a span may be one, as far as the index says."""
@@ -114,8 +123,17 @@ class Selector:
         except ValueError:
             return False
         return isinstance(told, dict) and all(
-            name in told and told[name] == value for name, value in self.metadata.items()
+            name in told and _same(told[name], value) for name, value in self.metadata.items()
         )
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are the same JSON: 1 is not `true`, as it is in Python."""
+    if isinstance(one, dict) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _led_by(item: QueryItem, name: str) -> bool:
@@ -222,16 +240,14 @@ class Reaction:
             if self.within is not None:
                 raise InvalidInput("within", "is for handlers that are `async def`")
         must_take_one(self.handler, "handler", "a delivery")
+        self._check_kinds()
         if not NAME.fullmatch(self.name):
             raise InvalidInput(
                 "name", "must be 1 to 64 letters, digits and hyphens, and not begin with a hyphen"
             )
-        for field_ in ("max_events", "parallel", "attempts"):
-            if getattr(self, field_) < 1:
-                raise InvalidInput(field_, "must be at least 1")
         must_be_whole(self.members, "members", 1, MAX_MEMBERS)
         _check_pattern(self.partition_by)
-        if strangers := self.sources.difference(layout_names()):
+        if strangers := set(self.sources).difference(layout_names()):
             raise InvalidInput(
                 "sources", f"must be among {', '.join(layout_names())}, not {min(strangers)!r}"
             )
@@ -239,6 +255,19 @@ class Reaction:
             raise InvalidInput("on_failure", "must be park or block")
         if not isinstance(self.start, Moment | Mapping) and self.start not in ("beginning", "tail"):
             raise InvalidInput("start", "must be beginning, tail, at(…), or checkpoints by partition")
+
+    def _check_kinds(self) -> None:
+        must_be(str, self.name, "name", "text")
+        must_be(str, self.partition_by, "partition_by", "a regular expression")
+        for field_ in ("max_events", "parallel", "attempts"):
+            must_be_whole(getattr(self, field_), field_, 1)
+        for field_ in ("in_order", "once"):
+            must_be(bool, getattr(self, field_), field_, "True or False")
+        for field_ in ("categories", "types", "sources"):
+            if field_ == "sources" or getattr(self, field_) is not None:
+                must_be_names(getattr(self, field_), field_)
+        if self.only is not None:
+            must_be(Selector, self.only, "only", "a Selector")
 
     @property
     def sharing(self) -> Sharing:
@@ -327,8 +356,7 @@ def _check_pattern(pattern: str) -> None:
 
 
 def _set(field: str, names: Collection[str]) -> frozenset[str]:
-    if isinstance(names, str):
-        raise InvalidInput(field, "must be a list of names, not one")
+    must_be_names(names, field)
     return frozenset(names)
 
 

@@ -174,7 +174,7 @@ class Groups:
         begun = {partition: held for partition, held, _ in self._begun(member)}
         if isinstance(to, Mapping) and (strangers := to.keys() - begun.keys()):
             raise InvalidInput(
-                "partition", f"{min(strangers)} is none where {member.reaction.name} has begun"
+                "partition", f"{min(strangers, key=str)} is none where {member.reaction.name} has begun"
             )
         targets = {each: member.start(each) for each in (to if isinstance(to, Mapping) else begun)}
         for partition, target in targets.items():
