@@ -79,10 +79,9 @@ class Selector:
         if self.streams is not None:
             must_be_names(self.streams, "streams")
         must_be(str, self.prefix, "prefix", "text")
-        if self.query is not None:
-            from epochal.model.tags import Query  # noqa: PLC0415  functions without tags start without it
-
-            must_be(Query, self.query, "query", "a Query")
+        # By its looks: a function whose reaction asks for no tags starts without the module of queries.
+        if self.query is not None and not isinstance(getattr(self.query, "items", None), tuple):
+            raise InvalidInput("query", f"must be a Query, not {type(self.query).__name__}")
         must_be(str, self.correlation_id, "correlation_id", "text")
         must_be(Mapping, self.metadata, "metadata", "a mapping")
         must_be_names(self.metadata, "metadata")
