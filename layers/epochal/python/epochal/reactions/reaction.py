@@ -14,7 +14,7 @@ Deliveries of different streams come at the same time, those of one stream never
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -80,7 +80,7 @@ class Selector:
             must_be_names(self.streams, "streams")
         must_be(str, self.prefix, "prefix", "text")
         # By its looks: a function whose reaction asks for no tags starts without the module of queries.
-        if self.query is not None and not isinstance(getattr(self.query, "items", None), tuple):
+        if self.query is not None and not isinstance(getattr(self.query, "items", None), Sequence):
             raise InvalidInput("query", f"must be a Query, not {type(self.query).__name__}")
         must_be(str, self.correlation_id, "correlation_id", "text")
         must_be(Mapping, self.metadata, "metadata", "a mapping")
