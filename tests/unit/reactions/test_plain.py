@@ -364,6 +364,11 @@ def test_an_argument_of_the_wrong_kind_is_refused_where_the_selector_is_made(fie
             Selector(**{field: value})
 
 
+def test_a_query_of_a_list_of_items_is_as_good_as_one_of_a_tuple() -> None:
+    items: Any = [QueryItem(tags=frozenset({"course:1"}))]
+    assert Selector(query=Query(items=items)).query == Query(items=items)
+
+
 @pytest.mark.parametrize(
     "act", ["pause", "resume", "standing", "members", "delete", "reset", "begin", "like"]
 )
