@@ -71,10 +71,10 @@ def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: 
     outcome = _made(store, [append], forbidden, key)
     if not outcome.streams:
         return outcome
-    only = replace(outcome.streams[append.stream], capacity=outcome.capacity)
+    only, capacity = outcome.streams[append.stream], outcome.capacity
     if isinstance(only, Appended) and isinstance(outcome, Appended):
-        return replace(only, position=outcome.position, versions=outcome.versions)
-    return only
+        return replace(only, position=outcome.position, versions=outcome.versions, capacity=capacity)
+    return replace(only, capacity=capacity)
 
 
 def try_append_all(
@@ -297,7 +297,7 @@ def _with_tags(
                 (batch, each.expected)
                 for batch, each in zip(_labelled(appends, batches), appends, strict=True)
             ],
-            replace(_tagged(appends, batches), also=forbidden.also),
+            _tagged(appends, batches, forbidden.also),
             tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes),
             key,
             reads=reads,
@@ -326,8 +326,8 @@ def _labelled(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> list
     return labelled
 
 
-def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> TaggedBatch:
-    """The events of all streams, with their homes."""
+def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Also) -> TaggedBatch:
+    """The events of all streams, with their homes, and what goes with them."""
     first = batches[0]
     stored = [(batch.stream, at, event) for batch in batches for at, event in enumerate(batch.events)]
     return TaggedBatch(
@@ -340,6 +340,7 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch]) -> Tagged
         etag=first.etag,
         dated=any(batch.dated for batch in batches),
         homes=tuple((stream, at) for stream, at, _ in stored),
+        also=also,
     )
 
 
