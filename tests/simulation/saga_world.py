@@ -48,6 +48,8 @@ class Sagas:
     """A world that a seed decides.
 
     Attributes:
+        skew: seconds that writers' clocks are wrong at most.
+        by_itself: how often the program goes on with a saga by itself: its events wait for no indexer.
         came: events in the order in which a plain reader of all partitions met them.
         ordered: those of a reader in order, whose every item is the next in its order.
     """
@@ -57,6 +59,8 @@ class Sagas:
     partitions: int
     sagas: int = 8
     within: float = WITHIN
+    skew: float = WRITERS_SKEW
+    by_itself: float = 0.4
     came: list[FeedItem] = field(default_factory=list)
     ordered: list[FeedItem] = field(default_factory=list)
 
@@ -113,9 +117,9 @@ class Sagas:
 
     def _step(self, number: int, step: int, cause: str | None) -> None:
         """Append an event of a saga; the program goes on with the next one by itself, or leaves it to a reader."""
-        store = replace(self._place.streams, now=self._clock(WRITERS_SKEW))
+        store = replace(self._place.streams, now=self._clock(self.skew))
         stream = f"{STREAMS[step]}-{number}"
-        goes_on = step + 1 < len(STEPS) and self.rng.random() < 0.4
+        goes_on = step + 1 < len(STEPS) and self.rng.random() < self.by_itself
         event = Event(type=STEPS[step], data=b"by itself" if goes_on else b"", causation_id=cause)
         index = store.append(stream, [event]).version - 1
         self._left, self._last = self._left - 1, self.now

@@ -187,6 +187,68 @@ def test_a_cause_comes_before_its_effect_whatever_clocks_say() -> None:
     assert world.read(20) == ["B-1@0", "A-1@0", "B-2@0"]
 
 
+@pytest.mark.parametrize("effects", [1, 2])
+def test_an_effect_waits_with_its_cause_for_the_cause_of_that(effects: int) -> None:
+    world = World()
+    world.append(C, -10, causation_id="A-1@0")
+    world.index(0)
+    for number in range(effects):
+        world.append(f"B-{number + 5}", -8, causation_id=f"B-{number + 4}@0" if number else "B-2@0")
+    world.index(1)
+    assert world.read(4.9) == []
+    world.append(A, 2)
+    world.index(3)
+    assert world.read(20) == ["A-1@0", "B-2@0", "B-5@0", "B-6@0"][: 2 + effects]
+
+
+def test_an_effect_that_is_indexed_first_waits_with_its_cause_for_the_cause_of_that() -> None:
+    world = World()
+    world.append("B-6", -7, causation_id="B-5@0")
+    world.append("B-5", -8, causation_id="B-2@0")
+    world.append("B-6", -7)
+    world.index(1)
+    world.append(C, -10, causation_id="A-1@0")
+    world.index(4)
+    assert world.read(8) == []
+    world.append(A, 2)
+    world.index(8.5)
+    assert world.read(20) == ["A-1@0", "B-2@0", "B-5@0", "B-6@0", "B-6@1"]
+
+
+def test_what_follows_an_effect_in_its_entry_comes_after_it() -> None:
+    world = World()
+    world.append(C, -10, causation_id="A-1@0")
+    world.index(0)
+    world.append("B-5", -8, causation_id="B-2@0")
+    world.append("B-7", -7)
+    world.index(1)
+    world.append(A, -9)
+    world.index(3)
+    found = world.read(20)
+    assert found.index("B-5@0") < found.index("B-7@0")
+
+
+@pytest.mark.parametrize("limit", [1, 7])
+def test_a_page_has_no_more_than_its_limit_whatever_its_events_come_after(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World()
+    for _ in range(10):
+        world.append(A, 3)
+    world.append(B, 1, causation_id="A-1@9")
+    world.index(3)
+    for at, most_held in ((20, ordered.MOST_HELD), (3, 10)):
+        monkeypatch.setattr(ordered, "MOST_HELD", most_held)
+        (first, *_) = world.pages(at, limit=limit)
+        assert len(first.items) == limit
+        assert first.early == (limit if at == 3 else 0)
+        found = places(first.items)
+        for page in world.pages(20, OrderedCheckpoint.parse(str(first.next)), limit=limit):
+            assert len(page.items) <= limit
+            found += places(page.items)
+        assert found == [*(f"A-1@{index}" for index in range(10)), "B-1@0"]
+
+
 def test_an_effect_waits_for_a_cause_that_is_indexed_after_it() -> None:
     world = World()
     world.append(B, -10, causation_id="A-1@0")
@@ -299,10 +361,14 @@ def test_a_reader_keeps_nothing_of_what_was_released_but_names(monkeypatch: pyte
         assert (each.streams, each.left, list(each.entries)) == ({}, reader.partitions[0].left, [])
 
 
-def test_a_cause_that_came_before_its_time_is_kept_without_its_bodies() -> None:
+def test_a_cause_that_came_before_its_time_is_kept_without_its_bodies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ordered, "MOST_HELD", 1)
     world = World()
-    world.append(B, 9, data=bytes(100))
-    world.append(A, 1, causation_id="B-1@0")
+    world.append(B, 8, causation_id="A-1@0")
+    world.index(8.5)
+    world.append(A, 9, data=bytes(100))
     world.index(10)
     reader = reader_of(world, OrderedCheckpoint())
     world.now = 11

@@ -8,8 +8,9 @@ a moment, in which what was written before it may come:
     place      each event at its time, but no later than its entry, no earlier than `within` before its entry, and in an
                entry or a stream never before the event that it follows there
     release    what is `within` older than the last entry of every partition, or than now where a partition has no more
-    causes     an event that another names as its cause comes before it, wherever its clock has placed it. An event
-               whose cause has not come yet is placed at its entry, so it waits for the cause as long as any event may
+    causes     an event that another names as its cause comes before it, wherever its clock has placed it: an effect is
+               placed no earlier than what must come before it. An event whose cause has not come yet is placed at its
+               entry, so it waits for the cause as long as any event may, and what it has caused waits with it
 
 So an effect never comes before its cause where their entries are no more than `within` apart, whatever the clocks of
 their writers say. Between streams without a cause, clocks decide. An entry's time is that of the indexer's clock.
@@ -25,6 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
@@ -153,7 +155,8 @@ class _Held:
     """An event that is held back.
 
     Attributes:
-        time: its place in the order.
+        time: its place in the order, and
+        place: that among events of the same time: its partition, the checkpoint after its entry, and the place there.
         entry: that had it.
         queue: what is held of its stream, itself included, in order.
         following: it is being released with what comes before it.
@@ -161,6 +164,7 @@ class _Held:
 
     item: FeedItem
     time: int
+    place: tuple[int, Checkpoint, int]
     entry: _Entry
     queue: deque[_Held] = field(repr=False)
     released: bool = False
@@ -239,7 +243,7 @@ class OrderedReader:
     now: Callable[[], int]
     once: bool = False
     strict: bool = False
-    _heap: list[tuple[int, int, int, int, _Held]] = field(default_factory=list)
+    _heap: list[tuple[int, tuple[int, Checkpoint, int], _Held]] = field(default_factory=list)
     _named: dict[str, _Held] = field(default_factory=dict)
     _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _held: int = 0
@@ -342,7 +346,8 @@ class OrderedReader:
         at = partition.reached - self.window
         for position, item in enumerate(items):
             queue = partition.streams.setdefault(item.stream, deque())
-            held = _Held(item=item, time=0, entry=entry, queue=queue)
+            place = (partition.number, placed.after, position)
+            held = _Held(item=item, time=0, place=place, entry=entry, queue=queue)
             at = max(at, self._time(held, partition.reached), queue[-1].time if queue else 0)
             held.time = at
             queue.append(held)
@@ -350,47 +355,53 @@ class OrderedReader:
             for name in held.names:
                 self._named.setdefault(name, held)
             self._held, self._bytes = self._held + 1, self._bytes + held.bytes
-            heappush(self._heap, (held.time, partition.number, placed.after, position, held))
+            heappush(self._heap, (held.time, held.place, held))
         partition.entries.append(entry)
 
-    def _time(self, held: _Held, entry: Ticks) -> Ticks:
-        """When an event was written, no later than its entry; that time where its cause has not come yet."""
+    def _time(self, held: _Held, entry: Ticks) -> int:
+        """When an event was written, no later than its entry, and no earlier than its cause that is held; the time of
+        its entry where its cause has not come yet.
+        """
         event = held.item.event
-        if event is None:
+        cause = None if held.cause is None else self._named.get(held.cause)
+        unmet = held.cause is not None and cause is None and held.cause not in self._recent
+        if event is None or unmet:
             return entry
-        unmet = event.causation_id is not None and not (
-            event.causation_id in self._named or event.causation_id in self._recent
-        )
         try:
-            return entry if unmet else min(entry, parse_time(event.timestamp))
+            written = min(entry, parse_time(event.timestamp))
         except InvalidInput:
-            return entry
+            written = entry
+        return written if cause is None else max(written, cause.time)
 
     def _release(self, most: int) -> list[FeedItem]:
         """What is so old that nothing older can come, up to so many items."""
         bound = min((each.reached for each in self.partitions), default=NEVER) - self.window
         found: list[FeedItem] = []
         while self._heap and self._heap[0][0] <= bound and len(found) < most:
-            found += self._with_causes(heappop(self._heap)[-1])
+            held = heappop(self._heap)[-1]
+            found += self._with_causes(held, most - len(found), held.time)
         return found
 
     def _crowded(self, most: int) -> list[FeedItem]:
         """The oldest of what there is no room for."""
         found: list[FeedItem] = []
         while (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(found) < most:
-            found += self._with_causes(heappop(self._heap)[-1])
+            found += self._with_causes(heappop(self._heap)[-1], most - len(found), inf)
         return found
 
-    def _with_causes(self, wanted: _Held) -> list[FeedItem]:
+    def _with_causes(self, wanted: _Held, most: int, latest: float) -> list[FeedItem]:
         """An event, after what is held of its stream before it and the causes of all these; nothing where it has been
-        released as one of those.
+        released as one of those. It is put off where these are more than so many, or one of them is later.
         """
         found: list[FeedItem] = []
         path = [wanted]
-        while path:
+        while path and len(found) < most:
             held = path[-1]
             held.following = not held.released
             before = None if held.released else self._before(held)
+            if before is not None and before.time > latest:
+                wanted.time = before.time
+                break
             if before is not None:
                 path.append(before)
                 continue
@@ -398,6 +409,10 @@ class OrderedReader:
             if not held.released:
                 found.append(held.item)
                 self._let_go(held)
+        for held in path:
+            held.following = False
+        if path:
+            heappush(self._heap, (wanted.time, wanted.place, wanted))
         return found
 
     def _before(self, held: _Held) -> _Held | None:

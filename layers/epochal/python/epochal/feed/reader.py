@@ -627,7 +627,8 @@ class FeedReader:
         now: Callable[[], int] = time.time_ns,
     ) -> Iterator[OrderedPage]:
         """Pages of several partitions in the order of their writes, with their events, as `feed.ordered` says. Each
-        event comes at most `within` seconds later than it would in `read`. Keep a page's `next`, and resume from there.
+        event comes at most `within` seconds later than it and what must come before it are in `read`. Keep a page's
+        `next`, and resume from there.
 
         Args:
             within: seconds that an event is held back at most, so that what was written before it may come first.
