@@ -36,7 +36,15 @@ from epochal.index.series import read_series
 from epochal.layout.port import Categories
 from epochal.layout.registry import base_of, layout_of, partition_of, source_of
 from epochal.model.events import TAG_STREAMS
-from epochal.model.kinds import must_be, must_be_done, must_be_names, must_be_plain, must_be_whole
+from epochal.model.kinds import (
+    must_be,
+    must_be_done,
+    must_be_names,
+    must_be_numbers,
+    must_be_plain,
+    must_be_seconds,
+    must_be_whole,
+)
 from epochal.model.spans import Span
 from epochal.model.times import Ticks, format_ticks
 from epochal.plugins import NATIVE
@@ -60,8 +68,11 @@ def wanted(
         known: which streams of the partition belong to a category; asked where there are any.
 
     Raises:
-        InvalidInput: the predicate would have to be awaited; what it returns would count as true.
+        InvalidInput: the categories are no names; or the predicate would have to be awaited, and what it returns would
+            count as true.
     """
+    if categories is not None:
+        must_be_names(categories, "categories")
     if predicate is not None:
         must_be_plain(predicate, "predicate")
 
@@ -87,7 +98,8 @@ FIRST_ITEMS: Final = 4
 """Items that the first request asks for, some 30 KB each; every further one asks for twice as many."""
 
 LOOK_BACK_SECONDS: Final = 2.0
-"""After which an append that does not come is looked for further back: most are indexed in half a second."""
+"""After which an append that does not come is looked for further back, for as long at least: most are indexed in half a
+second."""
 
 MOST_ITEMS: Final = 1_024
 """A request is over at 1 MB in any case."""
@@ -204,6 +216,12 @@ class SpanReader:
 
     def _request(self) -> WalkPage:
         return self.driver.run(step(self.table, self.walk, self.items))
+
+
+def _is_forward(direction: Direction) -> bool:
+    if direction not in ("forward", "backward"):
+        raise InvalidInput("direction", "must be forward or backward")
+    return direction == "forward"
 
 
 class PageOptions(TypedDict, total=False):
@@ -344,6 +362,8 @@ class FeedReader:
             CorruptData, MissingBody, DeniedBody: where `strict`.
             BeyondTheEnd: `start` is no checkpoint of this index.
         """
+        must_be_seconds(seconds, "seconds")
+        must_be_seconds(wait, "wait")
         request = self._request(partition, **options)
         patient = replace(request, seconds=seconds, wait=wait)
         return patient.page(self._span_reader(partition, start, direction))
@@ -393,8 +413,10 @@ class FeedReader:
             BeyondTheEnd: `before` is of another index.
         """
         must_be_whole(limit, "limit", 1)
+        must_be_seconds(seconds, "seconds")
         if before is None:
             before = {each.partition: each.tail for each in self.partitions()}
+        must_be(Mapping, before, "before", "a position")
         reached, ends = FeedPosition(before), self.driver.clock() + seconds
         found: list[tuple[int, Span]] = []
         for entry in self._merged(before, "backward", categories, predicate, ends):
@@ -436,10 +458,14 @@ class FeedReader:
             InvalidInput: a limit below 1, what is no place.
             BeyondTheEnd: `start` is of another index.
         """
+        forward = _is_forward(direction)
         must_be_whole(limit, "limit", 1)
+        must_be(str, prefix, "prefix", "text")
+        must_be_seconds(seconds, "seconds")
         if not isinstance(start, Mapping):
-            place: Place = start or ("beginning" if direction == "forward" else "tail")
-            start = {each.partition: place for each in self.partitions()}
+            if start is None:
+                start = BEGINNING if forward else "tail"
+            start = dict.fromkeys((each.partition for each in self.partitions()), start)
         at = {partition: self.place(partition, place) for partition, place in start.items()}
         reached, ends, at_end = FeedPosition(at), self.driver.clock() + seconds, set[int]()
         found: list[ListedStream] = []
@@ -474,15 +500,19 @@ class FeedReader:
         behind them, for readers and reactions to compare with (`covers`). None where that took too long.
 
         What was appended lately is found with a few requests. Other events are looked for back through the index, once
-        nothing has come for a while.
+        nothing has come for a while, or the time is over.
 
         Args:
             source: the layout that the stream is stored in.
+            seconds: to wait for what has not been indexed. Looking back may take two more.
 
         Raises:
             InvalidInput: no partition of that layout is on record.
         """
+        must_be(str, stream, "stream", "text")
         must_be_whole(version, "version", 1)
+        must_be(str, source, "source", "text")
+        must_be_seconds(seconds, "seconds")
         count = self.driver.run(read_series(self.table)).partitions.get(source)
         if count is None:
             raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
@@ -493,6 +523,8 @@ class FeedReader:
             if met and reader is back:
                 continue  # what is before the stream's last event is no news
             left = min(longest, ends - self.driver.clock())
+            if longest == inf and reader is back:
+                left = max(left, LOOK_BACK_SECONDS)
             page = reader.spans(
                 limit=1,
                 wanted=partial(_told_by, stream, 0 if reader is back else version),
@@ -575,6 +607,8 @@ class FeedReader:
         """Spans from `start` on: at least `limit` events where there are as many, and all of the entry that
         reaches it. The arguments are those of `page`.
         """
+        must_be_seconds(seconds, "seconds")
+        must_be_seconds(wait, "wait")
         return self._span_reader(partition, start).spans(
             limit=limit,
             wanted=wanted(partial(self.categories, partition), categories, predicate),
@@ -606,6 +640,7 @@ class FeedReader:
         **options: Unpack[PageOptions],
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
+        must_be_seconds(wait, "wait")
         request = self._request(partition, **options)
         patient, reader = replace(request, wait=wait), self._span_reader(partition, start)
         while True:
@@ -649,10 +684,13 @@ class FeedReader:
         )
 
         must_be_whole(limit, "limit", 1)
-        must_be((int, float), within, "within", "seconds")
+        must_be_seconds(wait, "wait")
+        must_be_seconds(within, "within")
         if not 0 <= within <= LONGEST:
             raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
-        numbers = [each.partition for each in self.partitions()] if partitions is None else partitions
+        if partitions is None:
+            partitions = [each.partition for each in self.partitions()]
+        numbers = must_be_numbers(partitions, "partitions")
         if not isinstance(start, OrderedCheckpoint):
             start = OrderedCheckpoint(
                 {number: Released(checkpoint=self.place(number, start)) for number in numbers}
@@ -683,7 +721,7 @@ class FeedReader:
     def _span_reader(
         self, partition: int, start: Place | None, direction: Direction = "forward"
     ) -> SpanReader:
-        forward = direction == "forward"
+        forward = _is_forward(direction)
         if start is None:
             start = BEGINNING if forward else "tail"
         place = self.place(partition, start)
@@ -702,8 +740,6 @@ class FeedReader:
     ) -> _Request:
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
-        if categories is not None:
-            must_be_names(categories, "categories")
         if once and not data:
             raise InvalidInput("once", "needs the data of all events, since only they know their tags")
         return _Request(

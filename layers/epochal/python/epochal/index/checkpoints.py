@@ -83,6 +83,9 @@ class FeedPosition(dict[int, Checkpoint]):
 
     def covers(self, other: Mapping[int, Checkpoint]) -> bool:
         """Whether all that is before the other position is before this one."""
+        must_be(Mapping, other, "other", "a position")
+        for checkpoint in other.values():
+            must_be(int, checkpoint, "other", "a position, with a Checkpoint of each partition")
         return all(self.get(partition, BEGINNING) >= checkpoint for partition, checkpoint in other.items())
 
     def __str__(self) -> str:

@@ -37,6 +37,25 @@ def must_be_whole(value: object, field: str, least: int = 0, most: int = MAX_WHO
         raise InvalidInput(field, f"must be at most {most:,}")
 
 
+def must_be_seconds(value: object, field: str) -> None:
+    """Raise `InvalidInput` unless `value` is a number of seconds, which NaN is not."""
+    if isinstance(value, bool) or value != value:  # noqa: PLR0124  only NaN is not equal to itself
+        raise InvalidInput(field, f"must be seconds, not {value}")
+    must_be((int, float), value, field, "seconds")
+
+
+def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
+    """These whole numbers; raises `InvalidInput` unless they are a collection of such, and each is there once."""
+    if isinstance(values, str | bytes):
+        raise InvalidInput(field, f"must be a list of numbers, not {type(values).__name__}")
+    must_be(Collection, values, field, "a list of numbers")
+    for each in values:
+        must_be_whole(each, field)
+    if len({*values}) < len(values):
+        raise InvalidInput(field, "must name each number once")
+    return tuple(values)
+
+
 def must_be_list(kind: type, values: object, field: str) -> None:
     """Raise `InvalidInput` unless `values` is a list or another sequence of the kind; a text is none."""
     rule = f"a list of {kind.__name__}"
