@@ -66,6 +66,8 @@ class Sagas:
 
     def __post_init__(self) -> None:
         self.rng = random.Random(f"{self.seed}/{self.shards}/{self.partitions}")
+        # Of the reader in order alone: how it reads changes nothing of what happens.
+        self._stops = random.Random(self.seed)
         self.now = BEGIN
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -169,7 +171,7 @@ class Sagas:
     def _look_in_order(self) -> None:
         self._read_in_order()
         if not self._over:
-            self._in(self.rng.uniform(0.1, 0.8), self._look_in_order)
+            self._in(self._stops.uniform(0.1, 0.8), self._look_in_order)
 
     def _read_in_order(self) -> None:
         """Now and then the reader stops, and another goes on from the text of its checkpoint."""
@@ -180,13 +182,13 @@ class Sagas:
                 partitions=self.numbers,
                 follow=True,
                 wait=0,
-                limit=self.rng.choice((1, 3, 1_000)),
+                limit=self._stops.choice((1, 3, 1_000)),
                 now=lambda: int(self.now * 1e9),
             )
         for page in self._pages:
             self.ordered += page.items
             self._checkpoint = page.next
-            if self.rng.random() < 0.1:
+            if self._stops.random() < 0.1:
                 self._pages = None
             if page.at_tail or (self._pages is None and not self._over):
                 break
