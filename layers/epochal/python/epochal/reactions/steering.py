@@ -17,10 +17,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
-from epochal.feed.reader import FeedReader
+from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.groups import GroupState, Held, group_stream, leave, read_signs, remove, share
@@ -279,6 +280,7 @@ class Groups:
         *,
         dry_run: bool,
     ) -> Reset:
+        count = self._counted(partition, wants)
         while True:
             state = held.state or GroupState(checkpoint=target)
             again, skipped, met = 0, 0, dict[str, int]()
@@ -290,9 +292,9 @@ class Groups:
                         if comes:
                             met.setdefault(span.stream, span.index)
                         if comes and placed.after <= state.checkpoint_of(span.stream):
-                            again += self._wanted(partition, span, wants)
+                            again += count(span)
                         elif not comes and placed.after > state.checkpoint_of(span.stream):
-                            skipped += self._wanted(partition, span, wants)
+                            skipped += count(span)
             after = _moved(state, target, _waiting(state, met))
             found = Reset(
                 partition=partition,
@@ -311,17 +313,18 @@ class Groups:
                 return found
             held = saved.held
 
-    def _wanted(self, partition: int, span: Span, wants: Reaction | None) -> int:
-        """How many of a span's events a reaction wants, as far as the index says."""
-        if wants is not None and not wants.wants(span):
-            return 0
-        if wants is None or wants.types is None:
-            asked = len(span.types)
-        else:
-            asked = sum(each in wants.types for each in span.types)
-        if wants is None or wants.categories is None:
-            return asked
-        return asked if self.reader.categories(partition).hold(span.stream, wants.categories) else 0
+    def _counted(self, partition: int, wants: Reaction | None) -> Callable[[Span], int]:
+        """How many of a span's events a reaction wants, as far as the index says; without one, all of them."""
+        if wants is None:
+            return lambda span: len(span.types)
+        types = wants.types
+        is_wanted = wanted(partial(self.reader.categories, partition), wants.categories, wants.wants)
+
+        def count(span: Span) -> int:
+            asked = len(span.types) if types is None else sum(each in types for each in span.types)
+            return asked if is_wanted(span) else 0
+
+        return count
 
     def _entries(self, partition: int, start: Checkpoint, end: Checkpoint) -> Iterator[PlacedEntry]:
         """The entries of the index between two checkpoints."""
