@@ -9,7 +9,7 @@ import pytest
 
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
-from epochal.layout.registry import READ_MODELS, archives, declared, store_tables
+from epochal.layout.registry import declared, every_table
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
 TOLD = Settings.of(
@@ -47,7 +47,7 @@ def test_nothing_is_told_of_what_is_not_said() -> None:
 
 
 def test_settings_name_the_tables_that_there_are() -> None:
-    kinds = {spec.kind for spec in (*store_tables(), *archives(), READ_MODELS)}
+    kinds = {spec.kind for spec in every_table()}
     assert {each.table for each in declared().values() if each.table} == kinds
 
 

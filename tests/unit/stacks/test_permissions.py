@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.index.groups import STATES
 from epochal.layout.pages.items import DICTIONARIES
-from epochal.layout.registry import READ_MODELS, archives, store_tables
+from epochal.layout.registry import every_table
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
@@ -20,7 +20,7 @@ from tests.support.permissions import Allowed, on
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
-KINDS = [spec.kind for spec in (*store_tables(), *archives(), READ_MODELS)]
+KINDS = [spec.kind for spec in every_table()]
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 

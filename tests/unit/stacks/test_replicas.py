@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 from epochal.cdk import Store, SubjectKeys
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
-from epochal.layout.registry import READ_MODELS, archives, store_tables
+from epochal.layout.registry import every_table, store_tables
 from epochal.layout.subjects import SUBJECT_KEYS
 from stacks.deployment import REGION
 from stacks.stages import stage_from
@@ -43,8 +43,8 @@ def replicas(table: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_every_table_has_a_replica_which_is_kept_protected_and_recoverable_as_it_is(
     synthesise: Synthesise,
 ) -> None:
-    deployed = synthesise("prod", read_models=True, archive=True, replica_region=THERE)
-    assert len(tables(deployed)) == len((*store_tables(), *archives(), READ_MODELS))
+    deployed = synthesise("prod", read_models=True, archive=True, timers=True, replica_region=THERE)
+    assert len(tables(deployed)) == len(every_table())
     for table in tables(deployed).values():
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"
         found = replicas(table)

@@ -27,7 +27,7 @@ def test_every_field_has_a_rule_and_every_rule_a_field() -> None:
 
 def test_settings_are_told_to_functions_that_there_are() -> None:
     for setting in declared().values():
-        assert {*setting.functions} <= {*FUNCTIONS, "reaction"}, setting.name
+        assert {*setting.functions} <= {*FUNCTIONS, "reaction", "arming"}, setting.name
 
 
 def test_every_stage_obeys_its_own_rules() -> None:
@@ -211,7 +211,9 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("existing_streams", STREAM.partition("/stream/")[0]),
         ("existing_projection_states", "epochal-prod-projection-states"),
         ("existing_read_models", "epochal-prod-read-models"),
+        ("existing_timers", STREAM),
         ("read_models", ["counts"]),
+        ("timers", 1),
         ("layouts", "pages"),
         ("layouts", []),
         ("layouts", ["pages", "page"]),

@@ -17,7 +17,7 @@ from epochal.codec.bodies import PREFIX
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.registry import READ_MODELS, archives, store_tables
+from epochal.layout.registry import READ_MODELS, every_table, store_tables
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 
@@ -25,13 +25,14 @@ TABLE = "AWS::DynamoDB::GlobalTable"
 BUCKET = "AWS::S3::Bucket"
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 STREAM = "arn:aws:dynamodb:eu-west-1:123456789012:table/kept/stream/2026-01-01T00:00:00.000"
-OPTIONAL = {"read_models": True, "archive": True}
+OPTIONAL = {"read_models": True, "archive": True, "timers": True}
 ELSEWHERE = dict.fromkeys(
-    ("existing_read_models", "existing_archive", "existing_streams_archive"), STREAM.partition("/stream/")[0]
+    ("existing_read_models", "existing_archive", "existing_streams_archive", "existing_timers"),
+    STREAM.partition("/stream/")[0],
 )
 
 
-@pytest.mark.parametrize("spec", [*store_tables(), *archives(), READ_MODELS], ids=lambda spec: spec.kind)
+@pytest.mark.parametrize("spec", every_table(), ids=lambda spec: spec.kind)
 def test_a_table_has_the_keys_expiry_and_stream_of_its_specification(
     synthesise: Synthesise, spec: TableSpec
 ) -> None:
@@ -103,13 +104,16 @@ def test_tables_are_named_after_stage_and_kind(synthesise: Synthesise, stage: st
     assert {table["Properties"]["TableName"] for table in tables} == names
 
 
-def test_there_is_a_table_of_read_models_where_the_stage_wants_one(synthesise: Synthesise) -> None:
+def test_there_are_tables_of_read_models_and_timers_where_the_stage_wants_them(
+    synthesise: Synthesise,
+) -> None:
     plain, wanted = synthesise(), synthesise(**OPTIONAL)
     added = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
-    wanted_ids = {"ReadModels539C9E0D", "ArchiveDA4CB258", "StreamsArchive0CFCA05D"}
+    wanted_ids = {"ReadModels539C9E0D", "ArchiveDA4CB258", "StreamsArchive0CFCA05D", "Timers8BCB401C"}
     assert added == wanted_ids, "another id would be another table"
     outputs = wanted["store"].to_json()["Outputs"]
     assert outputs["ReadModelsTable"]["Value"] == {"Ref": "ReadModels539C9E0D"}
+    assert outputs["TimersTable"]["Value"] == {"Ref": "Timers8BCB401C"}
     assert "ReadModelsTable" not in plain["store"].to_json()["Outputs"]
     elsewhere = synthesise(**OPTIONAL, **ELSEWHERE)
     assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
@@ -129,8 +133,8 @@ def test_there_is_an_archive_of_each_layout_where_the_stage_wants_one(synthesise
 
 
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
-    tables = synthesise("prod", read_models=True, archive=True).of_type("store", TABLE).values()
-    assert len(tables) == len(store_tables()) + 3
+    tables = synthesise("prod", **OPTIONAL).of_type("store", TABLE).values()
+    assert len(tables) == len(every_table())
     for table in tables:
         (replica,) = table["Properties"]["Replicas"]
         assert table["DeletionPolicy"] == table["UpdateReplacePolicy"] == "Retain"

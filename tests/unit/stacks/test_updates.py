@@ -46,8 +46,9 @@ OPTIONAL = {
     "existing_archive": "arn:aws:dynamodb:eu-west-1:123456789012:table/archive-restored",
     "existing_streams_archive": "arn:aws:dynamodb:eu-west-1:123456789012:table/streams-archive-restored",
     "existing_read_models": "arn:aws:dynamodb:eu-west-1:123456789012:table/read-models-restored",
+    "existing_timers": "arn:aws:dynamodb:eu-west-1:123456789012:table/timers-restored",
 }
-EVERYTHING = {"archive": True, "read_models": True}
+EVERYTHING = {"archive": True, "read_models": True, "timers": True}
 ANOTHER_INDEX = {"existing_index": RESTORED["existing_index"].replace("index-restored", "index-2")}
 PROVISIONED = {"billing": "provisioned", "max_read_units": 40_000, "max_write_units": 40_000}
 REACTIONS = {"reactions": {"board": {"entry": "board"}}}
@@ -96,6 +97,7 @@ MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
     "fewer layouts": ({}, {"layouts": ["pages"]}),
     "an archive": ({}, {"archive": True}),
     "read models": ({}, {"read_models": True}),
+    "timers": ({}, {"timers": True}),
     "another index": ({}, ANOTHER_INDEX),
     "another index of more partitions": ({}, {**ANOTHER_INDEX, "pages_partitions": 4, "partitions": 4}),
     "a restored store": ({}, RESTORED),
@@ -108,7 +110,14 @@ MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
 """Pairs of settings of `prod`, which are moved between both ways."""
 
 LEAVING = {
-    *("fewer layouts", "an archive", "read models", "another index", "another index of more partitions"),
+    *(
+        "fewer layouts",
+        "an archive",
+        "read models",
+        "timers",
+        "another index",
+        "another index of more partitions",
+    ),
     *("a restored store", "everything restored", "a restored table beside Kinesis"),
 }
 """Those of them that leave a table or the bucket behind, which has to be taken back before the stage has it again."""

@@ -69,6 +69,9 @@ _FEED = ("feed", "indexer", "auditor", "reaction")
 EVENTS = ("append", "replay", *_FEED)
 """Functions that look at events of every layout, if only by their heads."""
 
+_TIMERS = ("arming", "timers")
+"""The reaction that has a timer fired in time, and the function that fires it."""
+
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -135,6 +138,12 @@ class Settings(Options):
         "", Text(), "Streams as they were before pruning", (*_API, "reaction")
     )
     read_models_table: str = of_tables("", Text(), "Read models of reactions", ("reaction",))
+    timers_table: str = of_tables("", Text(), "Timers that wait", (*_TIMERS, "auditor"))
+    timers_queue: str = setting("", Text(), "URL of the queue of wake-ups of timers", (*_TIMERS, "auditor"))
+    # What makes a schedule: its group, the queue that it sends to, and the role that it takes on for that.
+    timers_group: str = setting("", Text(), "Group of the schedules of timers", _TIMERS)
+    timers_target: str = setting("", Text(), "ARN of the queue of wake-ups of timers", _TIMERS)
+    timers_role: str = setting("", Text(), "ARN of the role of schedules of timers", _TIMERS)
     topic: str = setting(
         "", Text(), "ARN of the topic that is told which partitions have moved", ("notifier",)
     )

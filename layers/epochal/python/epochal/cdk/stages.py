@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import READ_MODELS, archives, layout_names, store_tables
+from epochal.layout.registry import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
 from epochal.plugins import Layout, brought, layouts, own_settings, parts
 from epochal.settings import DECLARED, Options, partitions_setting
 
@@ -208,7 +208,13 @@ def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
 # A name or a number that the library checks as well is checked here by the library's own rule or limit, so that what
 # is deployed also runs.
 
-FUNCTIONS: Final = (*sorted({each.function for each in OPERATIONS}), "indexer", "notifier", "auditor")
+FUNCTIONS: Final = (
+    *sorted({each.function for each in OPERATIONS}),
+    "indexer",
+    "notifier",
+    "auditor",
+    "timers",
+)
 ROUTE_KEYS: Final = tuple(each.key for each in OPERATIONS)
 LIMITS: Final = {each.key: each.requests_per_second for each in OPERATIONS if each.requests_per_second}
 SCOPES: Final = tuple(sorted({each.scope for each in OPERATIONS}))
@@ -269,7 +275,7 @@ def _rule(option: Setting) -> Rule:
             return a_list(_NAME)
 
 
-_TABLES: Final = {spec.kind: spec for spec in (*store_tables(), *archives(), READ_MODELS)}
+_TABLES: Final = {spec.kind: spec for spec in every_table()}
 
 EXISTING: Final = {f"existing_{kind.replace('-', '_')}": kind for kind in _TABLES}
 """Settings that name tables which are there already, and the kinds of these."""
@@ -341,6 +347,7 @@ class Stage(Options):
             of named streams.
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
+        timers: appends may be scheduled: a table of them, and what has them made in time.
         existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
             has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
         existing_bucket: name of a retained bucket of bodies and states that is used, but not managed.
@@ -398,6 +405,7 @@ class Stage(Options):
     archive: bool = _chosen(False, a_flag)
     reactions: Mapping[str, Declared] = _chosen(_NOTHING, reactions)
     read_models: bool = _chosen(False, a_flag)
+    timers: bool = _chosen(False, a_flag)
     existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     existing_bucket: str = _chosen("", a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"))
     tls_only: bool = True
@@ -590,7 +598,9 @@ def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         yield "read_models", f"must be true for {whose}, which needs their table"
     there = stage.deployed_layouts()
-    tables = {spec.kind for spec in (*store_tables(there), *archives(there), READ_MODELS)}
+    if not stage.timers and stage.existing(TIMERS.kind):
+        yield "timers", "must be true with existing_timers, which means nothing without"
+    tables = {spec.kind for spec in (*store_tables(there), *archives(there), READ_MODELS, TIMERS)}
     if unused := sorted(stage.existing_tables.keys() - tables):
         name = unused[0].replace("-", "_")
         yield "layouts", f"must have the layout of existing_{name}, which means nothing without"

@@ -396,6 +396,7 @@ class StoreOptions(TypedDict, total=False):
     route_limits: Mapping[str, int]
     tagged_everything: bool
     tagged_types: Sequence[str]
+    timers: bool
 
 
 def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:

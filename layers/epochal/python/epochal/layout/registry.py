@@ -85,6 +85,9 @@ _SK = KeyAttribute(name="sk", type="S")
 READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
 """Read models of reactions: no part of the store, which any deployment can do without."""
 
+TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s", type="S"))
+"""Timers that wait, by their time: all of it can be made again of the feed, and deployments may do without."""
+
 
 def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """The tables of a deployment that has these layouts, or all that there are."""
@@ -96,3 +99,8 @@ def archives(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
     """The tables that these layouts, or all that there are, keep streams in which are to be pruned."""
     found = (each.port.archive for each in (layouts() if of is None else of))
     return tuple(each.table for each in found if each is not None)
+
+
+def every_table() -> tuple[TableSpec, ...]:
+    """All tables that a deployment of this code may have."""
+    return (*store_tables(), *archives(), READ_MODELS, TIMERS)

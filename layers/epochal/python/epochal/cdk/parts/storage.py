@@ -31,7 +31,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.grants import UPLOADS
 from epochal.cdk.stages import Stage
-from epochal.layout.registry import READ_MODELS, archives, declared, store_tables
+from epochal.layout.registry import READ_MODELS, TIMERS, archives, declared, store_tables
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 
 
@@ -70,7 +70,12 @@ def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
     """The tables that a stage has."""
     layouts = stage.deployed_layouts()
     kept = archives(layouts) if stage.archive else ()
-    return (*store_tables(layouts), *kept, *((READ_MODELS,) if stage.read_models else ()))
+    return (
+        *store_tables(layouts),
+        *kept,
+        *((READ_MODELS,) if stage.read_models else ()),
+        *((TIMERS,) if stage.timers else ()),
+    )
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
