@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -59,8 +60,12 @@ def test_an_entry_has_the_bytes_that_propulsion_reads() -> None:
 def test_a_small_entry_is_stored_as_it_is_and_a_large_one_under_brotli() -> None:
     small = write_entry([], (), NOW)
     assert small.data == Encoded(0, b'{"add":[],"app":[]}')
-    large = write_entry([Span(f"Order-{k}", 0, ("OrderPlaced",)) for k in range(50)], (), NOW)
+    rng = random.Random(5)
+    large = write_entry(
+        [Span(f"Order-{rng.randrange(10**6)}", 0, ("OrderPlaced",)) for _ in range(500)], (), NOW
+    )
     assert large.data.encoding == BROTLI
+    assert len(large.data.data) < len(encode(body(large)).data)
 
 
 def test_only_a_streams_first_span_in_an_epoch_is_an_add() -> None:
@@ -71,9 +76,70 @@ def test_only_a_streams_first_span_in_an_epoch_is_an_add() -> None:
 
 @given(spans, st.sets(names))
 def test_an_entry_is_read_back_in_the_order_of_its_writes(written: list[Span], known: set[str]) -> None:
+    written = merged(written)
     entry = read_entry(write_entry(written, known, NOW))
     assert entry is not None
     assert list(entry.spans) == written
+
+
+TURNS = spans_of(["A:3:a", "B:0:b", "A:4:cd", "B:1:e", "A:9:f", "B:2:g", "A:6:h", "C:0:i", "B:3:jk"])
+
+
+def test_streams_that_take_turns_have_their_runs_in_one_span_and_a_character_for_each_event() -> None:
+    found = write_entry(TURNS, {"C"}, NOW)
+    assert body(found) == (
+        b'{"add":[{"p":"A","i":3,"c":["a","c","d"]}],'
+        b'"app":[{"p":"A","i":9,"c":["f"]},{"p":"A","i":6,"c":["h"]},'
+        b'{"p":"B","i":0,"c":["b","e","g","j","k"]},{"p":"C","i":0,"c":["i"]}],'
+        b'"order":"]]^^_^_^]__"}'
+    )
+    assert read_entry(found) == Entry(tuple(TURNS))
+
+
+@given(
+    st.lists(st.tuples(names, st.lists(types, min_size=1, max_size=2).map(tuple)), max_size=60),
+    st.sets(names),
+)
+def test_turns_of_few_streams_are_read_back_in_the_order_of_their_writes(
+    writes: list[tuple[str, tuple[str, ...]]], known: set[str]
+) -> None:
+    reached = Counter[str]()
+    written: list[Span] = []
+    for stream, kinds in writes:
+        written.append(Span(stream, reached[stream], kinds))
+        reached[stream] += len(kinds)
+    written = merged(written)
+    entry = write_entry(written, known, NOW)
+    assert read_entry(entry) == Entry(tuple(written))
+    fields = json.loads(body(entry))
+    added = [span["p"] for span in fields["add"]]
+    assert len({*added}) == len(added)
+    assert known.isdisjoint(added)
+
+
+@pytest.mark.parametrize(("streams", "batch"), [(5, 200), (20, 200), (100, 200), (300, 1_000), (4_000, 200)])
+def test_the_order_of_writes_takes_twelve_tenths_of_a_byte_an_event_at_most(streams: int, batch: int) -> None:
+    """Against a run of a stream in one span, whose readers would lack the order."""
+    rng, reached = random.Random(streams), Counter[str]()
+    written: list[Span] = []
+    for _ in range(batch):
+        stream = f"Aircraft-N{rng.randrange(streams)}"
+        written.append(Span(stream, reached[stream], (rng.choice(["FlightDeparted", "FlightArrived"]),)))
+        reached[stream] += 1
+    joined = merged(sorted(written, key=lambda span: span.stream))
+    assert stored(merged(written)) <= stored(joined) + 1.2 * batch
+
+
+@pytest.mark.parametrize(
+    "order", ["", "]", "]]", "]]^^", "]]]", "^]]", "]\\]", "]]_", "]]a", 3, ["]", "]x"], {"]": 1}]
+)
+def test_an_order_that_is_not_of_an_entrys_events_is_refused_as_corrupt(order: Any) -> None:
+    spans = [{"p": "A", "i": 0, "c": ["a", "b"]}, {"p": "B", "i": 0, "c": ["c"]}]
+    assert read_entry(foreign({"add": spans, "order": "]]^"})) == Entry(
+        tuple(spans_of(["A:0:a", "B:0:c", "A:1:b"]))
+    )
+    with pytest.raises(CorruptData):
+        read_entry(foreign({"add": spans, "order": order}))
 
 
 @given(spans, st.sets(names))

@@ -69,10 +69,10 @@ class Encoded(NamedTuple):
 EMPTY: Final = Encoded(DIRECT, b"")
 
 
-def encode(body: bytes, *, compress: bool = True) -> Encoded:
+def encode(body: bytes, *, compress: bool = True, quality: int = QUALITY) -> Encoded:
     """Encode a body under brotli where that gains, else direct."""
     if compress and len(body) >= MIN_SIZE:
-        packed: bytes = brotli.compress(body, quality=QUALITY)
+        packed: bytes = brotli.compress(body, quality=quality)
         if len(packed) < len(body) - MIN_GAIN:
             return Encoded(BROTLI, packed)
     return Encoded(DIRECT, body)

@@ -1,11 +1,13 @@
 """What epochs hold: `Ingested` entries, one for a batch of stream records, then one `Closed`.
 
-    Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    in the order of their writes
+    Ingested    {"add":[{"p":stream,"i":index,"c":[types]}...],"app":[...]}    in the order of their writes, or, where
+                streams take turns, a stream's run in one span, and "order":a character for each event
     Closed      no body
 
 The same bodies as Propulsion.DynamoStore's, whose readers take `add` before `app`. `add` must have streams that are new
 to the epoch, each once; `app` may have any, and as often as they were written to. So `add` has the spans before the
-first of a stream that is known, and `app` all that follow: that keeps the order, and costs no byte.
+first of a stream that is known, and `app` all that follow: that keeps the order, and costs no byte. `order` is ours,
+and their readers pass over it.
 
 An `Ingested` before which marks were written has metadata of our own: {"packed":n}, how far they have come. This
 outlives the code.
@@ -38,6 +40,13 @@ MAX_ITEMS_BYTES: Final = 1024 * 1024
 """An entry whose items are more than this is written as several too, however well it compresses: a page of the feed
 ends with an entry, so each must have room in an answer."""
 
+DENSE_FROM: Final = 8 * 1024
+"""Bytes of a body from which brotli's quality 8 saves 2 to 10 % in the time that 5 takes; small ones grow by a byte."""
+
+FRESH: Final = ord("]")
+"""In `order`, the character of an event of a stream that no event before it is of. The k-th stream so begun has the
+k-th character after it for its later events. None of them is escaped in JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -53,15 +62,17 @@ class Entry:
 
 
 def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> EncodedEvent:
-    """An `Ingested` entry; `known` are the streams that the epoch holds already."""
+    """An `Ingested` entry of `merged` spans; `known` are the streams that the epoch holds already."""
+    spans, order = _by_turns(list(spans))
     add: list[dict[str, Any]] = []
     app: list[dict[str, Any]] = []
     met: set[str] = set()
     for span in spans:
         (app if app or span.stream in known or span.stream in met else add).append(_write_span(span))
         met.add(span.stream)
-    data = json.dumps({"add": add, "app": app}, ensure_ascii=False, separators=(",", ":")).encode()
-    return EncodedEvent(type=INGESTED, data=encode(data), timestamp=timestamp)
+    data = json.dumps({"add": add, "app": app, **order}, ensure_ascii=False, separators=(",", ":")).encode()
+    body = encode(data, quality=8) if len(data) >= DENSE_FROM else encode(data)
+    return EncodedEvent(type=INGESTED, data=body, timestamp=timestamp)
 
 
 def with_marked(entry: EncodedEvent, marked: int) -> EncodedEvent:
@@ -128,7 +139,7 @@ def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
     body = decode_inline(data)
     try:
         return _spans(json.loads(body))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise CorruptData("an epoch holds an Ingested entry that cannot be read") from error
 
 
@@ -144,8 +155,50 @@ def merged(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
+def _by_turns(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
+    """Spans as they are stored, with their order. A span costs some four bytes and a character less than one, so order
+    gains from where two spans in five join another.
+    """
+    joined: dict[str, list[Span]] = {}
+    for stream, index, types in spans:
+        mine = joined.setdefault(stream, [])
+        if mine and mine[-1].next == index:
+            mine[-1] = Span(stream, mine[-1].index, mine[-1].types + types)
+        else:
+            mine.append(Span(stream, index, types))
+    if 5 * sum(map(len, joined.values())) >= 3 * len(spans):
+        return spans, {}
+    ranks: dict[str, int] = {}
+    order: list[str] = []
+    for stream, _, types in spans:
+        order += [chr(FRESH + ranks.get(stream, 0))]
+        order += [chr(FRESH + ranks.setdefault(stream, len(ranks) + 1))] * (len(types) - 1)
+    return list(chain.from_iterable(joined.values())), {"order": "".join(order)}
+
+
 def _write_span(span: Span) -> dict[str, Any]:
     return {"p": span.stream, "i": span.index, "c": list(span.types)}
+
+
+def _turns(spans: Iterable[Span], order: str) -> list[Span]:
+    """Spans in the order of their events. Raises `ValueError` or `IndexError` where it is not of these spans."""
+    events: dict[str, list[Span]] = {}
+    for stream, index, types in spans:
+        events.setdefault(stream, []).extend(
+            Span(stream, place, (kind,)) for place, kind in enumerate(types, index)
+        )
+    rows = [row[::-1] for row in events.values()]
+    begun = 0
+    turns: list[Span] = []
+    for character in order:
+        rank = ord(character) - FRESH
+        begun += rank == 0
+        if not 0 <= rank <= begun:
+            raise ValueError(f"no order: {order!r}")
+        turns.append(rows[(rank or begun) - 1].pop())
+    if any(rows):
+        raise ValueError(f"an order without all events: {order!r}")
+    return merged(turns)
 
 
 def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
@@ -158,7 +211,9 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     sound = _only(str, streams) and _only(int, indices) and _only(list, types) and all(types)
     if not sound or min(indices, default=0) < 0 or not _only(str, chain.from_iterable(types)):
         raise ValueError(f"no spans: {found!r}")
-    return tuple(map(Span._make, zip(streams, indices, map(tuple, types), strict=True)))
+    spans = map(Span._make, zip(streams, indices, map(tuple, types), strict=True))
+    order = fields.get("order")
+    return tuple(spans) if order is None else tuple(_turns(spans, order))
 
 
 def _read_marked(event: EncodedEvent) -> int:
