@@ -24,7 +24,7 @@ from bench.hydrating import Took, feed_at
 from bench.local import Local, dynamodb, local_at
 from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.local.endpoint import Endpoint
 
 WITHOUT_DATA, WITH_DATA = 0.8, 0.7

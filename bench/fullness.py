@@ -22,7 +22,7 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.pages.frames import Frame, stamp_of
 from epochal.layout.pages.items import Page, write_page
 from epochal.layout.pages.writes import KEPT_MONTHS, fits, is_full
-from epochal.model.times import Ticks, parse_time
+from epochal.model.events import Ticks, parse_time
 from epochal.model.versions import Token
 from epochal.plan.values import item_size, read_units, write_units
 

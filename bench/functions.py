@@ -35,7 +35,7 @@ from epochal.indexer.records import notices
 from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import SERVICE_NAME

@@ -22,7 +22,7 @@ from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import PARALLEL, StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter

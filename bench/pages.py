@@ -34,8 +34,7 @@ from epochal.layout.pages.items import STREAMS, is_dictionary
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import EncodedEvent
-from epochal.model.events import Event, Unfold
-from epochal.model.times import format_ticks, parse_time
+from epochal.model.events import Event, Unfold, format_ticks, parse_time
 from epochal.model.versions import ANY, NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Put
 from epochal.plan.values import item_size

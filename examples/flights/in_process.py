@@ -24,10 +24,9 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX, Span
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Unfold
-from epochal.model.spans import Span
 from epochal.plan.values import Item, number, read_number, sequence, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams

@@ -15,8 +15,8 @@ from typing import Any, Final
 from epochal.care.status import standings
 from epochal.codec import json
 from epochal.dynamo.interpreter import interpreter
-from epochal.feed.results import FeedEvent
-from epochal.layout.registry import source_of
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import source_of
 from epochal.local.deploy import LocalDeployment
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter

@@ -9,8 +9,8 @@ from typing import Any
 
 from epochal import Event, Unfold, reaction
 from epochal.deployment import Deployment
-from epochal.model.times import parse_time, unix_seconds
-from epochal.reactions.group import Member
+from epochal.model.events import parse_time, unix_seconds
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.testing.feeds import MemoryFeed

@@ -36,10 +36,10 @@ from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
 from epochal.dynamo import kms
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.registry import READ_MODELS
+from epochal.layout.port import READ_MODELS
 from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.model.versions import Appended
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.joined import JoinedAppends

@@ -22,18 +22,18 @@ from epochal.contrib.sekiban.items import EVENTS, TAGS, tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place, open_streams
+from epochal.feed.history import FeedItem
 from epochal.feed.reader import reader_of
-from epochal.feed.results import FeedItem
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report, sources_of
 from epochal.indexer.records import read_records
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
-from epochal.layout.registry import INDEX, partitions_of
+from epochal.layout.port import INDEX, partitions_of
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Op, Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings

@@ -23,7 +23,7 @@ from epochal.index.chain_check import Kind
 from epochal.index.epochs import EpochLimits
 from epochal.index.series import register
 from epochal.indexer.indexer import sources_of
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter

@@ -29,7 +29,7 @@ from epochal.dynamo.clients import s3_client
 from epochal.dynamo.stores import Place
 from epochal.errors import MissingTable, WrongTable
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.store.driver import PERSISTENT
 from tests.support.tables import Tables
 

@@ -18,7 +18,7 @@ from epochal.cdk.parts.feed import heads_sent
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.port import pages_source
-from epochal.layout.registry import base_of, partition_of
+from epochal.layout.port import base_of, partition_of
 from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Event
 from epochal.plan.values import Item

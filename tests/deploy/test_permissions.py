@@ -18,7 +18,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.layout.registry import READ_MODELS, store_tables
+from epochal.layout.port import READ_MODELS, store_tables
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT
 from epochal.plan.ops import TableSpec

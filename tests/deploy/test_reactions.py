@@ -21,7 +21,7 @@ from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.hosting.services import invoker
-from epochal.layout.registry import READ_MODELS, base_of, partition_of
+from epochal.layout.port import READ_MODELS, base_of, partition_of
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
 from epochal.local.processes import Server

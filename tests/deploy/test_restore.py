@@ -29,9 +29,9 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, op
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.dynamo.stores import Place, open_streams
 from epochal.dynamo.tables import create_table
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import sources_of
-from epochal.layout.registry import INDEX, store_tables
+from epochal.layout.port import INDEX, store_tables
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import Endpoint

@@ -16,8 +16,8 @@ from epochal.contrib.sekiban.items import tag_site_of
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.feed.reader import FeedReader
-from epochal.index.names import poison_stream
-from epochal.layout.registry import base_of
+from epochal.index.checkpoints import poison_stream
+from epochal.layout.port import base_of
 from epochal.local.deploy import LocalDeployment
 from epochal.model.events import Event
 from epochal.plan.ops import Items, Put, Query, Set, Transact, Update

@@ -51,7 +51,7 @@ INNER = {
         "feed.history.History",
         "feed.history.Hydrate",
         "feed.history.PageBounds",
-        "model.times.Ticks",
+        "model.events.Ticks",
         "store.encoding.Bodies",
         "store.encoding.Objects",
         "testing.memory.MemoryTables",

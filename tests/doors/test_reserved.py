@@ -8,7 +8,7 @@ import pytest
 
 from epochal.contrib.sekiban.items import TAGS
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from tests.support.api import Api
 
 SYSTEM: Final = "$AppendsEpoch-0_0"

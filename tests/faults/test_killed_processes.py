@@ -26,7 +26,7 @@ from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.contrib.sekiban.items import EVENTS, TAGS, Keys, read_head
 from epochal.contrib.sekiban.items import is_head as is_tag_head
 from epochal.layout.pages.items import STREAMS as PAGES
-from epochal.layout.registry import INDEX, partitions_of
+from epochal.layout.port import INDEX, partitions_of
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from epochal.layout.registry import store_tables
+from epochal.layout.port import store_tables
 from epochal.local.endpoint import Endpoint
 from tests.support import wheel
 from tests.support.tables import Tables

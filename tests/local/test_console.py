@@ -20,7 +20,7 @@ from epochal.console.server import application, server
 from epochal.deployment import Deployment
 from epochal.dynamo.interpreter import interpreter
 from epochal.hosting.services import reactions_of
-from epochal.layout.registry import declared, store_tables
+from epochal.layout.port import declared, store_tables
 from epochal.local.endpoint import Endpoint
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter
 from epochal.testing.feeds import MemoryFeed

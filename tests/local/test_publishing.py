@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 from epochal.errors import EpochalError, InvalidInput, Unavailable
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.hosting.publishing import Publication, proof_of
 from epochal.hosting.recipients import UNTOLD, limit_of, recipient
 from epochal.local.endpoint import Endpoint

@@ -15,9 +15,8 @@ from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.layout import queries
 from epochal.layout.queries import Condition, fence
-from epochal.model.events import Event
+from epochal.model.events import Event, Ticks, format_ticks
 from epochal.model.tags import Query, place_of
-from epochal.model.times import Ticks, format_ticks
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Op, Several, Steps, Transact
 from epochal.plan.ops import Query as Pages

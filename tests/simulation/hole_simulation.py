@@ -14,7 +14,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
-from epochal.index.names import calf_key, is_tip, tip_key
+from epochal.index.checkpoints import calf_key, is_tip, tip_key
 from epochal.index.tip import read_span, read_tip
 from epochal.model.events import Recorded
 from epochal.plan.ops import Delete, Execute, Get, Op, Query, Reply, Set, Update, equals

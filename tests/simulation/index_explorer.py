@@ -25,8 +25,8 @@ from epochal.index.epochs import EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition
 from epochal.index.marks import LEAF
 from epochal.index.tip_append import Ids
+from epochal.layout.port import Span
 from epochal.model.events import Event
-from epochal.model.spans import Span
 from epochal.plan.ops import Get, Op, Refusal, Reply
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables

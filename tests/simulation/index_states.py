@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from epochal.model.spans import Span
+from epochal.layout.port import Span
 
 
 class Past(NamedTuple):

@@ -18,9 +18,8 @@ from epochal.layout.pages.tags.append import append as append_tagged
 from epochal.layout.pages.tags.entries import TagStreams, entries_of, stream_of
 from epochal.layout.queries import Condition, fence
 from epochal.layout.streams import Unknown, Written
-from epochal.model.events import TAG_STREAMS, Event
+from epochal.model.events import TAG_STREAMS, Event, Ticks
 from epochal.model.tags import Query, QueryItem
-from epochal.model.times import Ticks
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, ExpectedVersion, Position
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables

@@ -28,7 +28,7 @@ from epochal.layout.streams import (
     Unknown,
     Written,
 )
-from epochal.model.times import Ticks, format_ticks
+from epochal.model.events import Ticks, format_ticks
 from epochal.model.versions import ANY, NO_STREAM, AtVersion, ExpectedVersion, Token, parse_token
 from epochal.plan.ops import ITEM_BYTES, Steps
 from tests.simulation.exploring import Diary

@@ -29,7 +29,7 @@ from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import Units
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, OnFailure, Reaction
 from epochal.reactions.reactor import Reactor

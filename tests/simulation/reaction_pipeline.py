@@ -35,11 +35,11 @@ from epochal.hosting.wakeups import Queue
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
 from epochal.indexer.indexer import Indexer, sources_of
-from epochal.layout.registry import INDEX, partitions_of
+from epochal.layout.port import INDEX, partitions_of
 from epochal.metrics import Metrics
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings

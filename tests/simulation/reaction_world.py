@@ -23,7 +23,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

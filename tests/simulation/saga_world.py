@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 
+from epochal.feed.history import FeedItem, name_of
 from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
-from epochal.feed.results import FeedItem, name_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.indexer.indexer import Indexer, Record
 from epochal.model.events import Event

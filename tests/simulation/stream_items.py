@@ -9,7 +9,7 @@ from typing import Protocol
 from epochal.contrib.equinox.append import ByCost, Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
-from epochal.index.names import is_tip, tip_key
+from epochal.index.checkpoints import is_tip, tip_key
 from epochal.index.tip import append_id, read_span, read_tip
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.versions import Token

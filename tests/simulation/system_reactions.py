@@ -15,7 +15,7 @@ from epochal.feed.reader import FeedReader
 from epochal.hosting.function import ReactionFunction
 from epochal.hosting.wakeups import Queue
 from epochal.plan.ops import Execute
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor

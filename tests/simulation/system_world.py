@@ -32,8 +32,7 @@ from epochal.errors import Unavailable
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Indexer
-from epochal.layout.port import Source
-from epochal.layout.registry import layout_names, source_of, store_tables
+from epochal.layout.port import Source, layout_names, source_of, store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.driver import Driver

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event
 from epochal.model.tags import is_reserved
 from epochal.plan.ops import Execute, Get

@@ -23,9 +23,8 @@ from epochal.layout.pages.tags.append import TaggedBatch, append
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.pages.tags.reading import PageReads
 from epochal.layout.queries import Condition, fence, fence_after
-from epochal.model.events import TAG_STREAMS, Event
+from epochal.model.events import TAG_STREAMS, Event, Ticks
 from epochal.model.tags import Query, read_position, write_position
-from epochal.model.times import Ticks
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.ops import Steps
 from epochal.testing.memory import MemoryTables

@@ -22,8 +22,7 @@ from epochal.index.chain_check import Finding
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.feed_walk import Walk, step
-from epochal.layout.port import Source
-from epochal.layout.registry import INDEX, store_tables
+from epochal.layout.port import INDEX, Source, store_tables
 from epochal.plan.ops import Execute, Op, Reply, Scan
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

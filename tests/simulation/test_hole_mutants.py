@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import reading
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Get, Steps
 from epochal.store import reading as stores
 from epochal.store import streams

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.index.epochs import EpochLimits
-from epochal.model.spans import Span
+from epochal.layout.port import Span
 from tests.simulation.exploring import each_of
 from tests.simulation.index_explorer import Explorer
 from tests.simulation.index_states import Budget

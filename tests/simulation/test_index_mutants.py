@@ -14,14 +14,13 @@ import pytest
 
 from epochal.contrib.equinox.append import ByCost, append
 from epochal.index import epochs, ingestion, marks, series
+from epochal.index.checkpoints import epoch_stream
 from epochal.index.epochs import LoadedEpochs, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
-from epochal.index.names import epoch_stream
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import batch_of
-from epochal.layout.port import Change, Gap, Heal, Healed, Source
-from epochal.model.spans import Span
+from epochal.layout.port import Change, Gap, Heal, Healed, Source, Span
 from epochal.model.versions import ANY
 from epochal.plan.ops import Several, Steps, Transact
 from tests.simulation import index_world

@@ -13,7 +13,7 @@ import pytest
 
 from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.model.events import Recorded
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome
 from epochal.plan.ops import Execute, Get, Op, Reply

@@ -15,7 +15,7 @@ from epochal.layout import once
 from epochal.layout.pages import commit, several
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.tags import append as tagged
-from epochal.model.times import Ticks
+from epochal.model.events import Ticks
 from epochal.model.versions import Conflict
 from epochal.plan.ops import Absent, Check, Steps
 from tests.simulation.exploring import Budget, each_of

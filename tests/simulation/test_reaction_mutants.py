@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 
 from epochal.errors import EpochalError
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.index import groups
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, StateConflict
-from epochal.model.spans import Span
-from epochal.reactions import group, handling, parking, reactor
-from epochal.reactions.group import Member
-from epochal.reactions.handling import PageTasks, Progress, Task, TaskResults, Work
+from epochal.layout.port import Span
+from epochal.reactions import handling, parking, reactor
+from epochal.reactions.handling import Member, PageTasks, Progress, Task, TaskResults, Work
 from epochal.reactions.parking import Parking, Replayed
 from tests.simulation.group_checks import Violation
 from tests.simulation.mutants import Mutants, Patch, play_all
@@ -147,7 +146,7 @@ def another_process_is_overlooked(patch: Patch) -> None:
             return Held(stream=held.stream, state=state, known=saved.held.known)
         return saved
 
-    patch.setattr(group, "save", deaf)
+    patch.setattr(handling, "save", deaf)
 
 
 @pytest.mark.parametrize("name", MUTANTS.names())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from epochal.feed import ordered
+from epochal.feed.history import FeedItem
 from epochal.feed.ordered import OrderedReader, Released
-from epochal.feed.results import FeedItem
-from epochal.model.times import Ticks
+from epochal.model.events import Ticks
 from tests.simulation.saga_world import Sagas, table, too_early
 from tests.simulation.seeds import ranges
 

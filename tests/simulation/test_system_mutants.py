@@ -16,17 +16,17 @@ from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
 from epochal.feed import history as feed_history
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.hosting import function, wakeups
 from epochal.hosting.wakeups import Woken
 from epochal.index.groups import GroupState, group_stream
 from epochal.indexer import records
 from epochal.indexer.indexer import Indexer, Record, Report
 from epochal.indexer.records import Notice
-from epochal.layout.registry import source_of
+from epochal.layout.port import source_of
 from epochal.model.events import Recorded
 from epochal.plan.values import Item
-from epochal.reactions import group, handling, reactor
+from epochal.reactions import handling, reactor
 from tests.simulation import fifo, simulate
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.system_checks import play
@@ -102,7 +102,7 @@ def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
 
 @mutant("passed|was not woken")
 def groups_share_their_checkpoints(patch: Patch) -> None:
-    patch.setattr(group, "group_stream", lambda partition, _: group_stream(partition, "board"))
+    patch.setattr(handling, "group_stream", lambda partition, _: group_stream(partition, "board"))
 
 
 @mutant("passed")

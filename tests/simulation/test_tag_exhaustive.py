@@ -20,8 +20,7 @@ from epochal.layout.pages.tags.entries import TagStreams
 from epochal.layout.pages.tags.reading import PageReads
 from epochal.layout.queries import Fence
 from epochal.layout.streams import Known
-from epochal.model.events import Event
-from epochal.model.times import Ticks
+from epochal.model.events import Event, Ticks
 from epochal.model.versions import Conflict, Position
 from epochal.plan.ops import Absent, Check, Refusal, Steps
 from tests.simulation import tag_explorer

@@ -17,7 +17,7 @@ from epochal.contrib.equinox import append, pruning, reading
 from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
 from epochal.contrib.equinox.streams import Tips
 from epochal.index import tip_append
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.index.tip import StoredSpan, Tip, next_part, read_span
 from epochal.index.tip_append import WireBatch
 from epochal.layout import once, streams

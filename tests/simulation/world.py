@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
-from epochal.index.names import is_tip
+from epochal.index.checkpoints import is_tip
 from epochal.index.tip import read_span
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Conflict, Outcome, Token, Undetermined

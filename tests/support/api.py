@@ -21,7 +21,7 @@ from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import store_tables
+from epochal.layout.port import store_tables
 from epochal.plan.ops import Execute
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings

@@ -16,14 +16,13 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
+from epochal.feed.history import FeedEvent
 from epochal.feed.reader import reader_of
-from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Indexer, Record, Report, sources_of
-from epochal.layout.port import Port, Source
-from epochal.layout.registry import INDEX, layouts_in
+from epochal.layout.port import INDEX, Port, Source, layouts_in
 from epochal.plan.ops import All, Execute, Op, Reply, Scan, holds
 from epochal.plan.values import Item
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings

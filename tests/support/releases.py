@@ -22,11 +22,11 @@ from epochal.care.auditor import train
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import READ_MODELS, store_tables
+from epochal.layout.port import READ_MODELS, store_tables
 from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents

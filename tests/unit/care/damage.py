@@ -8,9 +8,9 @@ from typing import Any
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
 from epochal.index.chain_check import Finding
+from epochal.index.checkpoints import SERIES, calf_key, epoch_stream, marks_name, tip_key
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import FLOOR, Leaf, hash_of, place_of, read_leaf
-from epochal.index.names import SERIES, calf_key, epoch_stream, marks_name, tip_key
 from epochal.index.tip import read_tip
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, Key, binary, number

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Audit, AuditCursor, Auditor, read_cursor
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.indexer.records import notices
 from epochal.plan.ops import Delete, Op, Put, Reply, Scan, Update
 from epochal.store.driver import Driver, Meter

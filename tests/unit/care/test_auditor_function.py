@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from epochal.dynamo import clients, interpreter
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Put
 from epochal.settings import variable
 from tests.unit.care.damage import Damaged

@@ -10,8 +10,7 @@ import pytest
 
 from epochal.care import verify
 from epochal.index import chain_check
-from epochal.index.checkpoints import Checkpoint
-from epochal.index.names import epoch_stream, marks_name
+from epochal.index.checkpoints import Checkpoint, epoch_stream, marks_name
 from epochal.index.tip import load_tip
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.plan.values import text

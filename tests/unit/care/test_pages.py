@@ -19,8 +19,7 @@ from epochal.index.series import register
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
-from epochal.layout.port import Source
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX, Source
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text

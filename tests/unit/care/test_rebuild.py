@@ -18,11 +18,11 @@ from epochal.contrib.equinox.port import tips_source
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import CorruptData, InvalidInput
+from epochal.index.checkpoints import TIP, tip_key
 from epochal.index.epochs import EpochLimits
 from epochal.index.marks import Leaves, read_marks
-from epochal.index.names import TIP, tip_key
 from epochal.index.series import register
-from epochal.layout.registry import INDEX, store_tables
+from epochal.layout.port import INDEX, store_tables
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text
 from epochal.store.driver import Driver, Meter

@@ -11,7 +11,7 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
 from epochal.contrib.equinox.port import tips_source
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number
 from epochal.store.driver import Driver, Meter

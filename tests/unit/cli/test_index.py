@@ -10,8 +10,8 @@ from click.testing import Result
 from epochal.cli.errors import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
-from epochal.index.names import SERIES, epoch_stream, tip_key
-from epochal.layout.registry import INDEX, layout_names, store_tables
+from epochal.index.checkpoints import SERIES, epoch_stream, tip_key
+from epochal.layout.port import INDEX, layout_names, store_tables
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.memory import MemoryTables

@@ -15,7 +15,7 @@ from epochal.console.page import KEPT, Services
 from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.hosting.services import reactions_of
 from epochal.indexer.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan

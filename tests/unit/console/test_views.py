@@ -16,7 +16,7 @@ from epochal.console.page import Services
 from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number

@@ -12,8 +12,8 @@ from epochal.copying import stream_copy
 from epochal.copying.stream_copy import Digest, said_by, time_of
 from epochal.copying.stream_copy import batches as batched
 from epochal.errors import InvalidInput
-from epochal.feed.results import FeedEvent
-from epochal.model.times import parse_time
+from epochal.feed.history import FeedEvent
+from epochal.model.events import parse_time
 from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import MemoryBodies
 

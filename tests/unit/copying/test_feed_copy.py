@@ -14,7 +14,7 @@ from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import feed_copy
 from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.stream_copy import StreamCopier, StreamSource
-from epochal.layout.registry import source_of
+from epochal.layout.port import source_of
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed

@@ -7,7 +7,7 @@ import pytest
 from epochal.contrib.sekiban.items import HEAD, Keys
 from epochal.contrib.sekiban.port import appended
 from epochal.errors import CorruptData, InvalidInput
-from epochal.model.spans import Span
+from epochal.layout.port import Span
 from epochal.plan.values import Item, number, sequence, text
 from tests.unit.dcb.world import World, event
 

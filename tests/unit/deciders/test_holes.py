@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import EventsPruned
-from epochal.index.names import calf_key
+from epochal.index.checkpoints import calf_key
 from epochal.plan.ops import Delete, Op, Query, Reply
 from epochal.store.folding import Access, custom
 from epochal.testing.memory import MemoryTables

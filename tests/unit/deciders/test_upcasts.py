@@ -13,7 +13,7 @@ from epochal.codec import json
 from epochal.codec.shapes import upcast
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
 from epochal.errors import CorruptData, InvalidInput, UnknownType
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.model.events import VERSION, Claim, Recorded
 from epochal.store.codecs import Stored, json_codec
 

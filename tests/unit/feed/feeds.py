@@ -13,8 +13,8 @@ from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.marks import hash_of, place_of, read_leaf
 from epochal.indexer.indexer import Indexer, Record
+from epochal.layout.port import Span
 from epochal.model.events import Event
-from epochal.model.spans import Span
 from epochal.model.versions import Appended
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Transact
 from epochal.plan.values import Item, Key

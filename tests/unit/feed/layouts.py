@@ -18,9 +18,8 @@ from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
-from epochal.feed.history import StreamHistory
+from epochal.feed.history import FeedItem, StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedItem
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.port import Source

@@ -12,9 +12,9 @@ from epochal.codec.bodies import Encoded, encode_claim
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, DeniedBody, MissingBody, UnknownEncoding
-from epochal.feed.results import FeedItem
-from epochal.index.names import calf_key, tip_key
-from epochal.layout.registry import store_tables
+from epochal.feed.history import FeedItem
+from epochal.index.checkpoints import calf_key, tip_key
+from epochal.layout.port import store_tables
 from epochal.model.events import Claim, Event, StreamName
 from epochal.plan.ops import Delete, Get, Put
 from epochal.plan.values import Item, binary, number, text

@@ -9,10 +9,10 @@ import pytest
 from epochal.care.catch_up import Mender
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData, InvalidInput
+from epochal.feed.history import FeedEvent
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedEvent
+from epochal.layout.port import End
 from epochal.model.events import Event
-from epochal.model.spans import End
 from epochal.plan.ops import BatchGet, Delete, Put, Query
 from epochal.plan.values import number, text
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, START, Layouts, of_table, tag_site

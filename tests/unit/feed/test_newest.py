@@ -7,9 +7,8 @@ import random
 import pytest
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
-from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, at, parse_position
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, at, is_tip, parse_position
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import is_tip
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.feeds import MemoryFeed

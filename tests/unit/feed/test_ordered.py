@@ -10,12 +10,12 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
+from epochal.feed.history import FeedItem
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedItem
 from epochal.index.checkpoints import Checkpoint
 from epochal.indexer.indexer import Indexer, Record
-from epochal.layout.registry import partition_of
+from epochal.layout.port import partition_of
 from epochal.model.events import Event
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables

@@ -9,8 +9,7 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.errors import InvalidInput
-from epochal.feed.history import FEWEST, MOST, PageBounds
-from epochal.feed.results import FeedItem, FeedPage
+from epochal.feed.history import FEWEST, MOST, FeedItem, FeedPage, PageBounds
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.model.events import Claim, Event
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply

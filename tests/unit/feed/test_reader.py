@@ -7,13 +7,13 @@ from itertools import islice
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.feed.history import FeedItem, PartitionTail
 from epochal.feed.reader import POLL_SECONDS
-from epochal.feed.results import FeedItem, PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import PlacedEntry
-from epochal.layout.registry import partition_of
+from epochal.layout.port import partition_of
 from epochal.plan.ops import Put
 from tests.unit.feed.feeds import Feeds, head, record
 

@@ -11,9 +11,9 @@ import pytest
 
 from epochal.care.auditor import in_category
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
-from epochal.feed.results import Fault, FeedItem
+from epochal.feed.history import Fault, FeedItem
 from epochal.layout.pages.port import pages_source
-from epochal.layout.registry import source_of
+from epochal.layout.port import source_of
 from epochal.model.events import Claim, Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete

@@ -20,8 +20,8 @@ from epochal import Event, FeedEvent
 from epochal.deployment import Deployment
 from epochal.http.gateway import serve
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import READ_MODELS, store_tables
-from epochal.reactions.group import Member
+from epochal.layout.port import READ_MODELS, store_tables
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents

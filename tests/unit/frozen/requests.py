@@ -33,10 +33,10 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import READ_MODELS, archives, layout_named, store_tables
+from epochal.layout.port import READ_MODELS, archives, layout_named, store_tables
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event, StreamName
 from epochal.plan.ops import Delete, Put
 from epochal.settings import WAIT_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.index.groups import Sign, give_sign
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Answer, Api

@@ -11,7 +11,7 @@ from typing import Any
 import brotli
 import pytest
 
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event, StreamName, Unfold
 from epochal.plan.ops import Put
 from epochal.settings import RESPONSE_BYTES

@@ -13,18 +13,20 @@ from hypothesis import strategies as st
 from epochal.codec.bodies import BROTLI, Encoded, decode, encode
 from epochal.errors import CorruptData, UnknownEncoding
 from epochal.index.entries import (
+    ITEM_BYTES,
     MAX_ENTRY_BYTES,
     MAX_ITEMS_BYTES,
     Entry,
     closing_entry,
     merged,
+    name_bytes,
     read_entry,
     split,
     with_marked,
     write_entry,
 )
+from epochal.layout.port import Span
 from epochal.layout.streams import EncodedEvent
-from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 from tests.unit.feed.feeds import spans_of
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from epochal.index.entries import Entry
 from epochal.index.epochs import STANDARD, Epoch, EpochLimits, decide, unknown_streams
-from epochal.layout.port import Gap
-from epochal.model.spans import Span
+from epochal.layout.port import Gap, Span
 from epochal.model.versions import Token
 from tests.unit.feed.feeds import spans_of
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from epochal.contrib.equinox.port import heal_tips
 from epochal.errors import CorruptData
 from epochal.index import ingestion, marks
-from epochal.index.entries import MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
+from epochal.index.checkpoints import calf_key, epoch_stream, mark_name, marks_name
+from epochal.index.entries import ITEM_BYTES, MAX_ENTRY_BYTES, MAX_ITEMS_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import (
     LEAST_SPREAD,
@@ -24,10 +25,9 @@ from epochal.index.ingestion import (
     in_time,
 )
 from epochal.index.marks import Leaves, hash_of, write_marks
-from epochal.index.names import calf_key, epoch_stream, mark_name, marks_name
 from epochal.index.tip_append import Ids
-from epochal.model.spans import ITEM_BYTES, Span
-from epochal.model.times import Ticks
+from epochal.layout.port import Span
+from epochal.model.events import Ticks
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Update
 from epochal.plan.values import number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault, spans_of, streams_of

@@ -8,8 +8,8 @@ import pytest
 
 from epochal.errors import CorruptData
 from epochal.index import marks
+from epochal.index.checkpoints import calf_key, mark_name, marks_name
 from epochal.index.marks import FLOOR, LEAF, PLACES, Leaf, Leaves, begin_marks, hash_of, place_of, read_leaf
-from epochal.index.names import calf_key, mark_name, marks_name
 from epochal.plan.ops import BatchGet, Delete, Lost, Op, Put, Query, Transact
 from epochal.plan.values import Item, number
 from tests.unit.feed.feeds import Feeds, is_leaf, is_read, no_fault

@@ -10,17 +10,25 @@ import pytest
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index import feed_walk
-from epochal.index.checkpoints import BEGINNING, Checkpoint, Moment, at, parse_place
+from epochal.index.checkpoints import (
+    BEGINNING,
+    Checkpoint,
+    Moment,
+    at,
+    calf_key,
+    epoch_stream,
+    parse_place,
+    tip_key,
+)
 from epochal.index.entries import closing_entry, write_entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import SKEW, since, tail
-from epochal.index.names import calf_key, epoch_stream, tip_key
 from epochal.index.series import register, start_epoch
 from epochal.index.tip import StoredSpan, events_attributes, holding, write_event
 from epochal.index.tip_append import Ids
+from epochal.layout.port import Span
 from epochal.layout.streams import EncodedEvent
-from epochal.model.spans import Span
-from epochal.model.times import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.plan.ops import Delete, Op, Put, Reply
 from epochal.plan.values import number, text
 from epochal.store.driver import Driver, Meter

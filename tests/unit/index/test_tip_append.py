@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from epochal.codec.bodies import encode
-from epochal.index.names import poison_stream
+from epochal.index.checkpoints import poison_stream
 from epochal.index.tip import load_tip, read_all
 from epochal.index.tip_append import WireBatch, append, append_marked, append_on, batch_of
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.layout.streams import EncodedEvent, Rejected, Written
 from epochal.model.versions import version_of
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update

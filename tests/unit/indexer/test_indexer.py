@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
+from epochal.index.checkpoints import epoch_stream, tip_key
 from epochal.index.epochs import EpochLimits
-from epochal.index.names import epoch_stream, tip_key
 from epochal.indexer.indexer import Indexer, Report
-from epochal.layout.registry import partition_of
+from epochal.layout.port import partition_of
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put
 from epochal.plan.values import Item
 from tests.unit.feed.feeds import Feeds, head, is_read, no_fault, record, streams_of

@@ -10,7 +10,7 @@ from epochal.index import ingestion
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Record, sources_of
 from epochal.layout import port
-from epochal.layout.registry import partition_of, partitions_of
+from epochal.layout.port import partition_of, partitions_of
 from epochal.plan.ops import BatchGet, Delete, Query
 from epochal.plan.values import Item, number, text
 from epochal.settings import Settings

@@ -13,8 +13,8 @@ import pytest
 
 from epochal.dynamo import interpreter
 from epochal.errors import InvalidInput
-from epochal.index.names import epoch_stream
-from epochal.layout.registry import partition_of
+from epochal.index.checkpoints import epoch_stream
+from epochal.layout.port import partition_of
 from epochal.model.events import Event
 from epochal.plan.ops import NotApplied, Op
 from epochal.settings import variable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.index.names import TIP, calf_key, tip_key
+from epochal.index.checkpoints import TIP, calf_key, tip_key
 from epochal.plan.ops import Absent, Done, Execute, Get, Put, Query, Set, Transact, Update, equals
 from epochal.plan.values import mapping, number, read_list, read_number, sequence, text
 

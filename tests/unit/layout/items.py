@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from epochal.index.names import TIP
+from epochal.index.checkpoints import TIP
 from epochal.plan.ops import Done, Put
 from epochal.plan.values import AttributeValue, Item, binary, mapping, number, sequence, text
 from epochal.testing.memory import MemoryTables

@@ -13,7 +13,7 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput
-from epochal.index.names import calf_key
+from epochal.index.checkpoints import calf_key
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Get, Op, Query, Reply

@@ -15,8 +15,7 @@ from epochal.care.training import ROOM, SAID_BY, SHARED_BY, Example, content_of,
 from epochal.codec.bodies import BROTLI, DIRECT, EMPTY, Encoded, encode, encode_claim
 from epochal.layout.pages.frames import pack_events
 from epochal.layout.streams import EncodedEvent
-from epochal.model.events import Claim
-from epochal.model.times import format_ticks, parse_time
+from epochal.model.events import Claim, format_ticks, parse_time
 
 NOW = parse_time("2026-11-22T08:00:00Z")
 

@@ -9,7 +9,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.index.names import TIP, calf_key, tip_key
+from epochal.index.checkpoints import TIP, calf_key, tip_key
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, AtVersion, Conflict, ExpectedVersion
 from epochal.plan.ops import Get

@@ -11,7 +11,7 @@ from epochal.contrib.equinox.append import Fixed, calve_at_once
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.index.tip import read_tip
 from epochal.model.events import Event
 from epochal.plan.ops import Get, Put, Refusal, Transact, TransactionWrite, Update

@@ -6,8 +6,8 @@ import pytest
 
 from epochal.contrib.equinox.port import appended
 from epochal.errors import CorruptData
-from epochal.index.names import TIP
-from epochal.model.spans import Span
+from epochal.index.checkpoints import TIP
+from epochal.layout.port import Span
 from epochal.plan.values import Item, number, sequence, text
 from tests.unit.layout.items import STREAM, calf, item, numbered, tip
 

@@ -14,7 +14,7 @@ from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import CorruptData, EventsPruned, InvalidInput
-from epochal.index.names import calf_key
+from epochal.index.checkpoints import calf_key
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Delete, Execute, Op, Put, Query, Reply
 from epochal.plan.values import Item, number

@@ -18,7 +18,7 @@ from epochal.layout.pages import dictionaries, writes
 from epochal.layout.pages.items import STREAMS, page_key, read_page
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.layout.streams import DecidedBefore
 from epochal.model.events import Event, Recorded
 from epochal.model.versions import NO_STREAM, StreamAppend

@@ -28,7 +28,7 @@ from epochal.layout.pages.frames import (
     write_unfolds,
 )
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.times import END, Ticks, format_ticks, parse_time
+from epochal.model.events import END, Ticks, format_ticks, parse_time
 from tests.support.dictionaries import TRAINED
 
 NOW = parse_time("2026-11-22T08:00:00Z")

@@ -22,8 +22,7 @@ from epochal.layout.pages.frames import (
 from epochal.layout.pages.items import Page, read_page, write_page
 from epochal.layout.pages.tags.entries import Label, read_label
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import Claim
-from epochal.model.times import Ticks, parse_time
+from epochal.model.events import Claim, Ticks, parse_time
 from tests.support.dictionaries import TRAINED
 
 MOMENT = "2026-11-22T08:00:00.1234567+00:00"

@@ -26,7 +26,7 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.times import END, Ticks, format_ticks, parse_time
+from epochal.model.events import END, Ticks, format_ticks, parse_time
 from epochal.model.versions import MAX_VERSION, parse_token
 from epochal.plan.ops import Put
 from epochal.plan.values import Item, binary, item_size, number, sequence, text

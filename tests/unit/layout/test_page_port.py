@@ -7,7 +7,7 @@ import json
 import pytest
 
 from epochal.cdk.parts.feed import heads_of
-from epochal.layout import registry
+from epochal.layout import port
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.streams import Pages
@@ -41,7 +41,7 @@ class TestOnePage(Contract):
     """Streams of a single page."""
 
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
-        assert registry.partitions_of(world.settings) == (30_000,)
+        assert port.partitions_of(world.settings) == (30_000,)
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
         pattern = json.loads(heads_of(world.source))

@@ -6,7 +6,7 @@ import pytest
 
 from epochal import Event, Unfold
 from epochal.layout.pages.port import stored_items
-from epochal.model.spans import StoredAppend
+from epochal.layout.port import StoredAppend
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

@@ -8,10 +8,9 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggr
 from epochal.contrib.event_store_adapter.store import aggregates_of
 from epochal.contrib.sekiban.items import Keys, write_head
 from epochal.contrib.sekiban.store import dcb_of
-from epochal.index.names import TIP
-from epochal.model.events import Event, Recorded
+from epochal.index.checkpoints import TIP
+from epochal.model.events import Event, Recorded, Ticks
 from epochal.model.tags import EVERYTHING, place_of
-from epochal.model.times import Ticks
 from epochal.model.versions import Reached
 from epochal.plan.values import binary, number, text
 from epochal.settings import Settings

@@ -10,7 +10,7 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event, Recorded
 from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion
 from epochal.plan.ops import Execute, Get, Op, Query, Reply

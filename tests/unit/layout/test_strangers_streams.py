@@ -20,7 +20,7 @@ from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput
 from epochal.http.gateway import Performers
 from epochal.http.operation import Operation, Request
-from epochal.layout.port import Permission, Port, Source, heal_streams
+from epochal.layout.port import End, Permission, Port, Source, Span, heal_streams
 from epochal.layout.streams import (
     Batch,
     EncodedEvent,
@@ -32,7 +32,6 @@ from epochal.layout.streams import (
     Written,
 )
 from epochal.model.events import Event, Unfold
-from epochal.model.spans import End, Span
 from epochal.model.versions import NO_STREAM, ExpectedVersion, StreamAppend, Token, meets
 from epochal.plan.ops import ITEM_BYTES, Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec, equals
 from epochal.plan.values import Item, binary, number, read_number, text

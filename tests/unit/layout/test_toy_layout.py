@@ -14,11 +14,9 @@ import pytest
 from epochal import plugins
 from epochal.cdk.parts.feed import heads_of
 from epochal.errors import CorruptData
-from epochal.feed.history import Hydrate
-from epochal.feed.results import FeedEvent
-from epochal.layout import registry
-from epochal.layout.port import Gap, Healed, Permission, Port, Source, soundly
-from epochal.model.spans import End, Span
+from epochal.feed.history import FeedEvent, Hydrate
+from epochal.layout import port
+from epochal.layout.port import End, Gap, Healed, Permission, Port, Source, Span, soundly
 from epochal.plan.ops import Absent, Get, KeyAttribute, Put, Refusal, Steps, TableSpec, equals
 from epochal.plan.values import Item, number, read_list, read_number, sequence, text
 from epochal.plugins import BASE_DISTANCE, Layout, Plugin
@@ -174,8 +172,8 @@ class TestToy(Registered, LayoutContract):
     )
 
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
-        assert registry.partitions_of(world.settings) == (90_000,)
-        assert registry.source_of(90_000) == "toy" != registry.source_of(89_999)
+        assert port.partitions_of(world.settings) == (90_000,)
+        assert port.source_of(90_000) == "toy" != port.source_of(89_999)
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
         pattern = json.loads(heads_of(world.source))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
-from epochal.model.times import (
+from epochal.model.events import (
     PER_SECOND,
     Ticks,
     format_ticks,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.layout.registry import layout_of
+from epochal.layout.port import layout_of
 
 ROOT = Path(__file__).parents[3]
 LIBRARY = ROOT / "layers" / "epochal" / "python"
@@ -82,7 +82,7 @@ PLUGINS = {
 """The layouts of others, by the libraries that they are of."""
 
 PAGES = Plugin(
-    home=("layout/pages/", "feed/page_history.py", "care/training.py", "care/telling.py"),
+    home=("layout/pages/", "care/training.py", "care/telling.py"),
     exact=frozenset({"streams_table", "pages_partitions"}),
 )
 """The layout that is Epochal's own."""

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.declaration import Setting
 from epochal.errors import InvalidInput
-from epochal.layout.registry import declared, every_table
+from epochal.layout.port import declared, every_table
 from epochal.settings import DECLARED, FOUND_BY, Settings, variable
 
 TOLD = Settings.of(

@@ -16,7 +16,7 @@ import pytest
 from epochal.proving import store as checks
 from epochal.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
 from epochal.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Api

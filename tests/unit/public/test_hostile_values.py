@@ -20,12 +20,11 @@ from epochal.contrib.event_store_adapter.store import number_in
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import CorruptData, InvalidInput
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
-from epochal.layout.registry import READ_MODELS
-from epochal.model.events import Event
+from epochal.layout.port import READ_MODELS
+from epochal.model.events import Event, parse_time
 from epochal.model.tags import Query, QueryItem, parse_place, read_position
-from epochal.model.times import parse_time
 from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModel, ReadModels

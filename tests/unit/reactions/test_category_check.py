@@ -11,7 +11,7 @@ import pytest
 
 from epochal.index.groups import group_stream, load
 from epochal.model.events import Event
-from epochal.reactions.group import Member, Name, told_of, unmet
+from epochal.reactions.handling import Member, Name, told_of, unmet
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.testing.feeds import MemoryFeed
 

@@ -17,7 +17,7 @@ import pytest
 from epochal import json_codec, upcast
 from epochal.codec.sealed import encrypt, write_sealed
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.hosting.named import PUBLISH
 from epochal.hosting.publishing import Publication, publication_of, publisher
 from epochal.hosting.recipients import LIMITS

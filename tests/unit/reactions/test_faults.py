@@ -8,7 +8,7 @@ import pytest
 
 from epochal.codec.bodies import encode_claim
 from epochal.errors import DeniedBody
-from epochal.index.names import tip_key
+from epochal.index.checkpoints import tip_key
 from epochal.model.events import Claim, Event, StreamName
 from epochal.plan.ops import Get, Put
 from epochal.plan.values import Item, binary, number

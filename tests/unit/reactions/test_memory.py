@@ -13,10 +13,10 @@ import pytest
 from epochal.contrib.equinox.streams import Tips
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Handler, Reaction
 from epochal.reactions.reactor import PAGE_EVENTS, Reactor
 from epochal.store.driver import Driver, Meter

@@ -10,7 +10,7 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_PARKED, GroupState, Held
-from epochal.model.spans import Span
+from epochal.layout.port import Span
 from epochal.plan.ops import Op
 from epochal.reactions.handling import TaskResults, may_park, settled, tasks_of
 from epochal.reactions.reaction import Delivery

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from epochal.errors import Contended, InvalidInput, TooLarge
-from epochal.feed.results import FeedEvent
-from epochal.layout.registry import READ_MODELS, store_tables
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Lost, Op, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import Documents, ReadModel, ReadModels

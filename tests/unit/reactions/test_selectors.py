@@ -11,9 +11,9 @@ import pytest
 
 from epochal import Delivery, Event, Query, QueryItem, Selector, reaction
 from epochal.errors import CorruptData, InvalidInput, MissingBody
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import Span
 from epochal.model.events import Claim
-from epochal.model.spans import Span
 from epochal.plan.ops import Op, Reply
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies

@@ -24,14 +24,12 @@ from epochal.hosting.wakeups import (
     read_wake_ups,
     wake,
 )
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import Checkpoint, epoch_stream
 from epochal.index.groups import Unit
-from epochal.index.names import epoch_stream
 from epochal.indexer.records import Notice, Topic, notices
 from epochal.metrics import Metrics
 from epochal.plan.values import Item
-from epochal.reactions.group import Member
-from epochal.reactions.handling import Failure
+from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor
 from tests.unit.reactions.world import Told, World
 

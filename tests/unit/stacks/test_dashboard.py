@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epochal.console.overview import PLOTTED
-from epochal.layout.registry import store_tables
+from epochal.layout.port import store_tables
 from tests.unit.stacks.templates import Deployment, Synthesise
 
 REACTIONS = {"board": {"entry": "board"}, "delays": {"entry": "board"}}

@@ -15,7 +15,7 @@ from aws_cdk.assertions import Match, Template
 from epochal.cdk.stages import FUNCTIONS, RULES, STAGES, Declared
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import READ_MODELS, store_tables
+from epochal.layout.port import READ_MODELS, store_tables
 from epochal.settings import DECLARED, Options, variable
 from stacks.stages import stage_from
 from tests.docs.test_links import anchors

@@ -20,9 +20,9 @@ from epochal.contrib.sekiban.items import Keys, TagSite, write_entry, write_head
 from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
+from epochal.index.checkpoints import SERIES, TIP, epoch_stream, marks_name, poison_stream
 from epochal.index.groups import group_stream
 from epochal.index.marks import FLOOR, PLACES
-from epochal.index.names import SERIES, TIP, epoch_stream, marks_name, poison_stream
 from epochal.layout.port import Source, Touched
 from epochal.model.events import Recorded
 from epochal.model.tags import EVERYTHING, place_of, type_tag

@@ -12,7 +12,7 @@ from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.index.groups import STATES
 from epochal.layout.pages.items import DICTIONARIES
-from epochal.layout.registry import every_table
+from epochal.layout.port import every_table
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects

@@ -29,22 +29,20 @@ from epochal.contrib.sekiban.port import heal_dcb
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
-from epochal.feed.history import StreamHistory
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent, StreamHistory
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
-from epochal.layout.port import Gap
-from epochal.layout.registry import READ_MODELS, base_of, layout_names, store_tables
+from epochal.layout.port import READ_MODELS, Gap, base_of, layout_names, store_tables
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.plan import ops
 from epochal.plan.ops import Lost, TableSpec
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor

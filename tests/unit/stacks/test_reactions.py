@@ -18,8 +18,8 @@ from epochal.cdk.reaction import Reaction
 from epochal.cdk.sources import Sources
 from epochal.cdk.stages import STAGES, BadSetting
 from epochal.cdk.store import Store
-from epochal.feed.results import FeedEvent
-from epochal.layout.registry import READ_MODELS
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import READ_MODELS
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModels
 from epochal.settings import variable

@@ -11,7 +11,7 @@ from aws_cdk.assertions import Template
 from epochal.cdk import Store, SubjectKeys
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
-from epochal.layout.registry import every_table, store_tables
+from epochal.layout.port import every_table, store_tables
 from epochal.layout.subjects import SUBJECT_KEYS
 from stacks.deployment import REGION
 from stacks.stages import stage_from

@@ -17,7 +17,7 @@ from epochal.codec.bodies import PREFIX
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.layout.pages.items import STREAMS
-from epochal.layout.registry import READ_MODELS, every_table, store_tables
+from epochal.layout.port import READ_MODELS, every_table, store_tables
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from tests.unit.stacks.templates import CHOSEN, SPARSE, Deployment, Synthesise
 

@@ -27,8 +27,8 @@ from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
-from epochal.feed.results import FeedEvent
-from epochal.layout.registry import READ_MODELS, store_tables
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction
 from epochal.reactions.read_models import Documents

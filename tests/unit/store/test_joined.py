@@ -20,8 +20,8 @@ from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, Stre
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.port import appended
+from epochal.layout.port import Span
 from epochal.layout.streams import Batch
-from epochal.model.spans import Span
 from epochal.model.versions import Conflict, Outcome
 from epochal.plan.ops import Lost, Op, Put, Query, Reply, Update
 from epochal.store import joined

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from epochal.model.events import Event
+from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import StreamAppend
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 

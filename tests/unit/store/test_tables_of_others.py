@@ -18,7 +18,7 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
-from epochal.layout.registry import READ_MODELS, store_tables
+from epochal.layout.port import READ_MODELS, store_tables
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Execute, Get, Items, Lost, Op, Put, Reply, Scan, Transact

@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from epochal.contrib.equinox.port import TIPS
-from epochal.layout.registry import INDEX
+from epochal.layout.port import INDEX
 from epochal.plan.ops import Absent, Delete, Done, Extend, Get, Put, Refusal, Set, Transact, Update
 from epochal.plan.values import number, sequence, text
 from epochal.testing.memory import MemoryTables

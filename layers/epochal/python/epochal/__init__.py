@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from epochal.errors import EpochalError as EpochalError
     from epochal.errors import OutcomeUndetermined as OutcomeUndetermined
     from epochal.errors import StreamDeleted as StreamDeleted
-    from epochal.feed.results import FeedEvent as FeedEvent
+    from epochal.feed.history import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.index.checkpoints import at as at
     from epochal.model.events import Event as Event
@@ -54,7 +54,7 @@ _NAMES = {
         "open_tagged_events",
     ),
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
-    "feed.results": ("FeedEvent",),
+    "feed.history": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
     "index.checkpoints": ("at",),
     "model.events": ("Event", "Recorded", "Unfold"),

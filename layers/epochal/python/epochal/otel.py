@@ -25,7 +25,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.model.events import Event, category_of
 from epochal.model.versions import NOTHING
 from epochal.plugins import parts

@@ -7,7 +7,7 @@ import os
 
 from epochal import Delivery, lambda_handler, reaction
 from epochal.dynamo.stores import open_read_models
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.reactions.read_models import Documents
 from epochal.settings import variable
 

@@ -10,8 +10,7 @@ from epochal.contrib.event_store_adapter.model import Lock
 from epochal.contrib.event_store_adapter.port import appended
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict
 from epochal.errors import CorruptData
-from epochal.layout.port import Touched
-from epochal.model.spans import Span
+from epochal.layout.port import Span, Touched
 from epochal.plan.ops import Done, Put, Set, Transact, Update, equals
 from epochal.plan.values import binary, number, text
 from tests.unit.contrib.event_store_adapter.world import ALICE, World, event, numbers, site

@@ -16,12 +16,10 @@ from typing import Any, Final
 
 from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, read_heads, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.index.names import calf_key
+from epochal.index.checkpoints import calf_key
 from epochal.indexer.indexer import sources_of
-from epochal.layout.port import Source
-from epochal.layout.registry import layout_named
-from epochal.model.events import TAG_STREAMS, category_of
-from epochal.model.times import Ticks, from_unix_nanoseconds
+from epochal.layout.port import Source, layout_named
+from epochal.model.events import TAG_STREAMS, Ticks, category_of, from_unix_nanoseconds
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text
 from epochal.settings import Settings

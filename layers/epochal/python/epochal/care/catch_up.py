@@ -12,10 +12,8 @@ from epochal.index.epochs import load_newest, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
 from epochal.indexer.indexer import IndexWriter
-from epochal.layout.port import Change, Source, Touched, end_since
-from epochal.layout.registry import head_key
+from epochal.layout.port import Change, End, Source, Touched, end_since, head_key
 from epochal.model.events import is_fed
-from epochal.model.spans import End
 from epochal.plan.ops import Get, Items, Scan, Steps
 from epochal.plan.values import Item, Key
 from epochal.store.driver import Driver

@@ -17,14 +17,13 @@ from typing import Any, Final, Literal, get_args
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData, InvalidInput
+from epochal.index.checkpoints import poison_stream
 from epochal.index.ingestion import Ingested
-from epochal.index.names import poison_stream
 from epochal.index.tip import read_all
 from epochal.index.tip_append import append, batch_of
 from epochal.indexer.indexer import SET_ASIDE, Indexer
 from epochal.indexer.records import read_value
-from epochal.layout.port import Source
-from epochal.layout.registry import head_key
+from epochal.layout.port import Source, head_key
 from epochal.layout.streams import EncodedEvent
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, Key

@@ -13,15 +13,13 @@ from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.chain_check import Finding
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import TIP, Checkpoint
 from epochal.index.entries import CLOSED, epoch_tip, read_spans
 from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
-from epochal.index.names import TIP
 from epochal.index.series import read_series
 from epochal.index.tip import event_bytes, read_data
-from epochal.layout.registry import source_of
-from epochal.model.spans import Span
+from epochal.layout.port import Span, source_of
 from epochal.plan.ops import Absent, All, AnyOf, Compare, Scan, Steps, equals, holds
 from epochal.plan.values import Item, number, read_number, text
 from epochal.store.driver import Driver

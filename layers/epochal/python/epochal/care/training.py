@@ -42,8 +42,7 @@ from epochal.layout.pages.dictionaries import (
 from epochal.layout.pages.frames import Frame, pack_events, time_of, write_events
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.streams import EncodedEvent
-from epochal.model.events import SEALED
-from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds
+from epochal.model.events import SEALED, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 

@@ -27,8 +27,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.marks import Leaves, read_marks, write_marks
 from epochal.index.series import Series, read_series, register
-from epochal.layout.port import Gap, Source
-from epochal.model.spans import End
+from epochal.layout.port import End, Gap, Source
 from epochal.plan.values import Key
 from epochal.store.driver import Driver
 

@@ -58,7 +58,7 @@ from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
 from epochal.hosting.named import ENTRY
-from epochal.layout.registry import INDEX, READ_MODELS
+from epochal.layout.port import INDEX, READ_MODELS
 from epochal.settings import variable
 
 TIMEOUT: Final = Duration.minutes(1)

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
-from epochal.layout.registry import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
+from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
 from epochal.plugins import Layout, brought, layouts, own_settings, parts
 from epochal.settings import DECLARED, Options, partitions_setting
 

@@ -15,7 +15,7 @@ from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.stream_copy import CopySource, StreamCopier, StreamCopy, StreamSource, Tally
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.layout.registry import layout_named
+from epochal.layout.port import layout_named
 from epochal.plugins import NATIVE, layouts
 from epochal.settings import Settings
 from epochal.store.streams import Streams

@@ -19,9 +19,9 @@ from epochal.cli.inputs import Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
-from epochal.feed.results import FeedEvent, FeedItem, ListedStream
+from epochal.feed.history import FeedEvent, FeedItem, ListedStream
 from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
-from epochal.layout.registry import layout_of
+from epochal.layout.port import layout_of
 from epochal.model.events import Recorded
 
 # Commands on the feed: look at it, follow it.

@@ -27,8 +27,7 @@ from epochal.errors import GroupMissing, InvalidInput
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.series import read_series
 from epochal.indexer.indexer import Indexer
-from epochal.layout.port import Source
-from epochal.layout.registry import layout_names
+from epochal.layout.port import Source, layout_names
 from epochal.settings import DECLARED, MAX_PARTITIONS
 from epochal.store.checking import checked
 

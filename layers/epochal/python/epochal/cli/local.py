@@ -19,7 +19,7 @@ from epochal.cli import index, output
 from epochal.cli.index import sources_of
 from epochal.cli.target import open_local, tables_of
 from epochal.errors import EpochalError, InvalidInput
-from epochal.layout.registry import declared
+from epochal.layout.port import declared
 from epochal.local import cdk, deploy, ministack, watching
 from epochal.local.deploy import API_URL, LocalDeployment, LocalStore
 from epochal.local.endpoint import SECRET, Endpoint

@@ -22,8 +22,7 @@ from epochal.errors import GroupMissing, InvalidInput
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
-from epochal.reactions.group import Member, Name, told_of, unmet
-from epochal.reactions.handling import Attempt, OnFailed, trace_of
+from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor

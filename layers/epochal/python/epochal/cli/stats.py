@@ -16,8 +16,8 @@ from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
 from epochal.dynamo.tables import Provisioned, complete, create_table, differs
 from epochal.errors import InvalidInput, InvalidRequest
+from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedItem
 from epochal.plan.ops import TableSpec
 from epochal.store.checking import SPECS
 from epochal.store.reading import StreamState

@@ -16,11 +16,10 @@ from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams
 from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.http.events import event_of
 from epochal.http.streams import append_of
-from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold
-from epochal.model.times import parse_time
+from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.versions import AtVersion, Conflict, ExpectedVersion
 from epochal.store.driver import Meter
 from epochal.store.reading import Pruned, Selection

@@ -27,7 +27,7 @@ from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.http.shapes import Node
 from epochal.http.tagged import event_of
-from epochal.layout.registry import declared, layout_named, layouts_in
+from epochal.layout.port import declared, layout_named, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
 from epochal.local.errors import LocalError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from epochal.cli import output
-from epochal.feed.results import FeedEvent, FeedItem
+from epochal.feed.history import FeedEvent, FeedItem
 from epochal.http import events, streams
 from epochal.http.shapes import capacity
 from epochal.model.events import Body, Claim, Recorded

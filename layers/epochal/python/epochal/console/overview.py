@@ -16,15 +16,13 @@ from epochal.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.causes import before
-from epochal.feed.results import FeedItem, PartitionTail
+from epochal.feed.history import FeedItem, PartitionTail
 from epochal.hosting.services import Metric
-from epochal.index.checkpoints import parse_place
-from epochal.index.names import poison_stream
+from epochal.index.checkpoints import parse_place, poison_stream
 from epochal.index.series import read_series
 from epochal.index.tip import load_tip
-from epochal.layout.port import Source
-from epochal.layout.registry import layout_of, layouts_in
-from epochal.model.times import parse_time, unix_seconds
+from epochal.layout.port import Source, layout_of, layouts_in
+from epochal.model.events import parse_time, unix_seconds
 
 # Whether the index is well, as far as that can be told cheaply: what is on record, what waits, how far audits are.
 

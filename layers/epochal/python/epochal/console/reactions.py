@@ -12,7 +12,7 @@ from epochal.console.page import Plot, Services, clock, plot, whole
 from epochal.deployment import Deployment
 from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
 from epochal.index.groups import GroupState
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Start
 from epochal.reactions.reactor import Reactor

@@ -14,9 +14,8 @@ from epochal.console.page import Services, whole
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
-from epochal.layout.registry import layout_of, layouts_in, partition_of, partitions_of
+from epochal.layout.port import StoredItem, layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.events import TAG_STREAMS
-from epochal.model.spans import StoredItem
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item, Key

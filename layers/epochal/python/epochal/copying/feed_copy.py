@@ -19,8 +19,8 @@ from typing import Final
 
 from epochal.copying.stream_copy import StreamCopier, StreamCopy
 from epochal.errors import InvalidInput
+from epochal.feed.history import SpanPage
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import (
     MAX_NAMES,
@@ -33,8 +33,7 @@ from epochal.index.groups import (
     save,
 )
 from epochal.index.tip_append import Ids
-from epochal.layout.registry import source_of
-from epochal.model.spans import Span
+from epochal.layout.port import Span, source_of
 from epochal.model.versions import MAX_VERSION
 from epochal.store.driver import ahead
 

@@ -20,12 +20,23 @@ from typing import Any, Final, Literal, Protocol
 
 from epochal.codec.bodies import DIRECT, encode_claim
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import Span
 from epochal.layout.streams import Batch, EncodedUnfold, Head
 from epochal.model import events as model
-from epochal.model.events import TAG_STREAMS, Body, Claim, RecordedUnfold, content_of, no_step, stream_name
-from epochal.model.spans import Span
-from epochal.model.times import Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.events import (
+    TAG_STREAMS,
+    Body,
+    Claim,
+    RecordedUnfold,
+    Ticks,
+    content_of,
+    format_ticks,
+    from_unix_nanoseconds,
+    no_step,
+    parse_time,
+    stream_name,
+)
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
 from epochal.store.encoding import BodyCodec, recorded_unfolds, store_unfolds
 from epochal.store.streams import Streams, prunable

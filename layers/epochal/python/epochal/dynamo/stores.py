@@ -109,7 +109,7 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
 
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
-    """Read models in a table of their own (`layout.registry.READ_MODELS`)."""
+    """Read models in a table of their own (`layout.port.READ_MODELS`)."""
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
 
 

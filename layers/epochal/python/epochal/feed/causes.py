@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from epochal.feed.history import FeedEvent, FeedItem, PartitionTail, name_of
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedEvent, FeedItem, PartitionTail, name_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 
 # The latest items of a partition of the feed.

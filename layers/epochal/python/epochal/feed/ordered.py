@@ -30,13 +30,11 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import hydrated
-from epochal.feed.results import FeedItem, name_of
+from epochal.feed.history import FeedItem, hydrated, name_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import PlacedEntry, Walk, step
-from epochal.model.events import body_size
+from epochal.model.events import PER_SECOND, Ticks, body_size, from_unix_nanoseconds, parse_time
 from epochal.model.kinds import must_be
-from epochal.model.times import PER_SECOND, Ticks, from_unix_nanoseconds, parse_time
 
 if TYPE_CHECKING:
     from epochal.feed.history import Hydrate

@@ -19,23 +19,28 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import History, Hydrate, PageBounds, bare_items, fill, histories_of, hydrated
-from epochal.feed.results import (
+from epochal.feed.history import (
     FeedEvent,
     FeedItem,
     FeedPage,
+    History,
+    Hydrate,
     ListedStream,
     NewestPage,
+    PageBounds,
     PartitionTail,
     SpanPage,
     StreamsPage,
+    bare_items,
+    fill,
+    histories_of,
+    hydrated,
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
 from epochal.index.series import read_series
-from epochal.layout.port import Categories
-from epochal.layout.registry import base_of, layout_of, partition_of, source_of
-from epochal.model.events import TAG_STREAMS
+from epochal.layout.port import Categories, Span, base_of, layout_of, partition_of, source_of
+from epochal.model.events import TAG_STREAMS, Ticks, format_ticks
 from epochal.model.kinds import (
     must_be,
     must_be_done,
@@ -45,8 +50,6 @@ from epochal.model.kinds import (
     must_be_seconds,
     must_be_whole,
 )
-from epochal.model.spans import Span
-from epochal.model.times import Ticks, format_ticks
 from epochal.plugins import NATIVE
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool

@@ -27,11 +27,10 @@ from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.wakeups import Call, Queue, Standstill, WakeUp, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
-from epochal.layout.registry import source_of
+from epochal.layout.port import source_of
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
-from epochal.reactions.group import Member, unmet
-from epochal.reactions.handling import Attempt, Failure, place_of, trace_of, words_of
+from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet, words_of
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor

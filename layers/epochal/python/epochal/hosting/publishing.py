@@ -17,7 +17,7 @@ from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.errors import InvalidInput
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.hosting.named import PUBLISH
 from epochal.hosting.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient

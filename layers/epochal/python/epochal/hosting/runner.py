@@ -15,7 +15,7 @@ from math import inf
 from typing import Final
 
 from epochal.index.groups import Sign, Unit, give_sign, leave, read_signs, share
-from epochal.layout.registry import source_of
+from epochal.layout.port import source_of
 from epochal.reactions.reactor import Ran, Reactor
 
 SIGN_SECONDS: Final = 10.0

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.feed.results import PartitionTail
+from epochal.feed.history import PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.groups import Unit
 from epochal.indexer.records import sent

@@ -69,7 +69,7 @@ from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.settings import RESPONSE_BYTES
 
 if TYPE_CHECKING:
-    from epochal.feed.results import FeedEvent, FeedItem
+    from epochal.feed.history import FeedEvent, FeedItem
 
 Link = Callable[[Claim, int], str]
 """Signs a URL that a body can be fetched from for so many seconds."""

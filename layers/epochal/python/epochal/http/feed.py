@@ -11,9 +11,8 @@ from simplejson import RawJSON
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.history import PageBounds
+from epochal.feed.history import FeedItem, PageBounds
 from epochal.feed.reader import FeedReader
-from epochal.feed.results import FeedItem
 from epochal.http import problems
 from epochal.http.events import LARGEST, Link, bare, event, sent_size
 from epochal.http.operation import Request, Response
@@ -37,9 +36,9 @@ from epochal.http.shapes import (
     whole,
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place, parse_places
-from epochal.layout.registry import partitions_of
+from epochal.index.entries import ITEM_BYTES, name_bytes
+from epochal.layout.port import partitions_of
 from epochal.model.events import TAG_STREAMS
-from epochal.model.spans import ITEM_BYTES, name_bytes
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
 from epochal.store.driver import Meter
 

@@ -12,7 +12,7 @@ from epochal.deployment import Deployment
 from epochal.errors import MissingTable
 from epochal.http.operation import Request, Response
 from epochal.http.shapes import QueryString, Shown, answer, measured, operation
-from epochal.layout.registry import layouts_in
+from epochal.layout.port import layouts_in
 from epochal.plan.ops import Get
 from epochal.plan.values import number, text
 from epochal.settings import Settings

@@ -27,8 +27,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, UnsupportedMedia
-from epochal.model.events import MAX_NAME_BYTES, USER_NAME
-from epochal.model.times import parse_time
+from epochal.model.events import MAX_NAME_BYTES, USER_NAME, parse_time
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 from epochal.plan.values import Units
 from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES

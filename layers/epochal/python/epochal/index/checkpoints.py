@@ -1,4 +1,5 @@
-"""Checkpoints: a position in one partition's chain of epochs, as one 64-bit integer.
+"""How the streams of the index are called, and checkpoints: a position in one partition's chain of epochs, as one
+64-bit integer.
 
 The 20 low bits are the offset of the next entry to read in its epoch, the other 44 the epoch (as Equinox's
 DynamoStore architecture page has it). Past the end of a closed epoch a checkpoint is the beginning of the next
@@ -14,8 +15,65 @@ from datetime import datetime
 from typing import Final, Literal
 
 from epochal.errors import InvalidInput
+from epochal.model.events import StreamName, Ticks, format_ticks, parse_time, read_moment
 from epochal.model.kinds import must_be
-from epochal.model.times import Ticks, format_ticks, parse_time, read_moment
+from epochal.plan.ops import Condition, equals
+from epochal.plan.values import Item, Key, number, text
+
+# The names of streams, and the keys of their items (FORMATS §4). This outlives the code.
+
+TIP: Final = 2_147_483_647
+"""Sort key of the Tip (Int32.MaxValue, as Equinox has it)."""
+
+WHERE: Condition = equals("i", number(TIP))
+"""What only Tips meet."""
+
+SERIES: Final = StreamName("$AppendsIndex-0")
+"""The one stream that says which epoch each partition has reached, and how many partitions a source has."""
+
+EPOCHS: Final = "$AppendsEpoch-"
+"""How the names of epochs' streams begin."""
+
+MAX_KEY_BYTES: Final = 2048
+"""DynamoDB's limit on partition keys, and so on the name of a mark."""
+
+
+def epoch_stream(partition: int, epoch: int) -> StreamName:
+    """The stream of one epoch."""
+    return StreamName(f"{EPOCHS}{partition}_{epoch}")
+
+
+def mark_name(partition: int, stream: str) -> str:
+    """Partition key of a stream's mark where that is an item of its own, as they were before leaves."""
+    return f"$Indexed-{partition}_{stream}"
+
+
+def marks_name(partition: int) -> str:
+    """Partition key of the leaves that have a partition's marks."""
+    return f"$Marks-{partition}"
+
+
+def poison_stream(partition: int) -> StreamName:
+    """Where records that cannot be indexed are set aside."""
+    return StreamName(f"$Poison-{partition}")
+
+
+def tip_key(stream: str) -> Key:
+    """Primary key of a stream's Tip."""
+    return calf_key(stream, TIP)
+
+
+def calf_key(stream: str, base: int) -> Key:
+    """Primary key of the calf whose first event has index `base`."""
+    return {"p": text(stream), "i": number(base)}
+
+
+def is_tip(item: Item) -> bool:
+    """Whether an item of the table is a Tip."""
+    return bool(item["i"]["N"] == str(TIP))
+
+
+# Checkpoints.
 
 OFFSET_BITS: Final = 20
 MAX_OFFSET: Final = (1 << OFFSET_BITS) - 1

@@ -23,10 +23,10 @@ from typing import Any, Final
 
 from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.names import epoch_stream
+from epochal.index.checkpoints import epoch_stream
 from epochal.index.tip import StoredSpan, Tip, load_tip
+from epochal.layout.port import Span
 from epochal.layout.streams import EncodedEvent
-from epochal.model.spans import ITEM_BYTES, Span, name_bytes
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 
@@ -40,12 +40,22 @@ MAX_ITEMS_BYTES: Final = 1024 * 1024
 """An entry whose items are more than this is written as several too, however well it compresses: a page of the feed
 ends with an entry, so each must have room in an answer."""
 
+ITEM_BYTES: Final = 80
+"""Bytes reckoned for an item of the feed besides the names of its stream and type, as JSON inside JSON."""
+
 DENSE_FROM: Final = 8 * 1024
 """Bytes of a body from which brotli's quality 8 saves 2 to 10 % in the time that 5 takes; small ones grow by a byte."""
 
 FRESH: Final = ord("]")
 """In `order`, the character of an event of a stream that no event before it is of. The k-th stream so begun has the
 k-th character after it for its later events. None of them is escaped in JSON."""
+
+
+def name_bytes(name: str) -> int:
+    """Bytes of a stream's or a type's name as JSON inside JSON, which are up to seven for each character of it."""
+    if name.isascii() and name.isprintable() and '"' not in name and "\\" not in name:
+        return len(name)
+    return len(json.dumps(json.dumps(name, ensure_ascii=False), ensure_ascii=False).encode()) - 6
 
 
 @dataclass(frozen=True, slots=True)

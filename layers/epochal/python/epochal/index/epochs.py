@@ -17,8 +17,7 @@ from epochal.index.entries import Entry, epoch_tip, read_entry, stored_entries
 from epochal.index.series import read_series
 from epochal.index.tip import Tip, advance, event_bytes, read_event, stand
 from epochal.index.tip_append import Known
-from epochal.layout.port import Change, Gap, Touched
-from epochal.model.spans import Span
+from epochal.layout.port import Change, Gap, Span, Touched
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 

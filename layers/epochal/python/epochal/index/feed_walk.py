@@ -26,7 +26,7 @@ from epochal.index.tip import (
     sound,
     stand,
 )
-from epochal.model.times import PER_SECOND, Ticks, parse_time, unix_seconds
+from epochal.model.events import PER_SECOND, Ticks, parse_time, unix_seconds
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 

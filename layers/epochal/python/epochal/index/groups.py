@@ -28,11 +28,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.names import MAX_KEY_BYTES, tip_key
+from epochal.index.checkpoints import BEGINNING, MAX_KEY_BYTES, Checkpoint, tip_key
 from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import Ids, append_on, batch_of
-from epochal.layout.registry import source_of
+from epochal.layout.port import source_of
 from epochal.layout.streams import EncodedUnfold, Written
 from epochal.model.events import StreamName
 from epochal.model.versions import Token

@@ -24,6 +24,7 @@ from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
+from epochal.index.checkpoints import epoch_stream
 from epochal.index.entries import Entry, closing_entry, epoch_tip, merged, split, with_marked, write_entry
 from epochal.index.epochs import (
     STANDARD,
@@ -36,14 +37,12 @@ from epochal.index.epochs import (
     unknown_streams,
 )
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
-from epochal.index.names import epoch_stream
 from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of
-from epochal.layout.port import PIECE, Change, Gap, Heal, Healed
+from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Span
 from epochal.layout.streams import Written
-from epochal.model.spans import Span
-from epochal.model.times import Ticks
+from epochal.model.events import Ticks
 from epochal.plan.ops import Steps
 
 MARKS_AT_ONCE: Final = 40_000

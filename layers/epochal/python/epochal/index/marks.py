@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.names import calf_key, mark_name, marks_name
+from epochal.index.checkpoints import calf_key, mark_name, marks_name
 from epochal.plan.ops import Absent, Done, Put, Query, Refusal, Steps, Transact, equals, get_all, side_by_side
 from epochal.plan.values import Item, number, read_number, text
 

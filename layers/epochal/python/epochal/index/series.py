@@ -15,10 +15,10 @@ from typing import Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
-from epochal.index.names import SERIES
+from epochal.index.checkpoints import SERIES
 from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import Ids, append_on, batch_of
-from epochal.layout.registry import base_of
+from epochal.layout.port import base_of
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
 from epochal.plan.ops import Steps
 

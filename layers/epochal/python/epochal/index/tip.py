@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
-from epochal.index.names import calf_key, is_tip, tip_key
+from epochal.index.checkpoints import calf_key, is_tip, tip_key
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, ReadPart
 from epochal.model.versions import Token
 from epochal.plan.ops import Get, Query, Steps

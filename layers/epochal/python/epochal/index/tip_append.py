@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.index.names import calf_key, tip_key
+from epochal.index.checkpoints import calf_key, tip_key
 from epochal.index.tip import (
     StoredSpan,
     Tip,
@@ -35,7 +35,7 @@ from epochal.index.tip import (
 )
 from epochal.layout import streams
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written
-from epochal.model.times import format_ticks, from_unix_nanoseconds
+from epochal.model.events import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
     ITEM_BYTES,

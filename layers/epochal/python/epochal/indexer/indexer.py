@@ -18,20 +18,17 @@ from typing import Any, Final, TypeVar
 
 from epochal.codec.bodies import Encoded, encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.index.checkpoints import MAX_KEY_BYTES, mark_name, poison_stream
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
-from epochal.index.names import MAX_KEY_BYTES, mark_name, poison_stream
 from epochal.index.series import register
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import Ids, append_marked, batch_of
 from epochal.layout.once import KeyRecord, lower, remember
-from epochal.layout.port import Change, Heal, Source, Touched
-from epochal.layout.registry import base_of, head_key, layouts_in
+from epochal.layout.port import Change, Heal, Source, Span, Touched, base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent
-from epochal.model.events import is_fed
-from epochal.model.spans import Span
-from epochal.model.times import Ticks, parse_time, unix_seconds
+from epochal.model.events import Ticks, is_fed, parse_time, unix_seconds
 from epochal.model.versions import version_of
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item, item_size

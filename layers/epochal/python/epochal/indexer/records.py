@@ -19,9 +19,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.index.checkpoints import Checkpoint
+from epochal.index.checkpoints import Checkpoint, is_tip
 from epochal.index.entries import CLOSED
-from epochal.index.names import is_tip
 from epochal.indexer.indexer import Record
 from epochal.plan.values import AttributeValue, Item, read_list, read_number
 

@@ -1,4 +1,4 @@
-"""The port: what the feed, the indexer, care and a deployment need of a layout.
+"""The port: what the feed, the indexer, care and a deployment need of a layout, and which layouts a deployment has.
 
 A layout has one item for each of its streams, the head, which every append changes in the same write as the events.
 
@@ -12,22 +12,196 @@ Names that begin with `$` are the system's, and are no part of the feed.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from epochal.declaration import Setting
 from epochal.errors import CorruptData
-from epochal.layout.registry import base_of, partition_of
 from epochal.model.events import category_of
-from epochal.model.spans import End, Span
-from epochal.plan.ops import Condition, Steps, TableSpec
-from epochal.plan.values import Item, decodes
-from epochal.settings import Options, Settings
+from epochal.plan.ops import Condition, KeyAttribute, Steps, TableSpec
+from epochal.plan.values import Item, Key, decodes
+from epochal.plugins import Layout, layouts, own_settings
+from epochal.settings import DECLARED, Options, Settings, partitions_setting, table_setting
 
 if TYPE_CHECKING:
     from epochal.layout.streams import ReadCursor, ReadPart
-    from epochal.model.spans import StoredItem
-    from epochal.model.times import Ticks
+    from epochal.model.events import Ticks
+
+# Which layouts a deployment has, which tables and settings, and which partitions of the feed are whose. This outlives
+# the code: a change of a table needs a migration (FORMATS).
+
+
+def layout_names() -> tuple[str, ...]:
+    """Their names, in the order of their partitions."""
+    return tuple(each.name for each in layouts())
+
+
+def layouts_in(settings: Settings) -> tuple[Layout, ...]:
+    """Those of a deployment: the settings name the table of their heads."""
+    return tuple(each for each in layouts() if settings.value(each.table))
+
+
+def declared() -> Mapping[str, Setting]:
+    """Every setting of a deployment, those of its layouts among them, by name."""
+    tables = [table_setting(spec.kind, spec.help) for each in layouts() for spec in each.port.tables]
+    partitions = [partitions_setting(each.partitions) for each in layouts()]
+    own = [setting for each in layouts() for setting in own_settings(each).values()]
+    return {each.name: each for each in (*tables, *partitions, *own, *DECLARED.values())}
+
+
+def layout_of(partition: int) -> Layout:
+    """The layout that a partition of the feed is of."""
+    return next(each for each in reversed(layouts()) if partition >= each.base)
+
+
+def source_of(partition: int) -> str:
+    """The name of that layout: the source that a partition is of."""
+    return layout_of(partition).name
+
+
+def layout_named(name: str) -> Layout:
+    """The layout of that name, which is known to be one's."""
+    return {each.name: each for each in layouts()}[name]
+
+
+def base_of(name: str) -> int:
+    """The first partition of a layout."""
+    return layout_named(name).base
+
+
+def head_key(name: str, image: Item) -> Key:
+    """The primary key of an item of a layout's table of heads."""
+    return {each: image[each] for each in layout_named(name).port.heads.keys if each in image}
+
+
+def partitions_of(settings: Settings) -> tuple[int, ...]:
+    """The partitions of a deployment's feed, whether anything was indexed in them yet or not."""
+    counts = [(each.base, settings.partitions(each.partitions)) for each in layouts_in(settings)]
+    return tuple(base + number for base, count in counts for number in range(count))
+
+
+def partition_of(stream: str, partitions: int, base: int = 0) -> int:
+    """The base, and the first four bytes of the name's SHA-256, big-endian, modulo `partitions`."""
+    digest = hashlib.sha256(stream.encode()).digest()
+    return base + int.from_bytes(digest[:4], "big") % partitions
+
+
+# Tables: those of layouts, and those that are no layout's.
+
+_P = KeyAttribute(name="p", type="S")
+_I = KeyAttribute(name="i", type="N")
+
+INDEX: Final = TableSpec(kind="index", partition=_P, sort=_I, stream=True)
+"""The feed: epochs, marks and reader checkpoints, as Tips (`index.tip`)."""
+
+_PK = KeyAttribute(name="pk", type="S")
+_SK = KeyAttribute(name="sk", type="S")
+
+READ_MODELS: Final = TableSpec(kind="read-models", partition=_PK, sort=_SK)
+"""Read models of reactions: no part of the store, which any deployment can do without."""
+
+TIMERS: Final = TableSpec(kind="timers", partition=_P, sort=KeyAttribute(name="s", type="S"))
+"""Timers that wait, by their time: all of it can be made again of the feed, and deployments may do without."""
+
+
+def store_tables(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+    """The tables of a deployment that has these layouts, or all that there are."""
+    chosen = layouts() if of is None else of
+    return (*(spec for each in chosen for spec in each.port.tables), INDEX)
+
+
+def archives(of: Iterable[Layout] | None = None) -> tuple[TableSpec, ...]:
+    """The tables that these layouts, or all that there are, keep streams in which are to be pruned."""
+    found = (each.port.archive for each in (layouts() if of is None else of))
+    return tuple(each.table for each in found if each is not None)
+
+
+def every_table() -> tuple[TableSpec, ...]:
+    """All tables that a deployment of this code may have."""
+    return (*store_tables(), *archives(), READ_MODELS, TIMERS)
+
+
+# Spans: consecutive events of a stream, by index and type, without their bodies. The feed is made of them.
+
+
+# A named tuple, because catching up makes one for nearly every event: a frozen dataclass takes twice as long.
+class Span(NamedTuple):
+    """Consecutive events of one stream: the first has index `index`, their types are `types`."""
+
+    stream: str
+    index: int  # type: ignore[assignment]  # tuple's own method of that name is none of ours
+    types: tuple[str, ...]
+
+    @property
+    def next(self) -> int:
+        """Index after the last."""
+        return self.index + len(self.types)
+
+    def since(self, index: int) -> Span:
+        """Without the events below `index`."""
+        cut = max(0, index - self.index)
+        return Span(self.stream, self.index + cut, self.types[cut:])
+
+
+# Where streams end, as their heads tell.
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How far a stream has got.
+
+    Attributes:
+        next: the index after its last event; None where the head does not tell, and the store must be asked.
+        pruned: every event below this index is gone.
+        since: events below this index are told by other heads of the stream.
+    """
+
+    stream: str
+    next: int | None
+    pruned: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAppend:
+    """What an append added to an item, and what that cost.
+
+    Attributes:
+        index: of its first event.
+        bytes: that its events take.
+        units: write units, where it was no part of a transaction, in which it costs twice as much.
+        least: it may have been more, since what the item held besides is no longer there.
+        timestamp: ISO 8601.
+    """
+
+    index: int
+    events: int
+    bytes: int
+    units: int
+    least: bool
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredItem:
+    """An item of a stream.
+
+    Attributes:
+        index: of its first event.
+        end: the index after its last.
+        bytes: of the whole item, its unfolds among them.
+        full: it takes no more.
+    """
+
+    index: int
+    end: int
+    bytes: int
+    unfolds: int
+    full: bool
+    appends: tuple[StoredAppend, ...]
+
 
 PIECE: Final = 1024 * 1024
 """Bytes of types after which a piece ends; a request more than that may be held."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from epochal.codec.bodies import EMPTY, Encoded
-from epochal.model.times import Ticks
+from epochal.model.events import Ticks
 from epochal.model.versions import ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite
 from epochal.plan.values import Item

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Body, Event, Recorded
+from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Body, Event, Recorded, Ticks
 from epochal.model.kinds import must_be, must_be_list
-from epochal.model.times import Ticks
 from epochal.model.versions import NOTHING, Capacity, Position, Reached, parse_token
 
 MAX_ASKED_BYTES: Final = 2_000

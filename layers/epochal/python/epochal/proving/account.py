@@ -9,7 +9,7 @@ from typing import Any, Final
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import Unavailable
 from epochal.hosting.services import Metric, measuring
-from epochal.layout.registry import layouts_in
+from epochal.layout.port import layouts_in
 from epochal.proving.proof import (
     AWS,
     Broken,

@@ -16,7 +16,7 @@ from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import standings
 from epochal.hosting.function import SPARED
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
-from epochal.layout.registry import layouts_in, source_of
+from epochal.layout.port import layouts_in, source_of
 from epochal.model.events import TAG_STREAMS, Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined

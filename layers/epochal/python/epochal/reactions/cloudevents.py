@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.feed.results import FeedEvent, name_of
+from epochal.feed.history import FeedEvent, name_of
 from epochal.model.events import SEALED, VERSION, content_of
 from epochal.store.codecs import EventCodec
 

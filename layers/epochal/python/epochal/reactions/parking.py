@@ -14,8 +14,7 @@ from math import inf
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
-from epochal.reactions.group import Member, stand_in
-from epochal.reactions.handling import Failure, Progress, Task, Work, still_parked, unparked
+from epochal.reactions.handling import Failure, Member, Progress, Task, Work, stand_in, still_parked, unparked
 from epochal.reactions.reactor import Reactor
 
 

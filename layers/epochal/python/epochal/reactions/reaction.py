@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.feed.results import FeedEvent, name_of
+from epochal.feed.history import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
 from epochal.index.groups import MAX_MEMBERS, Sharing
-from epochal.layout.registry import layout_names
+from epochal.layout.port import Span, layout_names
 from epochal.model.events import TAG_STREAMS, content_of
 from epochal.model.kinds import (
     is_async,
@@ -35,7 +35,6 @@ from epochal.model.kinds import (
     must_be_whole,
     must_take_one,
 )
-from epochal.model.spans import Span
 from epochal.store.context import metadata
 
 if TYPE_CHECKING:

@@ -12,17 +12,18 @@ from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.feed.history import WINDOW, events_of
+from epochal.feed.history import WINDOW, SpanPage, events_of
 from epochal.feed.reader import Predicate, SpanReader, wanted
-from epochal.feed.results import SpanPage
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Sharing, StateConflict
+from epochal.layout.port import Span
 from epochal.model.kinds import must_be_whole
-from epochal.model.spans import Span
-from epochal.reactions.group import Meeting, Member, Name, at_first
 from epochal.reactions.handling import (
     Calls,
     Failure,
+    Meeting,
+    Member,
+    Name,
     OnFailed,
     PageTasks,
     Progress,
@@ -30,6 +31,7 @@ from epochal.reactions.handling import (
     Task,
     TaskResults,
     Work,
+    at_first,
     may_park,
     settled,
     tasks_of,

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import Contended, InvalidInput
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.plan.ops import TRANSACTION_ITEMS, Absent, Condition, Delete, Done, Get, Put, Transact, equals
 from epochal.plan.values import Item, Key, number, read_number, text
@@ -97,7 +97,7 @@ class ReadModel:
     """One generation of a read model.
 
     Attributes:
-        table: a table with the keys `pk` and `sk`, both strings (`layout.registry.READ_MODELS`).
+        table: a table with the keys `pk` and `sk`, both strings (`layout.port.READ_MODELS`).
     """
 
     driver: Driver

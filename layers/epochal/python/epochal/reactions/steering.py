@@ -25,9 +25,9 @@ from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.groups import GroupState, Held, group_stream, leave, read_signs, remove, share
-from epochal.model.spans import Span
-from epochal.model.times import format_ticks, from_unix_nanoseconds
-from epochal.reactions.group import Member, stand_in
+from epochal.layout.port import Span
+from epochal.model.events import format_ticks, from_unix_nanoseconds
+from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.reaction import Reaction, Start
 
 PAGE: Final = 200

@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
-from epochal.index.names import SERIES, tip_key
+from epochal.index.checkpoints import SERIES, tip_key
 from epochal.layout.once import PREFIX
-from epochal.layout.registry import INDEX, READ_MODELS, archives, store_tables
+from epochal.layout.port import INDEX, READ_MODELS, archives, store_tables
 from epochal.plan.ops import (
     Execute,
     Found,

@@ -21,9 +21,17 @@ from epochal.codec.bodies import (
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.streams import Also, EncodedEvent, EncodedUnfold
-from epochal.model.events import MAX_TYPE_BYTES, Body, Claim, Event, Recorded, RecordedUnfold, Unfold
+from epochal.model.events import (
+    MAX_TYPE_BYTES,
+    Body,
+    Claim,
+    Event,
+    Recorded,
+    RecordedUnfold,
+    Unfold,
+    time_or_now,
+)
 from epochal.model.kinds import must_be_text
-from epochal.model.times import time_or_now
 from epochal.model.versions import StreamAppend
 from epochal.plan.ops import ITEM_BYTES
 from epochal.store.driver import pool

@@ -19,9 +19,8 @@ from typing import Any, Final, Generic, TypeVar
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
-from epochal.model.events import Claim, Recorded, RecordedUnfold
+from epochal.model.events import Claim, Recorded, RecordedUnfold, parse_time
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.times import parse_time
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole

@@ -19,9 +19,17 @@ from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import append
-from epochal.model.events import Event, Recorded, body_size
+from epochal.model.events import (
+    PER_SECOND,
+    Event,
+    Recorded,
+    Ticks,
+    body_size,
+    format_ticks,
+    from_unix_nanoseconds,
+    parse_time,
+)
 from epochal.model.tags import DatedEvent, parse_place, place_of
-from epochal.model.times import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import Appended
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.tagged import TaggedEvents, TaggedStore

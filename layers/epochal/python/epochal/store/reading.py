@@ -22,9 +22,8 @@ from typing import Literal
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
-from epochal.model.events import Claim, Recorded, RecordedUnfold
+from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
 from epochal.model.kinds import must_be_names
-from epochal.model.times import Ticks, parse_time, read_moment
 from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events

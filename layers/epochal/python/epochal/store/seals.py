@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
 from epochal.layout.pages import seals
-from epochal.model.times import Ticks, from_unix_nanoseconds
+from epochal.model.events import Ticks, from_unix_nanoseconds
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 from epochal.store.driver import Driver

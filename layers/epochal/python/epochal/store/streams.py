@@ -35,9 +35,17 @@ from epochal.layout.streams import (
     Written,
     decision_id,
 )
-from epochal.model.events import Event, Recorded, Unfold, no_step, stream_name
+from epochal.model.events import (
+    Event,
+    Recorded,
+    Unfold,
+    format_ticks,
+    from_unix_nanoseconds,
+    no_step,
+    stream_name,
+    unix_seconds,
+)
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
-from epochal.model.times import format_ticks, from_unix_nanoseconds, unix_seconds
 from epochal.model.versions import (
     ANY,
     Appended,

@@ -22,9 +22,8 @@ from typing import Final, Protocol, TypeVar
 from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
 from epochal.layout.subjects import Forgotten, Wrapped, destroy, forgotten, install, look_up
-from epochal.model.events import Event
+from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be_done, must_be_plain
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.plan.ops import Scan
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.driver import Driver

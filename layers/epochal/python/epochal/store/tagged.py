@@ -36,7 +36,16 @@ from epochal.layout.queries import (
     read_page_back,
 )
 from epochal.layout.streams import Also, TaggedStreams, Unmet
-from epochal.model.events import Body, Claim, Event, Recorded, no_step
+from epochal.model.events import (
+    Body,
+    Claim,
+    Event,
+    Recorded,
+    format_ticks,
+    from_unix_nanoseconds,
+    no_step,
+    parse_time,
+)
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_texts
 from epochal.model.tags import (
     EVERYTHING,
@@ -54,7 +63,6 @@ from epochal.model.tags import (
     parse_event_id,
     type_tag,
 )
-from epochal.model.times import format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import Appended, Conflict, Position, Reached, Token
 from epochal.plan.ops import TRANSACTION_ITEMS, PlacedName, Steps
 from epochal.settings import Settings

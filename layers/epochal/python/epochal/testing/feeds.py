@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
-from epochal.layout.registry import READ_MODELS, source_of, store_tables
-from epochal.reactions.group import Member, told_of, unmet
-from epochal.reactions.handling import Attempt, trace_of
+from epochal.layout.port import READ_MODELS, source_of, store_tables
+from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from epochal.codec.bodies import UPLOADS, upload_of
 from epochal.deployment import Deployment
 from epochal.errors import MissingBody
-from epochal.layout.registry import declared, store_tables
+from epochal.layout.port import declared, store_tables
 from epochal.model.events import Claim
 from epochal.plan.ops import KeyAttribute, TableSpec
 from epochal.settings import Settings

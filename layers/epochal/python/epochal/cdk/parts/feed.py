@@ -41,9 +41,8 @@ from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.functions import Function, Shared, settings_of
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, Stores, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
-from epochal.index.names import EPOCHS, WHERE
-from epochal.layout.port import Source
-from epochal.layout.registry import INDEX
+from epochal.index.checkpoints import EPOCHS, WHERE
+from epochal.layout.port import INDEX, Source
 from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings

@@ -21,7 +21,7 @@ from constructs import Construct
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.layers import has_bytecode
 from epochal.cdk.stages import Stage
-from epochal.layout.registry import declared
+from epochal.layout.port import declared
 from epochal.plugins import own_settings
 from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings
 

@@ -26,8 +26,7 @@ from aws_cdk import aws_sqs as sqs
 
 from epochal.cdk.stages import Stage
 from epochal.index.groups import STATES
-from epochal.layout.port import Permission
-from epochal.layout.registry import INDEX, READ_MODELS
+from epochal.layout.port import INDEX, READ_MODELS, Permission
 
 if TYPE_CHECKING:
     from epochal.cdk.parts.storage import Stores

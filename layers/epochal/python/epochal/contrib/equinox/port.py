@@ -13,9 +13,19 @@ from typing import Final
 
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import CorruptData
-from epochal.index.names import WHERE, is_tip
-from epochal.layout.port import Archive, Change, Heal, Permission, Port, Source, Touched, heal_streams
-from epochal.model.spans import End, Span
+from epochal.index.checkpoints import WHERE, is_tip
+from epochal.layout.port import (
+    Archive,
+    Change,
+    End,
+    Heal,
+    Permission,
+    Port,
+    Source,
+    Span,
+    Touched,
+    heal_streams,
+)
 from epochal.plan.ops import Condition, KeyAttribute, Not, TableSpec, equals
 from epochal.plan.values import Item, number, read_list, read_number
 from epochal.settings import Options, Settings, variable

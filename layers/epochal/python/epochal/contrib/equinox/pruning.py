@@ -15,7 +15,7 @@ from typing import Final
 from epochal.contrib.equinox.append import Fixed, append
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import InvalidInput
-from epochal.index.names import calf_key, tip_key
+from epochal.index.checkpoints import calf_key, tip_key
 from epochal.index.tip import (
     StoredSpan,
     Tip,

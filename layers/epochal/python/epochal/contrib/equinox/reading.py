@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from epochal.contrib.equinox.append import LOOKS
 from epochal.errors import CorruptData
-from epochal.index.names import TIP, calf_key
+from epochal.index.checkpoints import TIP, calf_key
 from epochal.index.tip import Cursor, Part, StoredSpan, Tip, calves, load_tip, next_part, read_span, sound
 from epochal.layout.streams import ReadPart
 from epochal.plan.ops import Steps, TransactGet

@@ -15,7 +15,7 @@ from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.once import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
-from epochal.model.times import unix_seconds
+from epochal.model.events import unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import ITEM_BYTES, Steps
 from epochal.settings import Settings

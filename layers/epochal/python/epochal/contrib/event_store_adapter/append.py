@@ -44,8 +44,8 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.reading import last_number
 from epochal.errors import CorruptData, InvalidInput, TooLarge
+from epochal.model.events import MAX_EXPIRES
 from epochal.model.kinds import must_be_whole
-from epochal.model.times import MAX_EXPIRES
 from epochal.model.versions import NO_STREAM, meets
 from epochal.plan.ops import (
     ITEM_BYTES,

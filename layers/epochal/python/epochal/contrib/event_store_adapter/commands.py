@@ -26,7 +26,7 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened, walk
 from epochal.errors import EpochalError
-from epochal.model.times import parse_time
+from epochal.model.events import parse_time
 from epochal.model.versions import Expected
 from epochal.store.driver import Meter
 

@@ -13,8 +13,7 @@ from epochal.contrib.event_store_adapter.port import IdCategories, heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of
 from epochal.errors import CorruptData
-from epochal.feed.history import Hydrate, faulty, together
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent, Hydrate, faulty, together
 from epochal.layout.port import end_since
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings

@@ -24,9 +24,20 @@ from epochal.contrib.event_store_adapter.items import (
 from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.port import Change, Gap, Heal, Healed, Permission, Port, Source, Touched, soundly
+from epochal.layout.port import (
+    Change,
+    End,
+    Gap,
+    Heal,
+    Healed,
+    Permission,
+    Port,
+    Source,
+    Span,
+    Touched,
+    soundly,
+)
 from epochal.model.events import category_of
-from epochal.model.spans import End, Span
 from epochal.plan.ops import BatchGet, Condition, Steps, TableSpec, equals
 from epochal.plan.values import Item, number, read_number
 from epochal.settings import Options, Settings, variable

@@ -14,8 +14,8 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended, Aggrega
 from epochal.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
+from epochal.layout.port import Span
 from epochal.model.events import Claim, RecordedUnfold
-from epochal.model.spans import Span
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.proving.proof import CATEGORY, ProofRun
 from epochal.proving.store import KIND, NamedOverHttp, Outcome, ProofWriter, body, kept, outcome

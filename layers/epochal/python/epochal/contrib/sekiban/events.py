@@ -8,10 +8,9 @@ from typing import Any, NewType
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.model.events import Claim, Event, Recorded
+from epochal.model.events import MAX_EXPIRES, Claim, Event, Recorded, Ticks
 from epochal.model.kinds import must_be, must_be_whole
 from epochal.model.tags import RANDOM_DIGITS, place_of
-from epochal.model.times import MAX_EXPIRES, Ticks
 
 SortableId = NewType("SortableId", str)
 """The place of an event: 19 digits of 100 ns ticks since year 1, then 11 digits of randomness."""

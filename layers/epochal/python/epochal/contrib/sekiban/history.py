@@ -16,8 +16,7 @@ from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
-from epochal.feed.history import Hydrate, faulty, of_tag
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent, Hydrate, faulty, of_tag
 from epochal.model.tags import TagEntry
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings

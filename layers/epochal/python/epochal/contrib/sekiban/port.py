@@ -29,6 +29,7 @@ from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import CorruptData
 from epochal.layout.port import (
     CategoriesBy,
+    End,
     Gap,
     Heal,
     Healed,
@@ -36,9 +37,9 @@ from epochal.layout.port import (
     Permission,
     Port,
     Source,
+    Span,
     soundly,
 )
-from epochal.model.spans import End, Span
 from epochal.model.tags import UNTAGGED, group_of, is_reserved
 from epochal.plan.ops import All, BeginsWith, Condition, Steps, TableSpec, equals
 from epochal.plan.values import Item, read_list, read_number, text

@@ -21,10 +21,9 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.queries import Condition, Fence
 from epochal.layout.streams import Also
-from epochal.model.events import Claim, Event
+from epochal.model.events import Claim, Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
 from epochal.model.tags import place_of
-from epochal.model.times import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import TRANSACTION_ITEMS, Steps
 from epochal.settings import Settings

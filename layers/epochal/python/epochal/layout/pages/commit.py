@@ -46,7 +46,7 @@ from epochal.layout.pages.writes import (
     unchanged,
 )
 from epochal.layout.streams import Known, Unmet
-from epochal.model.times import Ticks
+from epochal.model.events import Ticks
 from epochal.model.versions import version_of
 from epochal.plan.ops import (
     ITEM_BYTES,

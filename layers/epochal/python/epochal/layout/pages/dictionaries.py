@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from epochal.errors import CorruptData, UnknownDictionary
 from epochal.layout.pages.items import DICTIONARIES, Page
-from epochal.model.times import PER_SECOND, Ticks
+from epochal.model.events import PER_SECOND, Ticks
 from epochal.plan.ops import Absent, Done, Put, Query, Steps
 from epochal.plan.values import Item, Key, binary, number, read_number, text
 

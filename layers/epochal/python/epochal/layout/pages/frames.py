@@ -46,7 +46,7 @@ from epochal.codec.bodies import (
 )
 from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.times import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.events import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import MAX_VERSION
 
 if TYPE_CHECKING:

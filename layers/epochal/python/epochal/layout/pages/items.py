@@ -20,7 +20,7 @@ from typing import Any, Final
 from epochal.errors import CorruptData
 from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, referred, time_of
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.times import END, Ticks
+from epochal.model.events import END, Ticks
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import KeyAttribute, PlacedName, TableSpec
 from epochal.plan.values import (

@@ -30,11 +30,22 @@ from epochal.layout.pages.items import (
     unfolds_size,
 )
 from epochal.layout.pages.reading import advance, begin, query
-from epochal.layout.port import Archive, CategoriesBy, Heal, Permission, Port, Source, Touched, heal_streams
-from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, category_of
-from epochal.model.spans import End, Span, StoredAppend, StoredItem
+from epochal.layout.port import (
+    Archive,
+    CategoriesBy,
+    End,
+    Heal,
+    Permission,
+    Port,
+    Source,
+    Span,
+    StoredAppend,
+    StoredItem,
+    Touched,
+    heal_streams,
+)
+from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, Ticks, category_of, format_ticks
 from epochal.model.tags import group_of
-from epochal.model.times import Ticks, format_ticks
 from epochal.plan.ops import Condition, Present, Steps
 from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable

@@ -22,8 +22,7 @@ from typing import Final
 
 from epochal.layout.pages.items import origin
 from epochal.layout.pages.writes import is_own, place_of
-from epochal.model.events import SEALS
-from epochal.model.times import PER_SECOND, Ticks
+from epochal.model.events import PER_SECOND, SEALS, Ticks
 from epochal.model.versions import Token
 from epochal.plan.ops import Absent, Done, PlacedName, Put, Query, Steps
 from epochal.plan.values import Item, Key, binary, number, text

@@ -55,7 +55,7 @@ from epochal.layout.streams import (
     accepts,
     decision_id,
 )
-from epochal.model.times import Ticks, unix_seconds
+from epochal.model.events import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
 

@@ -63,7 +63,7 @@ from epochal.layout.streams import (
     accepts,
     decided_events,
 )
-from epochal.model.times import Ticks
+from epochal.model.events import Ticks
 from epochal.model.versions import (
     ANY,
     UNREAD,

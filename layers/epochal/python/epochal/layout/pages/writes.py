@@ -29,7 +29,7 @@ from epochal.layout.pages.items import (
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
 from epochal.layout.streams import Batch, EncodedEvent, Known, Written
-from epochal.model.times import PER_SECOND, Ticks
+from epochal.model.events import PER_SECOND, Ticks
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
     ITEM_BYTES,

@@ -28,8 +28,7 @@ from epochal.http.shapes import (
     whole,
 )
 from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
-from epochal.model.events import Claim, Event
-from epochal.model.times import MAX_EXPIRES
+from epochal.model.events import MAX_EXPIRES, Claim, Event
 
 _BESIDES: Final = {
     "executedUser": text("Who did it.", most=MAX_ID_BYTES),

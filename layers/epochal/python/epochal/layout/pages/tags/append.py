@@ -66,9 +66,8 @@ from epochal.layout.streams import (
     Unmet,
     Written,
 )
-from epochal.model.events import TAG_STREAMS, Event, Recorded
+from epochal.model.events import TAG_STREAMS, Event, Recorded, Ticks, format_ticks, unix_seconds
 from epochal.model.tags import own_tags, repeats
-from epochal.model.times import Ticks, format_ticks, unix_seconds
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Position, Reached
 from epochal.plan.ops import TRANSACTION_ITEMS, Put, Refusal, Steps, settled
 from epochal.plan.values import Item
