@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from epochal.store.deciders import Deciders as Deciders
     from epochal.store.decisions import Decisions as Decisions
     from epochal.store.decisions import projection as projection
+    from epochal.store.timers import call_off as call_off
+    from epochal.store.timers import in_ as in_
+    from epochal.store.timers import later as later
 
 _NAMES = {
     "codec.shapes": ("upcast",),
@@ -74,6 +77,7 @@ _NAMES = {
     "store.context": ("metadata",),
     "store.deciders": ("Decider", "Deciders"),
     "store.decisions": ("Decisions", "projection"),
+    "store.timers": ("call_off", "in_", "later"),
 }
 
 _ROOMS = {name: room for room, names in _NAMES.items() for name in names}

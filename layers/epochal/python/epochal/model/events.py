@@ -477,6 +477,12 @@ EVENT_IDS: Final = "$event-"
 SEALS: Final = "$seal"
 """The key of the item that holds the key of tokens' seals."""
 
+TIMER_SET: Final = "$timer-set"
+TIMER_CANCELLED: Final = "$timer-cancelled"
+TIMER_FIRED: Final = "$timer-fired"
+TIMERS: Final = frozenset((TIMER_SET, TIMER_CANCELLED, TIMER_FIRED))
+"""Types of what is stored of timers (`store.timers`). No codec knows them: what reads by codec passes them over."""
+
 MAX_NAME_BYTES: Final = 512
 USER_NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,512}"
 """The pattern of a user's stream name."""

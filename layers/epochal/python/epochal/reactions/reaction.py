@@ -25,7 +25,7 @@ from epochal.feed.history import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.port import Span, layout_names
-from epochal.model.events import TAG_STREAMS, content_of
+from epochal.model.events import TAG_STREAMS, TIMERS, content_of
 from epochal.model.kinds import (
     is_async,
     must_be,
@@ -148,7 +148,9 @@ def _is_hidden(event: FeedEvent) -> bool:
 
 def _of_type(event: FeedEvent, types: Collection[str] | None) -> bool:
     """Whether an event is of one of these types, or may be, since its type is gone or broken with it."""
-    return types is None or event.type in types or (not event.type and _is_hidden(event))
+    if types is None:
+        return event.type not in TIMERS
+    return event.type in types or (not event.type and _is_hidden(event))
 
 
 OnFailure = Literal["park", "block"]
@@ -196,7 +198,7 @@ class Reaction:
     Attributes:
         name: of the consumer group whose checkpoints these are; another name begins anew.
         categories: of streams, types of aggregates and groups of tags; None for all.
-        types: of events; None for all.
+        types: of events; None for all but those of timers (`store.timers`), which are named where they are wanted.
         only: which of these; None for all.
         sources: layouts to be fed from.
         start: where a group that has no checkpoint begins.
@@ -288,7 +290,10 @@ class Reaction:
 
     def wants(self, span: Span) -> bool:
         """Whether any event of a span, of a category that is wanted, is to be delivered."""
-        of_types = self.types is None or not self.types.isdisjoint(span.types)
+        if self.types is None:
+            of_types = not span.types or not TIMERS.issuperset(span.types)
+        else:
+            of_types = not self.types.isdisjoint(span.types)
         return of_types and (self.only is None or self.only.takes(span))
 
     def wants_event(self, event: FeedEvent) -> bool:

@@ -26,7 +26,7 @@ from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.groups import GroupState, Held, group_stream, leave, read_signs, remove, share
 from epochal.layout.port import Span
-from epochal.model.events import format_ticks, from_unix_nanoseconds
+from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.reaction import Reaction, Start
 
@@ -321,7 +321,7 @@ class Groups:
         is_wanted = wanted(partial(self.reader.categories, partition), wants.categories, wants.wants)
 
         def count(span: Span) -> int:
-            asked = len(span.types) if types is None else sum(each in types for each in span.types)
+            asked = sum(each not in TIMERS if types is None else each in types for each in span.types)
             return asked if is_wanted(span) else 0
 
         return count

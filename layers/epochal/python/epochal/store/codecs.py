@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, o
 from epochal.codec import json
 from epochal.codec.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
-from epochal.model.events import VERSION, Claim, Event, content_of, read_json
+from epochal.model.events import TIMERS, VERSION, Claim, Event, content_of, read_json
 from epochal.model.kinds import must_be_done, must_be_plain
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ class EventCodec(Generic[E]):
 
     def read(self, event: StoredEvent) -> E | None:
         """An event as a reader, a reaction or a read model is given it; None where its type is unknown and
-        `skips_unknown`, or where the feed says that it is gone.
+        `skips_unknown`, where it is one of a timer's, or where the feed says that it is gone.
 
         Raises:
             UnknownType: a type that the codec does not know.
             InvalidInput: its body was left in the bucket.
             CorruptData: its body is not what its type says.
         """
-        if getattr(event, "gone", None) is not None:
+        if getattr(event, "gone", None) is not None or event.type in TIMERS:
             return None
         stored = _stored(event)
         found = must_be_done(self.decode(stored), "decode")

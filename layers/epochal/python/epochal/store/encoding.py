@@ -192,7 +192,7 @@ def store_events(
     """
     events = with_metadata(events)
     for position, event in enumerate(events):
-        _check(event, f"events[{position}]", tags=tagged)
+        check_event(event, f"events[{position}]", tags=tagged)
     budget = min(room - sum(map(_fields_size, events)), EVENTS_INLINE)
     bodies = _packed(events, codec, budget, "events")
     return tuple(
@@ -342,7 +342,8 @@ def _of_tags(event: EncodedEvent) -> dict[str, Any]:
     return {"tags": tags, "id": event_id, "place": place}
 
 
-def _check(event: Event, field: str, *, tags: bool) -> None:
+def check_event(event: Event, field: str, *, tags: bool) -> None:
+    """Raise `InvalidInput` for what no stream takes, but for tags and times."""
     must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
     for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
         if value is not None:

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
-from epochal.model.events import Claim, Recorded, RecordedUnfold, parse_time
+from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold, parse_time
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
@@ -391,7 +391,9 @@ class Folder(Generic[S, E]):
         )
 
     def _decode(self, recorded: Recorded) -> Sequence[E]:
-        """The event, or nothing where its type is unknown and may be skipped."""
+        """The event, or nothing where its type is a timer's, or is unknown and may be skipped."""
+        if recorded.type in TIMERS:
+            return ()
         event = must_be_done(self.codec.decode(_stored(recorded, recorded.index, recorded.stream)), "decode")
         if event is not None:
             return (event,)

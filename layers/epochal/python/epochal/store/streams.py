@@ -36,6 +36,7 @@ from epochal.layout.streams import (
     decision_id,
 )
 from epochal.model.events import (
+    TIMERS,
     Event,
     Recorded,
     Unfold,
@@ -599,6 +600,10 @@ class Streams:
             identity = identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key)
         ticks = from_unix_nanoseconds(self.now() if now is None else now)
         at = format_ticks(ticks)
+        if not TIMERS.isdisjoint(event.type for event in events):
+            from epochal.store.timers import check_all  # noqa: PLC0415  few appends set a timer
+
+            check_all(events, ticks, self.layout)
         codec = replace(self.codec, compress_from=self.layout.compress_from)
         stored_unfolds = None if unfolds is None else store_unfolds(unfolds, at, codec)
         stored = store_events(events, at, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)

@@ -37,6 +37,7 @@ from epochal.layout.queries import (
 )
 from epochal.layout.streams import Also, TaggedStreams, Unmet
 from epochal.model.events import (
+    TIMERS,
     Body,
     Claim,
     Event,
@@ -350,6 +351,10 @@ class TaggedStore(ABC):
                 must_be_text(getattr(event, name), MAX_FIELD_BYTES, f"{field}.{name}")
         if event.timestamp is not None:
             event = replace(event, timestamp=format_ticks(parse_time(event.timestamp, f"{field}.timestamp")))
+        if event.type in TIMERS:
+            from epochal.store.timers import check_tagged  # noqa: PLC0415  few appends set a timer
+
+            check_tagged(event, field, self)
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
     def _append_once(

@@ -1,0 +1,470 @@
+"""Timers: a timer is an append in the future. At its due time its events are appended, once, unless it was called off.
+
+    streams.append("Loan-17", [lent, later("reminder", [Event.json("Reminded", {})], at=in_(days=14))])
+    streams.append("Loan-17", [returned, call_off("reminder")])
+
+Setting, calling off and firing are events of the stream itself, appended with those that decide them, under one
+condition and one key. Of an event with tags alone it is the query of all its tags. Bodies are JSON, and outlive the
+code (FORMATS §9):
+
+    $timer-set         {"name": "reminder", "in": 1209600, "events": [{"type": "Reminded", "data": {}}]}
+    $timer-cancelled   {"name": "reminder"}
+    $timer-fired       {"name": "reminder", "set": 3}
+
+A timer that was set at index i is pending until it is called off, set anew under its name, or fired as set at i. That
+is a fold of these events (`pending`), and nothing else is believed. `in` counts seconds from the setting's own time, so
+that a call that is repeated under a key is the same call, and nothing here needs a clock.
+
+What cannot fire is refused when it is set: nobody waits for the answer of a firing.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from epochal.codec import json
+from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.streams import TaggedStreams
+from epochal.model.events import (
+    PER_SECOND,
+    TIMER_CANCELLED,
+    TIMER_FIRED,
+    TIMER_SET,
+    TIMERS,
+    Body,
+    Claim,
+    Event,
+    Recorded,
+    Ticks,
+    content_of,
+    format_ticks,
+    from_unix_nanoseconds,
+    no_step,
+    parse_time,
+    read_moment,
+    time_or_now,
+)
+from epochal.model.kinds import must_be, must_be_list, must_be_whole
+from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
+from epochal.store.encoding import check_event
+
+if TYPE_CHECKING:
+    from epochal.store.tagged import TaggedStore
+
+MAX_DAYS: Final = 5 * 366
+"""What lies farther off is a slip of units more often than a plan."""
+
+MAX_EVENTS: Final = 100
+
+MAX_TAGS: Final = 90
+"""Of a setting and all its events: the firing is one transaction of 100 items."""
+
+NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,128}"
+"""The pattern of a timer's name: of what stream names are made."""
+
+_NAME: Final = re.compile(NAME, re.ASCII)
+_MAX_SECONDS: Final = MAX_DAYS * 24 * 60 * 60
+
+At = timedelta | datetime | str
+"""When a timer is due: so long after its setting, at a moment with a time zone, or at one in ISO 8601."""
+
+
+def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> At:
+    """So long after the append that sets the timer, or after the time that its setting is given: at most 1,830 days."""
+    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+
+def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = ()) -> Event:
+    """The event that sets a timer: `events` are appended to its stream when it is due, once. To be appended like any
+    other, with what it follows from; a timer of the same name that is pending in the stream is replaced.
+
+    What it appends has the metadata and the conversation of the setting, unless the events have their own, and names
+    the setting as its cause.
+
+    Args:
+        name: within its stream, or within its tags: 1 to 128 letters, digits and ``- _ . : ~ @ + =``.
+        events: 1 to 100, whose bodies are here. They may set and call off timers.
+        at: `in_(days=14)`, a moment with a time zone, or ISO 8601 text. A moment that is past is due at once.
+        tags: of the setting, for a timer of tagged events: it is among the events of exactly these tags.
+
+    Raises:
+        InvalidInput: what is malformed; the append refuses what could not be appended later.
+    """
+    must_be_list(Event, events, "events")
+    record = {"name": _name(name), **_when(at), "events": [_written(event) for event in events]}
+    _check_events(record["events"], "events")
+    return Event(type=TIMER_SET, data=_dumps(record), tags=tuple(tags))
+
+
+def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
+    """The event that calls a timer off, if it is pending: to be appended like any other."""
+    return Event(type=TIMER_CANCELLED, data=_dumps({"name": _name(name)}), tags=tuple(tags))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """A timer as it was set.
+
+    Attributes:
+        name: within its stream, or its tags.
+        due: ISO 8601, in the form in which times are stored: their texts are in the order of time.
+        events: what it appends.
+        setting: index of the event that set it; of a timer of tags, that event's id.
+        stream, tags: where it was set. One of no stream is of exactly these tags.
+        timestamp, meta, correlation_id: of the setting.
+    """
+
+    name: str
+    due: str
+    events: tuple[Event, ...]
+    setting: int | str
+    stream: str = ""
+    tags: tuple[str, ...] = ()
+    timestamp: str = ""
+    meta: Body = b""
+    correlation_id: str | None = None
+
+    @property
+    def ticks(self) -> Ticks:
+        """When it is due."""
+        return parse_time(self.due)
+
+    @property
+    def cause(self) -> str:
+        """The text by which what it appends names the setting."""
+        return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
+
+    @property
+    def query(self) -> Query:
+        """Of a timer of tags: what it is pending by, and what its firing is conditional on."""
+        return query_of(self.tags)
+
+    def firing(self) -> tuple[Event, ...]:
+        """What is appended when it fires, on the condition that it is pending: its events, and that it has fired."""
+        fired = _dumps({"name": self.name, "set": self.setting})
+        events = (*self.events, Event(type=TIMER_FIRED, data=fired, tags=() if self.stream else self.tags))
+        return tuple(
+            replace(
+                event,
+                meta=_joined(event.meta, self.meta),
+                correlation_id=event.correlation_id or self.correlation_id or self.cause,
+                causation_id=event.causation_id or self.cause,
+            )
+            for event in events
+        )
+
+
+class StoredEvent(Protocol):
+    """A `Recorded` or a `FeedEvent`."""
+
+    @property
+    def type(self) -> str: ...  # noqa: D102  as theirs
+    @property
+    def data(self) -> Body: ...  # noqa: D102
+    @property
+    def meta(self) -> Body: ...  # noqa: D102
+    @property
+    def timestamp(self) -> str: ...  # noqa: D102
+    @property
+    def correlation_id(self) -> str | None: ...  # noqa: D102
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def id(self) -> str | None: ...  # noqa: D102
+    @property
+    def stream(self) -> str: ...  # noqa: D102
+    @property
+    def index(self) -> int: ...  # noqa: D102
+
+
+def timer_of(event: StoredEvent) -> Timer:
+    """The timer that a stored event sets.
+
+    Raises:
+        InvalidInput: its body was left in the bucket.
+        CorruptData: it sets none.
+    """
+    stream = _stream_of(event)
+    record = _stored(event)
+    if event.type != TIMER_SET:
+        raise CorruptData(f"{stream} (index {event.index}) sets no timer: it is of type {event.type}")
+    return Timer(
+        name=record["name"],
+        due=format_ticks(_due(record, parse_time(event.timestamp))),
+        events=tuple(map(_read_event, record["events"])),
+        setting=event.index if stream else event.id or "",
+        stream=stream,
+        tags=event.tags,
+        timestamp=event.timestamp,
+        meta=event.meta,
+        correlation_id=event.correlation_id,
+    )
+
+
+def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
+    """The timers that these events leave pending, by their due times: events of a stream, or of a query of tags
+    (`query_of`), in their order. Others than those of timers are passed over.
+
+    Raises:
+        InvalidInput, CorruptData: as of `timer_of`.
+    """
+    found = dict[tuple[object, str], Timer]()
+    for event in events:
+        if event.type not in TIMERS:
+            continue
+        record = _stored(event)
+        key = _stream_of(event) or event.tags, record["name"]
+        if event.type == TIMER_SET:
+            found.pop(key, None)  # the new one is after those that were set before it
+            found[key] = timer_of(event)
+        elif event.type == TIMER_CANCELLED or (key in found and found[key].setting == record["set"]):
+            found.pop(key, None)
+    return tuple(sorted(found.values(), key=lambda timer: timer.due))
+
+
+def query_of(tags: Iterable[str]) -> Query:
+    """All events of timers that have these tags, and perhaps others: a timer is of exactly its own."""
+    return Query(items=(QueryItem(types=TIMERS, tags=frozenset(tags)),))
+
+
+def check_all(events: Sequence[Event], now: Ticks, layout: object) -> None:
+    """Raise `InvalidInput` for events of timers that are malformed, or could not fire, in an append to a stream of this
+    layout.
+    """
+    tags = isinstance(layout, TaggedStreams)
+
+    def inner(event: Event, field: str) -> None:
+        check_event(event, field, tags=tags)
+        if event.tags:
+            check_type(event.type, f"{field}.type")
+        for tag in event.tags:
+            no_step(check_tag(tag, f"{field}.tags"), f"{field}.tags")
+        time_or_now(event.timestamp, "", f"{field}.timestamp")
+        _check_one(event, field, now, inner)
+
+    for place, event in enumerate(events):
+        _check_one(event, f"events[{place}]", now, inner)
+
+
+def check_tagged(event: Event, field: str, store: TaggedStore) -> None:
+    """The same of an event with tags alone."""
+    if not event.tags:
+        raise InvalidInput(f"{field}.tags", f"must be given: they are what {event.type} is found by")
+    _check_one(event, field, from_unix_nanoseconds(store.now()), store.checked)
+
+
+def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str], object]) -> None:
+    if event.type not in TIMERS:
+        return
+    if isinstance(event.data, Claim):
+        raise InvalidInput(
+            f"{field}.claim", f"must be here as `data`: {event.type} is read when it is appended"
+        )
+    try:
+        record = json.loads(event.data)
+    except ValueError as error:
+        raise InvalidInput(f"{field}.data", f"of {event.type} must be JSON: {error}") from None
+    _check(event.type, record, f"{field}.data")
+    if event.type != TIMER_SET:
+        return
+    since = now if event.timestamp is None else parse_time(event.timestamp, f"{field}.timestamp")
+    if _due(record, since) - now > _MAX_SECONDS * PER_SECOND:
+        raise InvalidInput(f"{field}.data.due", f"must lie within {MAX_DAYS:,} days")
+    tags = set(event.tags)
+    for place, each in enumerate(record["events"]):
+        made = _read_event(each)
+        inner(made, f"{field}.data.events[{place}]")
+        tags.update(made.tags)
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput(
+            f"{field}.data.events", f"may have {MAX_TAGS} different tags, with those of the setting"
+        )
+
+
+# What is written, and how it is read.
+
+
+def _name(text: object, field: str = "name") -> str:
+    must_be(str, text, field, "text")
+    name = str(text)
+    no_step(name, field)
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(field, "must be 1 to 128 ASCII letters, digits and - _ . : ~ @ + =")
+    return name
+
+
+def _when(at: At) -> dict[str, object]:
+    if not isinstance(at, timedelta):
+        return {"due": format_ticks(read_moment(at, "at"))}
+    if not 0 <= at.total_seconds() <= _MAX_SECONDS:
+        raise InvalidInput("at", f"must be 0 to {MAX_DAYS:,} days from now")
+    whole, rest = divmod(at, timedelta(seconds=1))
+    return {"in": whole + Decimal(rest.microseconds) / 1_000_000 if rest else whole}
+
+
+def _due(record: Mapping[str, Any], since: Ticks) -> Ticks:
+    """When a timer is due that was set at `since`."""
+    return Ticks(since + int(record["in"] * PER_SECOND)) if "in" in record else parse_time(record["due"])
+
+
+def _written(event: Event) -> dict[str, object]:
+    """An event of a setting: in JSON as HTTP has it."""
+    texts = {
+        "timestamp": event.timestamp,
+        "correlationId": event.correlation_id,
+        "causationId": event.causation_id,
+        "id": event.id,
+    }
+    return {
+        "type": event.type,
+        **_body("data", event.data),
+        **_body("meta", event.meta),
+        **{name: text for name, text in texts.items() if text is not None},
+        **({"tags": list(event.tags)} if event.tags else {}),
+    }
+
+
+def _body(name: str, body: Body) -> dict[str, object]:
+    """As JSON where that brings back the same bytes."""
+    if isinstance(body, Claim):
+        raise InvalidInput(f"events.{name}", "must be here: what is in the bucket is no part of a timer")
+    if not body:
+        return {}
+    try:
+        value = json.loads(body)
+        if json.dumps(value) == body:
+            return {name: value}
+    except ValueError:
+        pass
+    return {f"{name}64": b64encode(body).decode()}
+
+
+_TEXTS: Final = ("timestamp", "correlationId", "causationId", "id")
+_MEMBERS: Final = {"type", "data", "data64", "meta", "meta64", "tags", *_TEXTS}
+
+
+def _read_event(record: Mapping[str, Any]) -> Event:
+    return Event(
+        type=record["type"],
+        data=_bytes(record, "data"),
+        meta=_bytes(record, "meta"),
+        timestamp=record.get("timestamp"),
+        correlation_id=record.get("correlationId"),
+        causation_id=record.get("causationId"),
+        tags=tuple(record.get("tags", ())),
+        id=record.get("id"),
+    )
+
+
+def _bytes(record: Mapping[str, Any], name: str) -> bytes:
+    if name in record:
+        return json.dumps(record[name])
+    return b64decode(record.get(f"{name}64", ""), validate=True)
+
+
+def _dumps(record: object) -> bytes:
+    try:
+        return json.dumps(record)
+    except ValueError as error:
+        raise InvalidInput("events", f"must be JSON: {error}") from None
+
+
+def _stream_of(event: StoredEvent) -> str:
+    """Its stream; none of an event with tags alone, which the feed has in the streams of its tags."""
+    return str(getattr(event, "home", event.stream)) if event.tags else event.stream
+
+
+def _stored(event: StoredEvent) -> dict[str, Any]:
+    """What is stored of a timer. Raises `CorruptData` where a writer without these rules has written it."""
+    where = f"{event.type} at {event.stream or event.id}" + (f"@{event.index}" if event.stream else "")
+    try:
+        record: dict[str, Any] = json.loads(content_of(event.data))
+        _check(event.type, record, "data")
+    except InvalidInput as error:
+        if error.field == "fetch":
+            raise
+        raise CorruptData(f"{where}: {error}") from error
+    except ValueError as error:
+        raise CorruptData(f"{where}: {error}") from error
+    return record
+
+
+def _check(kind: str, record: object, field: str) -> None:
+    """Raise `InvalidInput` unless this is what is stored of a timer in an event of the type."""
+    known = {TIMER_SET: {"name", "in", "due", "events"}, TIMER_FIRED: {"name", "set"}}.get(kind, {"name"})
+    must_be(dict, record, field, "an object")
+    if not isinstance(record, dict):  # which was just refused
+        return
+    _check_members(record, known, field)
+    _name(record.get("name"), f"{field}.name")
+    if kind == TIMER_FIRED:
+        if isinstance(record.get("set"), str):
+            parse_event_id(record["set"], f"{field}.set")
+        else:
+            must_be_whole(record.get("set"), f"{field}.set")
+    elif kind == TIMER_SET:
+        _check_when(record, field)
+        _check_events(record.get("events"), f"{field}.events")
+
+
+def _check_members(record: Mapping[str, object], known: Iterable[str], field: str) -> None:
+    for name in record.keys() - known:
+        raise InvalidInput(f"{field}.{name}", "is not known")
+
+
+def _check_when(record: Mapping[str, Any], field: str) -> None:
+    if ("in" in record) == ("due" in record):
+        raise InvalidInput(f"{field}.due", "must be given, or else `in`")
+    if "due" in record:
+        parse_time(record["due"], f"{field}.due")
+        return
+    seconds = record["in"]
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | Decimal)
+        or not 0 <= seconds <= _MAX_SECONDS
+    ):
+        raise InvalidInput(f"{field}.in", f"must be seconds, at most those of {MAX_DAYS:,} days")
+
+
+def _check_events(events: object, field: str) -> None:
+    if not isinstance(events, list) or not 0 < len(events) <= MAX_EVENTS:
+        raise InvalidInput(field, f"must be a list of 1 to {MAX_EVENTS} events")
+    for place, record in enumerate(events):
+        inner = f"{field}[{place}]"
+        must_be(dict, record, inner, "an object")
+        _check_members(record, _MEMBERS, inner)
+        for name in ("type", *(each for each in _TEXTS if each in record)):
+            must_be(str, record.get(name), f"{inner}.{name}", "text")
+        must_be_list(str, record.get("tags", []), f"{inner}.tags")
+        for name in ("data64", "meta64"):
+            if name in record and name.removesuffix("64") in record:
+                raise InvalidInput(f"{inner}.{name}", f"must not be given beside {name.removesuffix('64')}")
+            try:
+                b64decode(record.get(name, ""), validate=True)
+            except (ValueError, TypeError) as error:
+                raise InvalidInput(f"{inner}.{name}", f"must be base64: {error}") from None
+
+
+def _joined(own: Body, setting: Body) -> Body:
+    """Metadata of an event, with those members of its setting's that it lacks. What is no object is not joined."""
+    if not setting or isinstance(own, Claim):
+        return own
+    if not own:
+        return setting
+    members = None if isinstance(setting, Claim) else _object(setting)
+    return own if members is None else json.with_members(own, members) or own
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
