@@ -1,0 +1,1 @@
+"""Timers: appends in the future."""

@@ -1,0 +1,244 @@
+"""The engine of timers: arms those that are set, and fires those that are due, on the stores of a deployment.
+
+What has to wake it is a queue's business and a scheduler's, or a program's own: `send` hands wake-ups over, and may do
+so in several ways; `work` takes them when they come, at least once. One that is not done has to come again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput, TooLarge
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import layouts_in, source_of
+from epochal.model.events import Claim, Event, Recorded, Ticks, from_unix_nanoseconds
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import Appended
+from epochal.plan.ops import Op, Several, Steps
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
+from epochal.store.streams import Streams
+from epochal.store.tagged import TaggedStore
+from epochal.timers.items import Armed, Sent, Wake
+from epochal.timers.protocol import (
+    Came,
+    Doing,
+    Fire,
+    LoadPending,
+    PendingTimers,
+    SideBySide,
+    Worked,
+    arming,
+    waking,
+)
+from epochal.timers.settings import SET, TYPES, firing, pending, read_setting
+
+if TYPE_CHECKING:
+    from epochal.deployment import Deployment
+
+T = TypeVar("T")
+
+NAME: Final = "timers"
+"""Of the reaction that arms."""
+
+NEWEST: Final = 20
+"""Of the events about timers under some tags, so many are looked at first for a timer's setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """Arms and fires timers.
+
+    Attributes:
+        driver: of the table of timers.
+        streams, tagged: the stores, by the names of their layouts.
+        send: sends wake-ups: near ones a message each, far ones by schedules. It raises where one was not taken.
+        now: nanoseconds since 1970. Nothing is fired before its time by this clock.
+        at_once: scopes that are fired side by side.
+    """
+
+    driver: Driver
+    table: str
+    streams: Mapping[str, Streams]
+    tagged: Mapping[str, TaggedStore]
+    send: Callable[[Sent], object]
+    now: Callable[[], int] = time.time_ns
+    at_once: int = SIDE_BY_SIDE
+
+    def reaction(self, **options: Any) -> Reaction:
+        """What arms timers, as any reaction is run; `options` are a reaction's."""
+        sources = frozenset({*self.streams, *self.tagged})
+        return Reaction(
+            name=NAME, types=frozenset({SET}), handler=self.arm, once=True, sources=sources, **options
+        )
+
+    def arm(self, delivery: Delivery) -> None:
+        """Put items of the timers that were set, and send what wakes them: the handler of the reaction."""
+        self.arm_all(armed_of(delivery.events, source_of(delivery.partition)))
+
+    def arm_all(self, timers: Iterable[Armed]) -> None:
+        """Put items of timers, and send what wakes them."""
+        if given := tuple(timers):
+            self._do(arming(self.table, given, self._ticks()), inf)
+
+    def work(self, wake_ups: Sequence[Wake], seconds: float = inf) -> Worked:
+        """Do what wake-ups ask for, side by side. What there is no time for is handed to `send`, and scopes that fail
+        keep nobody from the others.
+
+        Raises:
+            Unavailable: the table of timers was, or what sends: nothing of the wake-ups is done.
+        """
+        return self._do(waking(self.table, wake_ups, self._ticks), self.driver.clock() + seconds)
+
+    def _ticks(self) -> Ticks:
+        return from_unix_nanoseconds(self.now())
+
+    def _do(self, doing: Doing[T], ends: float) -> T:
+        """Perform one thing after another."""
+        try:
+            asked = next(doing)
+            while True:
+                asked = doing.send(self._answer(asked, ends))
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
+
+    def _answer(self, asked: Op | Several | LoadPending | Fire | Sent | SideBySide, ends: float) -> Any:
+        match asked:
+            case LoadPending():
+                return self._load(asked)
+            case Fire():
+                return self._fire(asked)
+            case Sent():
+                return self.send(asked)
+            case SideBySide(doings=doings):
+                return list(ahead(partial(self._scope, ends=ends), doings, min(self.at_once, len(doings))))
+            case _:
+                return self.driver.run(_alone(asked))
+
+    def _scope(self, doing: Doing[Came], ends: float) -> Came | EpochalError | None:
+        if self.driver.clock() >= ends:
+            return None
+        try:
+            return self._do(doing, ends)
+        except EpochalError as error:
+            return error
+
+    def _load(self, asked: LoadPending) -> PendingTimers:
+        scope = asked.timers[0]
+        if not scope.stream:
+            return _tagged(self._of(self.tagged, scope), scope, {each.place for each in asked.timers})
+        first = min(int(each.place) for each in asked.timers)
+        return _named(self._of(self.streams, scope), scope.stream, first, asked.refused)
+
+    def _fire(self, asked: Fire) -> Any:
+        """How many were fired, or what has refused it."""
+        some = asked.due
+        while True:
+            events = [event for each in some for event in firing(each, asked.scope.tags)]
+            try:
+                came = self._append(asked.scope, events, asked.found.known)
+            except TooLarge:
+                if len(some) == 1:
+                    raise
+                some = some[: len(some) // 2]
+            else:
+                return len(some) if isinstance(came, Appended) else came
+
+    def _append(self, scope: Armed, events: Sequence[Event], known: Any) -> Any:
+        if scope.stream:
+            return self._of(self.streams, scope).try_append(scope.stream, events, expected=known)
+        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope), after=known)
+
+    def _of(self, stores: Mapping[str, T], scope: Armed) -> T:
+        if scope.layout not in stores:
+            raise InvalidInput("layout", f"{scope.layout} has no store here that timers could be fired in")
+        return stores[scope.layout]
+
+
+def _alone(op: Op | Several) -> Steps[Any]:
+    return (yield op)
+
+
+def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
+    """The timers that events set; those that are gone, or set none, are passed over.
+
+    Raises:
+        MissingBody, DeniedBody: a setting cannot be read.
+    """
+    for event in events:
+        if event.gone is not None or isinstance(event.fault, CorruptData):
+            continue
+        stream = event.home or ("" if event.tags else event.stream)
+        place = event.index if stream else str(event.id)
+        try:
+            due = read_setting(event, place).due
+        except CorruptData:
+            continue
+        yield Armed(due=due, layout=layout, stream=stream, place=place, tags=() if stream else event.tags)
+
+
+def query_of(scope: Armed) -> Query:
+    """What finds everything about the timers that are set under some tags."""
+    return Query(items=(QueryItem(types=TYPES, tags=frozenset(scope.tags)),))
+
+
+def _named(store: Streams, stream: str, first: int, refused: Any) -> PendingTimers:
+    """What is pending in a stream, of what was set from an index on. Nothing is where that index was pruned, and in no
+    archive: the setting is gone.
+    """
+    head = store.load(stream, refused=refused, fetch=False)
+    if head is None or head.deleted:
+        return PendingTimers()
+    carried = head.events[0].index if head.events else head.version
+    try:
+        before = _pages(store, stream, first, carried)
+        found = pending(_whole(store, each) for each in (*before, *head.events) if first <= each.index)
+    except EventsPruned:
+        return PendingTimers()
+    return PendingTimers(pending=found, known=head.token)
+
+
+def _pages(store: Streams, stream: str, first: int, end: int) -> Iterator[Recorded]:
+    """What was recorded about timers before a head, page by page."""
+    at: int | None = first
+    while at is not None and at < end:
+        page = store.page(stream, start=at, limit=min(end - at, 1_000), fetch=False, types=TYPES)
+        if page.hole is not None:
+            raise EventsPruned(stream, page.hole.first, page.hole.end)
+        yield from page.events
+        at = page.next
+
+
+def _whole(store: Streams, event: Recorded) -> Recorded:
+    """An event about timers with its body; of others, none is wanted."""
+    if event.type not in TYPES or not isinstance(event.data, Claim):
+        return event
+    return next(store.read(event.stream, start=event.index, limit=1))
+
+
+def _tagged(store: TaggedStore, scope: Armed, places: AbstractSet[int | str]) -> PendingTimers:
+    """What is pending under some tags: of the newest events about timers, if the settings are among them; or of all."""
+    query = query_of(scope)
+    seen = store.read(query, limit=NEWEST, direction="backward")
+    if len(seen.events) == NEWEST and not places <= {each.id for each in seen.events}:
+        seen = store.read(query)
+    events = sorted(seen.events, key=lambda each: each.key)
+    return PendingTimers(pending=pending(events), known=seen.position)
+
+
+def engine_of(deployment: Deployment, table: str, send: Callable[[Sent], object], **how: Any) -> Engine:
+    """The engine of a deployment, on every store of named streams or tagged events that it has."""
+    streams, tagged = dict[str, Streams](), dict[str, TaggedStore]()
+    for each in layouts_in(deployment.settings):
+        if each.plugin.streams:
+            streams[each.name] = getattr(deployment, each.plugin.streams)
+        if each.plugin.tagged:
+            tagged[each.name] = getattr(deployment, each.plugin.tagged)
+    return Engine(driver=deployment.driver, table=table, streams=streams, tagged=tagged, send=send, **how)

@@ -1,0 +1,226 @@
+"""What is done about timers, step by step. It sends nothing: what it asks for, others do (`engine`).
+
+    a setting    the item is put, THEN a wake-up for it is sent
+    a wake-up    what is due by now: the stream is loaded; what is pending there is appended with `$timer-fired`, on
+                 what was loaded; refused, it is loaded again; THEN the item is deleted. Then the wake-up is done.
+
+So a crash leaves an item and a wake-up that comes again, or both are not needed any more. Six ways to do otherwise lose
+a timer or fire it twice: a wake-up before its item; items by the names of timers; an append without a condition; a
+deletion before the append; a wake-up that is done when it is taken; a wake-up that is merged with one that is at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from epochal.errors import Contended, EpochalError
+from epochal.model.events import Ticks
+from epochal.plan.ops import Delete, Items, Op, Put, Several, side_by_side
+from epochal.timers.items import Armed, Sent, Wake, due, read_armed, seconds_until
+from epochal.timers.settings import SetTimer
+
+T = TypeVar("T")
+
+PAGE: Final = 256
+"""Items in memory of a wake-up: whatever its slot has, it holds no more, and the scopes of these."""
+
+TOGETHER: Final = 25
+"""Timers of a scope that are fired in one append, if it has room for them."""
+
+ALONE: Final = 10
+"""Timers of a slot that get a message each, as one request, instead of another look at the slot: a lone one has no
+second query."""
+
+ATTEMPTS: Final = 20
+"""Refusals in a row after which a scope is left to a later wake-up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPending:
+    """Asks for what is pending in the scope of these timers, as far as it was set with the first of them or later.
+
+    Attributes:
+        refused: what an append on the last answer was refused with.
+    """
+
+    timers: tuple[Armed, ...]
+    refused: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingTimers:
+    """What is pending, and the state that says so, to append on."""
+
+    pending: tuple[SetTimer, ...] = ()
+    known: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fire:
+    """Asks for the append of due timers, on what was found. Answered with the number of those that were fired, all or
+    the first, or with what has refused it.
+    """
+
+    scope: Armed
+    found: PendingTimers
+    due: tuple[SetTimer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """Asks for several, in any order and at once. Answered with what came of each: a `Came`, an error, or None where
+    there was no time to begin.
+    """
+
+    doings: tuple[Doing[Came], ...]
+
+
+Doing = Generator[Op | Several | LoadPending | Fire | Sent | SideBySide, Any, T]
+"""A conversation: asks for one thing after another, and is sent the answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """What came of timers of one scope.
+
+    Attributes:
+        fired: those that were.
+        refused: appends that others were faster than.
+        gone: items of timers that were not pending any more.
+    """
+
+    fired: tuple[SetTimer, ...] = ()
+    refused: int = 0
+    gone: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Worked:
+    """What came of wake-ups.
+
+    Attributes:
+        fired: timers.
+        late: seconds from its due time, of the timer that was fired latest.
+        refused: appends that others were faster than.
+        gone: items of timers that were cancelled, set anew, or fired before.
+        failures: of scopes, whose items wait.
+        failed: wake-ups that are not done, and have to come again.
+    """
+
+    fired: int = 0
+    late: float = 0.0
+    refused: int = 0
+    gone: int = 0
+    failures: list[tuple[Armed, EpochalError]] = field(default_factory=list)
+    failed: list[Wake] = field(default_factory=list)
+
+    def take(self, came: Came, now: Ticks) -> None:
+        """Add what came of a scope."""
+        self.fired += len(came.fired)
+        self.refused += came.refused
+        self.gone += came.gone
+        self.late = max(self.late, *((now - each.due) / 1e7 for each in came.fired), 0.0)
+
+
+def arming(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[None]:
+    """Put the items of timers that were set, then send what wakes them."""
+    yield from side_by_side(Put(table=table, item=each.item) for each in timers)
+    yield Sent.arming(timers, now)
+
+
+def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
+    """Fire what is due of one scope, in the order of due times; then delete the items that have nothing to wait for.
+
+    Args:
+        timers: of the scope, of which there are items.
+    """
+    fired = list[SetTimer]()
+    refused: Any = None
+    refusals = 0
+    while True:
+        found: PendingTimers = yield LoadPending(timers=tuple(timers), refused=refused)
+        ready = sorted((each for each in found.pending if each.due <= now), key=lambda each: each.due)
+        if not ready:
+            break
+        answer = yield Fire(scope=timers[0], found=found, due=tuple(ready[:TOGETHER]))
+        if isinstance(answer, int):
+            fired += ready[:answer]
+            refused = None
+            if answer == len(ready):
+                break
+        else:
+            refused, refusals = answer, refusals + 1
+            if refusals == ATTEMPTS:
+                raise Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
+    waiting = {each.place for each in found.pending if each.due > now}
+    over = [each for each in timers if each.place not in waiting]
+    yield from side_by_side(Delete(table=table, key=each.key) for each in over)
+    ours = {each.place for each in fired}
+    return Came(fired=tuple(fired), refused=refusals, gone=sum(each.place not in ours for each in over))
+
+
+def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks]) -> Doing[Worked]:
+    """All that wake-ups ask for: those of one timer together, those of many one after another."""
+    worked = Worked()
+    alone = {each.timer: each for each in wake_ups if each.timer is not None}
+    if alone:
+        at = now()
+        early = [each for timer, each in alone.items() if timer.due > at]
+        if early:
+            yield Sent(near=tuple((each, seconds_until(each.since, at)) for each in early))
+        ready = [timer for timer in alone if timer.due <= at]
+        left, failed = yield from _all_fired(table, ready, now, worked)
+        if left:
+            yield Sent(near=tuple((alone[timer], 0) for timer in left))
+        worked.failed += [alone[timer] for timer in failed]
+    for each in wake_ups:
+        if each.timer is None:
+            yield from _slot(table, each, now, worked)
+    return worked
+
+
+def _slot(table: str, wake_up: Wake, now: Callable[[], Ticks], worked: Worked) -> Doing[None]:
+    """What is due of a slot, page by page; and what wakes the rest."""
+    after, failing = None, False
+    while True:
+        page: Items = yield due(table, wake_up.shard, wake_up.since, wake_up.until, limit=PAGE, after=after)
+        timers, at = [read_armed(each) for each in page.items], now()
+        ready = [each for each in timers if each.due <= at]
+        left, failed = yield from _all_fired(table, ready, now, worked)
+        failing, after = failing or bool(failed), page.last
+        rest = [*left, *timers[len(ready) :]]
+        if rest and len(rest) <= ALONE and after is None:
+            yield Sent(near=tuple((Wake.of(each), seconds_until(each.due, at)) for each in rest))
+        elif rest:
+            onward = Wake(shard=wake_up.shard, since=min(rest).due, until=wake_up.until)
+            yield Sent(near=((onward, seconds_until(onward.since, at)),))
+        if rest or after is None:
+            break
+    if failing:
+        worked.failed.append(wake_up)
+
+
+def _all_fired(
+    table: str, timers: Iterable[Armed], now: Callable[[], Ticks], worked: Worked
+) -> Doing[tuple[list[Armed], list[Armed]]]:
+    """Fire timers, scope by scope; those for which there was no time, and those that failed."""
+    scopes: dict[Any, list[Armed]] = {}
+    for each in timers:
+        scopes.setdefault(each.scope, []).append(each)
+    if not scopes:
+        return [], []
+    at = now()
+    doings = tuple(firing(table, each, at) for each in scopes.values())
+    answers = yield SideBySide(doings=doings)
+    left, failed = list[Armed](), list[Armed]()
+    for mine, came in zip(scopes.values(), answers, strict=True):
+        if isinstance(came, Came):
+            worked.take(came, now())
+        elif came is None:
+            left += mine
+        else:
+            worked.failures.append((mine[0], came))
+            failed += mine
+    return left, failed

@@ -1,0 +1,313 @@
+"""Timers are armed and fired: on streams of any layout, and under tags."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from epochal.errors import Unavailable
+from epochal.layout.port import TIMERS
+from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
+from epochal.plan.ops import Delete, NotApplied, Op, Put, Update
+from epochal.plan.ops import Query as Reading
+from epochal.timers.items import NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
+from tests.unit.timers.world import World, call_off, later
+
+DAY = 86_400
+SECOND = 10**9
+LAYOUTS = pytest.mark.parametrize("layout", ["pages", "tips"])
+
+
+@LAYOUTS
+def test_a_timer_fires_at_its_time_and_once_and_leaves_no_item(layout: str) -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 14 * DAY, layout=layout)
+    world.arm()
+    assert [each.stream for each in world.items()] == ["Loan-1"]
+    world.advance(14 * DAY - 1)
+    assert world.types("Loan-1", layout) == ["$timer-set"]
+    (*_, came) = world.advance(2)
+    assert (came.fired, came.gone, came.failed) == (1, 0, [])
+    assert world.types("Loan-1", layout) == ["$timer-set", "reminder came", "$timer-fired"]
+    assert world.items() == []
+    assert world.advance(DAY) == []
+
+
+@LAYOUTS
+def test_what_was_cancelled_or_set_anew_does_not_fire(layout: str) -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60, layout=layout)
+    world.set("Loan-1", "other", 60, layout=layout)
+    world.arm()
+    world.stores[layout].append("Loan-1", [call_off("reminder")])
+    world.set("Loan-1", "other", 120, layout=layout)
+    world.arm()
+    came = world.advance(90)
+    assert [each.fired for each in came] == [0]
+    assert came[0].gone == 2
+    world.advance(60)
+    assert world.types("Loan-1", layout)[4:] == ["other came", "$timer-fired"]
+    assert world.items() == []
+
+
+def test_timers_of_a_stream_fire_in_the_order_of_their_times_in_one_append() -> None:
+    world = World()
+    for name, seconds in (("c", 30), ("a", 10), ("b", 20)):
+        world.set("Loan-1", name, seconds)
+    world.arm()
+    world.time += 60 * SECOND
+    before = world.streams.load("Loan-1")
+    came = world.work()
+    assert came.fired == 3
+    assert world.types("Loan-1")[3:] == [
+        "a came",
+        "$timer-fired",
+        "b came",
+        "$timer-fired",
+        "c came",
+        "$timer-fired",
+    ]
+    assert before is not None
+    appends = [each for each in world.events("Loan-1")[3:] if each.append_id is not None]
+    assert len(appends) == 1
+    assert came.late == pytest.approx(50, abs=1)
+
+
+def test_a_timer_under_tags_alone_fires_and_its_firing_has_its_tags() -> None:
+    world = World()
+    tags = ("loan:17", "member:4")
+    reminded = Event.json("Reminded", {"n": 1})
+    setting = later("reminder", [replace(reminded, tags=("loan:17",))], world.in_(60))
+    world.tagged.append([replace(setting, tags=tags)])
+    world.tagged.append([replace(later("other", [reminded], world.in_(30)), tags=tags)])
+    world.arm()
+    assert [each.tags for each in world.items()] == [tags, tags]
+    world.tagged.append([replace(call_off("other"), tags=tags)])
+    world.advance(120)
+    seen = world.tagged.read(Query(items=(QueryItem(tags=frozenset({"loan:17"})),)))
+    assert [each.type for each in seen.events] == [
+        "$timer-set",
+        "$timer-set",
+        "$timer-cancelled",
+        "Reminded",
+        "$timer-fired",
+    ]
+    assert seen.events[-1].tags == tags
+    assert seen.events[-1].json() == {"name": "reminder", "set": seen.events[0].id}
+    assert world.items() == []
+
+
+def test_an_old_setting_under_tags_is_read_among_all_that_came_since() -> None:
+    world = World()
+    tags = ("loan:17",)
+    world.tagged.append([replace(later("old", [Event.json("Old", {})], world.in_(600)), tags=tags)])
+    for number in range(30):
+        fresh = later(f"n{number}", [Event.json("New", {})], world.in_(900))
+        world.tagged.append([replace(fresh, tags=tags)])
+    world.arm()
+    (came,) = world.advance(601)
+    assert came.fired == 1
+
+
+def test_a_timer_that_is_set_with_an_event_of_a_stream_that_has_tags_is_the_streams() -> None:
+    world = World()
+    setting = replace(later("reminder", [Event.json("Reminded", {})], world.in_(60)), tags=("loan:17", "a:1"))
+    world.streams.append("Loan-17", [Event.json("Lent", {}), setting])
+    world.arm()
+    assert [(each.stream, each.place, each.tags) for each in world.items()] == [("Loan-17", 1, ())]
+    world.advance(61)
+    assert world.types("Loan-17")[2:] == ["Reminded", "$timer-fired"]
+
+
+def test_a_firing_that_is_refused_loads_again() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    world.time += 61 * SECOND
+    others = iter([[Event.json("Returned", {})], [call_off("reminder")]])
+
+    def meddle(op: Op) -> None:
+        if isinstance(op, Update) and op.table == "streams" and (events := next(others, None)):
+            world.feed.streams.append("Loan-1", events)
+
+    world.fails = meddle
+    came = world.work()
+    assert (came.fired, came.refused, came.gone) == (0, 2, 1)
+    assert world.types("Loan-1") == ["$timer-set", "Returned", "$timer-cancelled"]
+
+
+def test_a_stream_that_is_gone_has_no_timers() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.set("Loan-2", "reminder", 60)
+    world.streams.append("Loan-2", [Event.json("Returned", {})])
+    world.arm()
+    world.streams.delete("Loan-1")
+    world.streams.prune("Loan-2", 1)
+    (came, *_) = world.advance(61)
+    assert (came.fired, came.gone) == (0, 2)
+    assert world.items() == []
+
+
+def test_a_scope_that_fails_keeps_nobody_from_the_others_and_its_wake_up_comes_again() -> None:
+    world = World()
+    for number in range(3):
+        world.set(f"Loan-{number}", "reminder", 60)
+    world.arm()
+    world.time += 61 * SECOND
+    broken = True
+
+    def fail(op: Op) -> None:
+        if broken and "Loan-1" in str(op):
+            raise NotApplied("throttled")
+
+    world.fails = fail
+    came = world.work()
+    assert came.fired == 2
+    assert [each.timer.stream for each in came.failed if each.timer] == ["Loan-1"]
+    assert [type(error) for _, error in came.failures] == [Unavailable]
+    assert [each.stream for each in world.items()] == ["Loan-1"]
+    broken = False
+    again = world.engine.work(came.failed)
+    assert (again.fired, again.failed, world.items()) == (1, [], [])
+
+
+def test_what_there_is_no_time_for_is_sent_again() -> None:
+    world = World()
+    for number in range(3):
+        world.set(f"Loan-{number}", "reminder", 60)
+    world.arm()
+    world.time += 61 * SECOND
+    came = world.engine.work(world.wake_ups.take(), seconds=0)
+    assert (came.fired, came.failed) == (0, [])
+    assert world.work().fired == 3
+
+
+def test_a_wake_up_that_comes_early_comes_again() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    came = world.engine.work([Wake.of(each) for each in world.items()])
+    assert (came.fired, came.failed, len(world.items())) == (0, [], 1)
+    world.advance(61)
+    assert world.types("Loan-1") == ["$timer-set", "reminder came", "$timer-fired"]
+
+
+def test_a_slots_wake_up_that_comes_hours_early_by_this_clock_is_kept_until_it_is_due() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 3 * 3600)
+    world.arm()
+    (item,) = world.items()
+    world.wake_ups = type(world.wake_ups)(now=lambda: world.time)
+    world.engine = replace(world.engine, send=world.wake_ups.send)
+    world.engine.work([Wake.of_slot(item)])
+    world.advance(3 * 3600 - 5)
+    assert world.types("Loan-1") == ["$timer-set"]
+    world.advance(10)
+    assert world.types("Loan-1") == ["$timer-set", "reminder came", "$timer-fired"]
+
+
+def test_a_far_slot_has_one_schedule_and_near_timers_a_message_each() -> None:
+    world = World()
+    sent = list[Sent]()
+    world.engine = replace(world.engine, send=sent.append)
+    for number in range(3):
+        world.set("Loan-1", f"near-{number}", 600)
+        world.set("Loan-1", f"far-{number}", DAY)
+    world.arm()
+    near = [wake_up for each in sent for wake_up, _ in each.near]
+    assert len(near) == 3
+    assert len({slot.name for each in sent for slot in each.far}) == 1
+    assert all(0 <= seconds <= 900 for each in sent for _, seconds in each.near)
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 59, 60, 719, 720, 721, 779, 781, 840, 3600])
+def test_a_schedule_is_for_a_slot_that_begins_later_than_any_message_comes(seconds: int) -> None:
+    world = World()
+    timer = Armed(due=world.in_(seconds), layout="pages", stream="Loan-1", place=0)
+    sent = Sent.arming([timer], world.now)
+    assert len(sent.near) + len(sent.far) == 1
+    for wake_up, delay in sent.near:
+        assert world.in_(delay) >= wake_up.since
+        assert delay <= 900
+    for slot in sent.far:
+        assert slot.since - world.now > NEAR
+
+
+def test_many_of_a_slot_are_fired_page_by_page_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epochal.timers.protocol.PAGE", 7)
+    monkeypatch.setattr("epochal.timers.items.SHARDS", 1)
+    world = World()
+    for number in range(60):
+        world.set(f"Loan-{number}", "reminder", 3_600 + number % 20)
+    world.arm()
+    came = world.advance(3_700)
+    assert sum(each.fired for each in came) == 60
+    assert world.items() == []
+    assert all(op.limit == 7 for op in world.asked if isinstance(op, Reading) and op.table == TIMERS.kind)
+
+
+def test_an_item_is_deleted_after_the_firing_and_a_death_between_fires_nothing_twice() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    world.time += 61 * SECOND
+    wake_ups = world.wake_ups.take()
+
+    def die(op: Op) -> None:
+        if isinstance(op, Delete):
+            raise KeyboardInterrupt
+
+    world.fails = die
+    with pytest.raises(KeyboardInterrupt):
+        world.engine.work(wake_ups)
+    assert len(world.items()) == 1
+    world.fails = lambda _: None
+    came = world.engine.work(wake_ups)
+    assert (came.fired, came.gone) == (0, 1)
+    assert world.types("Loan-1") == ["$timer-set", "reminder came", "$timer-fired"]
+    assert world.items() == []
+
+
+def test_a_settings_item_is_put_before_it_is_to_be_woken() -> None:
+    world = World()
+    order = list[str]()
+    world.engine = replace(world.engine, send=lambda _: order.append("sent"))
+    world.fails = lambda op: order.append("put") if isinstance(op, Put) and op.table == TIMERS.kind else None
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    assert order == ["put", "sent"]
+
+
+def test_wake_ups_are_the_same_after_their_way_through_a_queue() -> None:
+    world = World()
+    for timer in (
+        Armed(due=world.in_(5), layout="pages", stream="Loan-1", place=7),
+        Armed(due=world.in_(5), layout="pages", stream="", place="an-id", tags=("a:1", "b:#2")),
+    ):
+        assert 0 <= timer.shard < SHARDS
+        for wake_up in (Wake.of(timer), Wake.of_slot(timer)):
+            assert read_wake_up(wake_up.body) == wake_up
+        assert Wake.of_slot(timer).since <= timer.due < Wake.of_slot(timer).until
+
+
+def test_a_timers_life_asks_for_little() -> None:
+    """Of the engine's own: the setting and its reaction come besides."""
+    world = World()
+    world.set("Loan-1", "reminder", DAY)
+    world.feed.index()
+    world.asked.clear()
+    world.arm()
+    world.advance(2 * DAY)
+    assert world.types("Loan-1")[-1] == "$timer-fired"
+    # A process looks now and then for dictionaries, whatever it appends.
+    asked = [(type(op).__name__, getattr(op, "table", "")) for op in world.asked if "$dict" not in str(op)]
+    assert asked[:5] == [
+        ("Put", "timers"),
+        ("Query", "timers"),
+        ("Query", "streams"),
+        ("Update", "streams"),
+        ("Delete", "timers"),
+    ]
