@@ -29,15 +29,15 @@ from bench.workloads import CODEC, DECIDER, counting
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, Standing, StateCodec, every
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_streams import Deciders, transact_all
 from epochal.deployment import Deployment
 from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion
 from epochal.plan.ops import Op, Reply
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Deciders, transact_all
-from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter
-from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import MemoryBucket, memory_settings, memory_tables

@@ -26,6 +26,9 @@ from bench.local import SPECS, Laid, local_at
 from bench.replay import Long, Read, Way, measure
 from epochal.codec.dictionaries import Dictionary
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache, Load
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.layout.pages.dictionaries import put_in_use
 from epochal.layout.pages.streams import Pages
 from epochal.local.endpoint import Endpoint
@@ -33,10 +36,7 @@ from epochal.model.events import Event
 from epochal.model.versions import NO_STREAM, ExpectedVersion
 from epochal.plan.ops import Execute, Op, Refusal, Reply
 from epochal.plan.values import Units, item_size
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Decider, Deciders
 from epochal.store.driver import Driver, Meter
-from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, AllowStale, Cache, Load
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epochal.store.decisions import Decisions, Projection, projection
+from epochal.deciders.on_queries import Decisions, Projection, projection
 from examples.dcb.store import decisions, event
 
 

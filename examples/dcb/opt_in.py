@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from epochal.deciders.on_queries import Decisions, projection
 from epochal.model.events import Event
-from epochal.store.decisions import Decisions, projection
 from examples.dcb.store import decisions, event
 
 HOUR = 3600

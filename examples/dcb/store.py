@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from epochal.deciders.on_queries import Decisions
 from epochal.model.events import Event
-from epochal.store.decisions import Decisions
 from epochal.testing.stores import memory_tagged_events
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from epochal.deciders.on_queries import Decisions, Projection, projection
 from epochal.model.events import Event
-from epochal.store.decisions import Decisions, Projection, projection
 from examples.dcb.store import decisions, event
 
 

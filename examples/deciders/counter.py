@@ -8,8 +8,8 @@ Prints:
 
 from dataclasses import dataclass
 
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider, Deciders
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.stores import memory_streams
 
 

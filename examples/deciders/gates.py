@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.folding import LATEST_KNOWN_EVENT
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.folding import LATEST_KNOWN_EVENT
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.stores import memory_streams
 
 

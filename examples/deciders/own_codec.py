@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import Event
-from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider, Deciders
 from epochal.testing.stores import memory_streams
 
 

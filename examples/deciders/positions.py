@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.folding import rolling_state
-from epochal.store.loading import AllowStale, Cache
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.folding import rolling_state
+from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.stores import memory_streams
 
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.folding import snapshot
-from epochal.store.loading import AllowStale, Cache
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.folding import snapshot
+from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams
 

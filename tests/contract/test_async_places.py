@@ -37,13 +37,13 @@ from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
 from epochal.dynamo import kms
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.port import READ_MODELS
-from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.model.versions import Appended
 from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.joined import JoinedAppends
-from epochal.store.subjects import Shredded
+from epochal.subjects.items import SUBJECT_KEYS
+from epochal.subjects.sealing import Shredded
 from epochal.testing.subjects import MemoryWrapping
 from tests.contract.test_feed_layouts import Deployment, deployed  # noqa: F401  a fixture
 from tests.support.tables import Tables

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from epochal.dynamo.interpreter import interpreter
-from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.store.driver import Driver, Meter
-from epochal.store.subjects import Shredded, Subjects
+from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.subjects.sealing import Shredded, Subjects
 from epochal.testing.subjects import MemoryWrapping
 from tests.support.tables import Tables
 

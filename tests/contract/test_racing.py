@@ -11,12 +11,12 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.on_streams import Decider, Deciders, Transacted
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.events import Event
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Outcome
 from epochal.plan.ops import Execute, Get, Op, Query, Reply
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Decider, Deciders, Transacted
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from tests.contract.places import PATIENT, Place

@@ -8,11 +8,11 @@ from threading import Barrier
 
 import pytest
 
+from epochal.deciders.on_queries import Decided, Decisions, projection
 from epochal.model.events import Event
 from epochal.model.tags import Query
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
-from epochal.store.decisions import Decided, Decisions, projection
 from epochal.store.tagged import TaggedStore
 from tests.contract.tagged import BOTH, COURSE, PAIR, SUBSCRIBED, Opens, asks, event, every_event, of_tag
 

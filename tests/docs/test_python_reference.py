@@ -57,8 +57,8 @@ INNER = {
         "testing.memory.MemoryTables",
         "store.encoding.BodyCodec",
         "store.driver.Driver",
-        "store.folding.Folder",
-        "store.loading.Loader",
+        "deciders.folding.Folder",
+        "deciders.loading.Loader",
         "store.reading.Found",
         "store.reading.Reader",
     )
@@ -73,12 +73,12 @@ GUIDED = (
     "epochal.also.check",
     "epochal.also.compare",
     "epochal.also.plain",
-    "epochal.store.deciding.WithAlso",
+    "epochal.deciders.loop.WithAlso",
     "epochal.dynamo.kms.open_subjects",
-    "epochal.store.deciders.transact_all",
-    "epochal.store.deciders.transact_all_result",
-    "epochal.store.decisions.transact_with",
-    "epochal.store.subjects.sealed_codec",
+    "epochal.deciders.on_streams.transact_all",
+    "epochal.deciders.on_streams.transact_all_result",
+    "epochal.deciders.on_queries.transact_with",
+    "epochal.subjects.sealing.sealed_codec",
 )
 """What guides import from its room, and nothing leads to."""
 

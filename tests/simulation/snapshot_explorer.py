@@ -16,13 +16,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact, Update
-from epochal.store.decisions import Decisions, ModelSnapshots, Projection
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents

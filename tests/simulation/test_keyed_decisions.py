@@ -22,6 +22,10 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, every, json_state
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.deciders.codecs import json_codec
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
+from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_streams import Decider, transact_all
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import once
 from epochal.layout.pages.items import STREAMS
@@ -30,10 +34,6 @@ from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute, Put, Steps
-from epochal.store.codecs import json_codec
-from epochal.store.deciders import Decider, transact_all
-from epochal.store.decisions import Decisions, projection
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from tests.simulation import dcb_world, tag_world

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
+from epochal.deciders.on_queries import Decisions, Model, ModelSnapshots, Projection
 from epochal.model.tags import Query, Seen
-from epochal.store.decisions import Decisions, Model, ModelSnapshots, Projection
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.snapshot_explorer import BOTH, NARROW, WIDE, Actor, Explorer

@@ -23,7 +23,6 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, store_tables
-from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item
 from epochal.reactions.handling import Member
@@ -31,7 +30,8 @@ from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
 from epochal.store.driver import Driver, Meter
-from epochal.store.subjects import Subjects
+from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.subjects.sealing import Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 from epochal.testing.subjects import MemoryWrapping

@@ -28,10 +28,10 @@ from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, Asyn
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import Documents
-from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver, pool
 from epochal.testing.feeds import MemoryFeed
 

@@ -29,9 +29,9 @@ from epochal import (
 from epochal.aio.bridge import cancelled_write, in_threads, run, wait
 from epochal.aio.deciders import AsyncDeciders
 from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Execute, Op, Put, Reply, Update
-from epochal.store.codecs import EventCodec
 from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events
 

@@ -21,7 +21,7 @@ from epochal.contrib.sekiban.projections import CachedObjects
 from epochal.errors import InvalidInput, MissingBody
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.store.driver import Driver
-from epochal.store.subjects import Shredded, sealed_codec
+from epochal.subjects.sealing import Shredded, sealed_codec
 from epochal.testing.stores import MemoryObjects, memory_streams
 from epochal.testing.subjects import MemoryWrapping, memory_subjects
 from tests.unit.subjects.test_resurrection import World

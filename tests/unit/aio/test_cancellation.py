@@ -47,11 +47,11 @@ from epochal.contrib.event_store_adapter.aio import AsyncAggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import Misconfigured
 from epochal.model.events import Claim
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.read_models import Documents
-from epochal.store.codecs import EventCodec
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.joined import JoinedAppends

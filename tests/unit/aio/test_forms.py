@@ -34,6 +34,8 @@ from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
+from epochal.deciders import on_streams
+from epochal.deciders.codecs import EventCodec
 from epochal.dynamo import kms
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
@@ -41,12 +43,10 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import ReadModel, ReadModels
-from epochal.store import deciders
-from epochal.store.codecs import EventCodec
 from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
-from epochal.store.subjects import Subjects
 from epochal.store.tagged import TaggedEvents
+from epochal.subjects.sealing import Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
@@ -152,7 +152,7 @@ def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_the
 
 
 def test_the_two_ways_to_decide_on_several_streams_take_the_same() -> None:
-    ours, theirs = arguments(deciders.transact_all), arguments(transact_all)
+    ours, theirs = arguments(on_streams.transact_all), arguments(transact_all)
     assert [one[:3] for one in theirs] == [one[:3] for one in ours]
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from epochal.deciders.on_queries import Decisions, Projection, projection
 from epochal.errors import Contended, InvalidInput
 from epochal.model.events import Event
-from epochal.store.decisions import Decisions, Projection, projection
 from tests.unit.dcb.world import World, event
 
 

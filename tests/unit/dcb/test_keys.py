@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
+from epochal.deciders.on_queries import Decided, Decisions, Projection, projection
 from epochal.errors import ConflictError, InvalidInput
 from epochal.model.events import Event
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Items, Lost, Op, Put, Reply, Transact, TransactGet
 from epochal.plan.values import text
-from epochal.store.decisions import Decided, Decisions, Projection, projection
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_tables, memory_tagged_events

@@ -8,12 +8,8 @@ from typing import Any
 
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.streams import Tips
-from epochal.layout.streams import AnyStreamLayout
-from epochal.plan.ops import Lost, Op, Reply
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.folding import (
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.folding import (
     LATEST_KNOWN_EVENT,
     UNOPTIMIZED,
     Access,
@@ -22,6 +18,10 @@ from epochal.store.folding import (
     rolling_state,
     snapshot,
 )
+from epochal.deciders.on_streams import Decider, Deciders
+from epochal.layout.streams import AnyStreamLayout
+from epochal.plan.ops import Lost, Op, Reply
+from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_tables
 

@@ -10,11 +10,11 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.loading import AllowStale, Cache, CachedState, approximate_size
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import Unfold
 from epochal.model.versions import Token
 from epochal.plan.ops import Op, Update
-from epochal.store.loading import AllowStale, Cache, CachedState, approximate_size
 from tests.unit.deciders.tally import (
     DECIDER,
     STRATEGIES,

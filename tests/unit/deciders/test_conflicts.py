@@ -12,6 +12,7 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load
 from epochal.errors import (
     ConflictError,
     Contended,
@@ -23,7 +24,6 @@ from epochal.errors import (
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Unfold
 from epochal.plan.ops import Op, Put, Update
-from epochal.store.loading import ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Load
 from tests.unit.deciders.tally import CODEC, STRATEGIES, Added, Refused, Store, Tally, TallyEvent, add, total
 
 S = "Tally-1"

@@ -13,8 +13,8 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 
+from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
-from epochal.store.codecs import Stored, json_codec
 
 AT = datetime(2013, 1, 1, 5, 17, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ import pytest
 from epochal import NO_STREAM, STREAM_EXISTS, AtVersion, Event, at
 from epochal.aio.deciders import AsyncDeciders
 from epochal.contrib.equinox import memory_tips
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale, Cache
+from epochal.deciders.on_streams import Deciders
 from epochal.errors import ConflictError, EventsPruned, InvalidInput, StreamDeleted
 from epochal.model.versions import ANY, ExpectedVersion, Token
-from epochal.store.deciders import Deciders
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Tallies, Tally, TallyEvent, add, clear

@@ -9,10 +9,10 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.folding import Access, custom
 from epochal.errors import EventsPruned
 from epochal.index.checkpoints import calf_key
 from epochal.plan.ops import Delete, Op, Query, Reply
-from epochal.store.folding import Access, custom
 from epochal.testing.memory import MemoryTables
 from tests.unit.deciders.tally import DECIDER, STRATEGIES, Added, Cleared, Store, Tally, TallyEvent, add
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
+from epochal.deciders.on_streams import Transacted, transact_all
 from epochal.errors import Contended, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.layout.pages import writes
 from epochal.layout.pages.streams import Pages
@@ -16,8 +18,6 @@ from epochal.layout.streams import Rejected, Written
 from epochal.model.events import Event
 from epochal.model.versions import Capacity, StreamAppend, Token
 from epochal.plan.ops import Check, Op, Query, Transact, TransactGet
-from epochal.store.deciders import Transacted, transact_all
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
 from epochal.testing.stores import memory_streams
 from tests.support.lagging import Lagging, oldest
 from tests.unit.deciders.tally import (

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.codec import json
-from epochal.codec.shapes import Mismatch, shape_of
+from epochal.deciders.codecs import Stored, json_codec
+from epochal.deciders.shapes import Mismatch, shape_of
 from epochal.errors import CorruptData, InvalidInput
-from epochal.store.codecs import Stored, json_codec
 
 T = TypeVar("T")
 TailNumber = NewType("TailNumber", str)

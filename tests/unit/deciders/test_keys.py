@@ -11,6 +11,9 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.folding import custom
+from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
+from epochal.deciders.on_streams import AllTransacted, Transacted, transact_all
 from epochal.errors import EventsPruned, InvalidInput, OutcomeUndetermined, TooLarge, Unavailable
 from epochal.errors import Refused as Denied
 from epochal.layout.pages.streams import Pages
@@ -18,9 +21,6 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import StreamAppend
 from epochal.plan.ops import Delete, Op, Put, Transact, Update
 from epochal.settings import KEY_WINDOW_SECONDS
-from epochal.store.deciders import AllTransacted, Transacted, transact_all
-from epochal.store.folding import custom
-from epochal.store.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache
 from tests.unit.deciders.tally import (
     STRATEGIES,
     Added,

@@ -9,9 +9,9 @@ import pytest
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.loading import ALLOW_LAG, REQUIRE_LOAD, Cache
 from epochal.layout.streams import AnyStreamLayout
 from epochal.model.versions import Capacity
-from epochal.store.loading import ALLOW_LAG, REQUIRE_LOAD, Cache
 from epochal.testing.stores import memory_tables
 from tests.support.lagging import Choice, Lagging, oldest
 from tests.support.stream_layouts import LAYOUTS

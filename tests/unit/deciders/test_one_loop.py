@@ -12,13 +12,13 @@ import pytest
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_streams import Decider, Deciders, transact_all, transact_all_result
 from epochal.deployment import Deployment
 from epochal.errors import Contended
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Decider, Deciders, transact_all, transact_all_result
-from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver
 from epochal.testing.stores import memory_deployment
 

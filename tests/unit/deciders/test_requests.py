@@ -9,13 +9,13 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
+from epochal.deciders.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
+from epochal.deciders.loading import ASSUME_EMPTY, AllowStale, Cache
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.layout.pages.streams import Pages
 from epochal.model.versions import Capacity
 from epochal.plan.ops import Get, Query, Transact, Update
 from epochal.plan.values import item_size
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, custom, snapshot
-from epochal.store.loading import ASSUME_EMPTY, AllowStale, Cache
 from tests.unit.deciders.tally import (
     CODEC,
     STRATEGIES,

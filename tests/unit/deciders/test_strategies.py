@@ -9,11 +9,8 @@ import pytest
 
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
-from epochal.errors import CorruptData, UnknownType
-from epochal.model.events import Event, Unfold
-from epochal.store.codecs import EventCodec, Stored, json_codec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.folding import (
+from epochal.deciders.codecs import EventCodec, Stored, json_codec
+from epochal.deciders.folding import (
     LATEST_KNOWN_EVENT,
     UNOPTIMIZED,
     Access,
@@ -21,6 +18,9 @@ from epochal.store.folding import (
     rolling_state,
     snapshot,
 )
+from epochal.deciders.on_streams import Decider, Deciders
+from epochal.errors import CorruptData, UnknownType
+from epochal.model.events import Event, Unfold
 from tests.unit.deciders.tally import (
     CODEC,
     STRATEGIES,

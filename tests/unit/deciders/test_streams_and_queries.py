@@ -13,13 +13,13 @@ from epochal import Decider, Deciders, Event, Query, QueryItem, metadata, projec
 from epochal.aio import deciders as awaited
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.on_queries import transact_with
+from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended, InvalidInput
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import transact_all
-from epochal.store.decisions import transact_with
-from epochal.store.loading import AllowStale, Cache
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
 

@@ -10,12 +10,12 @@ import pydantic
 import pytest
 
 from epochal.codec import json
-from epochal.codec.shapes import upcast
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent, aggregate_id
+from epochal.deciders.codecs import Stored, json_codec
+from epochal.deciders.shapes import upcast
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.feed.history import FeedEvent
 from epochal.model.events import VERSION, Claim, Recorded
-from epochal.store.codecs import Stored, json_codec
 
 
 @dataclass(frozen=True)

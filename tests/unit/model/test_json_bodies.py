@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal import Event, FeedEvent, Recorded, Unfold
-from epochal.codec.shapes import Versions, upcast
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.model import RecordedAggregateEvent
+from epochal.deciders.codecs import Stored
+from epochal.deciders.shapes import Versions, upcast
 from epochal.errors import CorruptData, InvalidInput, MissingBody
 from epochal.model.events import Claim, RecordedUnfold
-from epochal.store.codecs import Stored
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -32,9 +32,9 @@ from epochal.aio.stores import AsyncStreams
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.on_streams import transact_all
 from epochal.errors import StreamDeleted
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import transact_all
 from epochal.testing.feeds import MemoryFeed
 
 CODEC = EventCodec[int](

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from epochal.codec import json
-from epochal.codec.sealed import read_sealed
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import json_state
@@ -19,6 +18,7 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.contrib.event_store_adapter.store import number_in
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import parse_checkpoint
@@ -28,9 +28,9 @@ from epochal.model.tags import Query, QueryItem, parse_place, read_position
 from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModel, ReadModels
-from epochal.store.codecs import Stored, json_codec
 from epochal.store.driver import Driver, Meter
 from epochal.store.listings import read_place
+from epochal.subjects.sealing import read_sealed
 from epochal.testing.memory import MemoryTables
 
 HALF = "\ud800"

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 
 from epochal import json_codec, upcast
-from epochal.codec.sealed import encrypt, write_sealed
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
 from epochal.feed.history import FeedEvent
 from epochal.hosting.named import PUBLISH
@@ -24,7 +24,7 @@ from epochal.hosting.recipients import LIMITS
 from epochal.model.events import Claim
 from epochal.reactions.cloudevents import CloudEvent, Keep, Message, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery
-from epochal.store.codecs import EventCodec
+from epochal.subjects.sealing import encrypt, write_sealed
 
 BYTES = LIMITS["webhook"].message
 PLACED = FeedEvent(

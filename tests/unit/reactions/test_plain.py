@@ -12,15 +12,15 @@ import pytest
 
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec
 from epochal.contrib.event_store_adapter.model import aggregate_id
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.folding import Access, custom, multi_snapshot, rolling_state, snapshot
+from epochal.deciders.on_queries import Decisions, Projection, projection
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.model.tags import Query, QueryItem
 from epochal.reactions.reaction import Delivery, Selector, reaction
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.decisions import Decisions, Projection, projection
-from epochal.store.folding import Access, custom, multi_snapshot, rolling_state, snapshot
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.deciders.tally import CODEC, DECIDER, Added, Snapshotted, Tally
 

@@ -12,7 +12,7 @@ from epochal.cdk import Store, SubjectKeys
 from epochal.cdk.sources import Sources, code_of
 from epochal.cdk.stages import BadSetting
 from epochal.layout.port import every_table, store_tables
-from epochal.layout.subjects import SUBJECT_KEYS
+from epochal.subjects.items import SUBJECT_KEYS
 from stacks.deployment import REGION
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import Deployment, Synthesise

@@ -29,12 +29,12 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateDeciders, aggregate_id, memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import StateCodec
 from epochal.contrib.sekiban import memory_dcb_events
+from epochal.deciders.codecs import json_codec
+from epochal.deciders.loop import WithAlso
+from epochal.deciders.on_queries import Decisions, projection, transact_with
+from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
 from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
-from epochal.store.codecs import json_codec
-from epochal.store.deciders import Decider, Deciders, transact_all
-from epochal.store.deciding import WithAlso
-from epochal.store.decisions import Decisions, projection, transact_with
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

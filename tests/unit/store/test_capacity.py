@@ -17,11 +17,11 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.contrib.event_store_adapter.store import AggregateConflict, AggregateStore
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.store import DcbEvents
+from epochal.deciders.on_queries import Decisions, projection
 from epochal.errors import ConflictError, InvalidInput, Unavailable
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, AtVersion, Capacity, Conflict
-from epochal.store.decisions import Decisions, projection
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults

@@ -26,14 +26,14 @@ from epochal import (
 from epochal.aio.stores import AsyncStreams
 from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.on_streams import transact_all
 from epochal.errors import EpochalError, InvalidRequest, Misconfigured, Refused, Unavailable
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction
 from epochal.reactions.read_models import Documents
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import transact_all
 from epochal.store.joined import JoinedAppends
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

@@ -11,11 +11,11 @@ from epochal import Decider, Deciders, Decisions, Event, metadata, projection
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.sekiban import memory_dcb_events
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.on_streams import transact_all
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, QueryItem
-from epochal.store.codecs import EventCodec
-from epochal.store.deciders import transact_all
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from epochal.testing.stores import memory_streams, memory_tagged_events

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection, projection
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.events import Event, Recorded, Unfold
-from epochal.store.decisions import Decisions, ModelSnapshots, Projection, projection
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import pytest
 
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, rolling_state, snapshot
+from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_streams import Decider, Deciders
 from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.steering import Groups
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.decisions import Decisions, projection
-from epochal.store.folding import LATEST_KNOWN_EVENT, UNOPTIMIZED, Access, rolling_state, snapshot
 from epochal.store.timers import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed
 

@@ -22,8 +22,8 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
 )
-from epochal.store.deciding import PAUSES
 from epochal.store.driver import Driver, Meter
+from epochal.store.outcomes import PAUSES
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables

@@ -13,20 +13,28 @@ from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeou
 from moto import mock_aws
 
 from epochal import Decider, Deciders, Event, Unfold
-from epochal.codec.sealed import NONCE_BYTES, decrypt, encrypt, read_sealed, write_sealed
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, memory_aggregates
 from epochal.contrib.sekiban import memory_dcb_events
+from epochal.deciders.codecs import json_codec
+from epochal.deciders.folding import snapshot
+from epochal.deciders.loading import Cache
 from epochal.dynamo.kms import KmsWrapping
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
-from epochal.layout.subjects import SUBJECT_KEYS
 from epochal.plan.ops import Lost, Op, Put, Reply
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.codecs import json_codec
 from epochal.store.driver import Driver, Meter
-from epochal.store.folding import snapshot
-from epochal.store.loading import Cache
-from epochal.store.subjects import Shredded, Subjects, sealed_codec
+from epochal.subjects.items import SUBJECT_KEYS
+from epochal.subjects.sealing import (
+    NONCE_BYTES,
+    Shredded,
+    Subjects,
+    decrypt,
+    encrypt,
+    read_sealed,
+    sealed_codec,
+    write_sealed,
+)
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.subjects import MemoryWrapping, memory_subjects

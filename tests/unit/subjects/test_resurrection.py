@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from epochal.errors import InvalidInput, SubjectForgotten, Unavailable
-from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Scan
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
-from epochal.store.subjects import Shredded, Subjects
+from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.subjects.sealing import Shredded, Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.subjects import memory_subjects
 from tests.unit.feed.feeds import Clock

@@ -10,7 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from epochal.codec.shapes import upcast as upcast
+    from epochal.deciders.codecs import json_codec as json_codec
+    from epochal.deciders.on_queries import Decisions as Decisions
+    from epochal.deciders.on_queries import projection as projection
+    from epochal.deciders.on_streams import Decider as Decider
+    from epochal.deciders.on_streams import Deciders as Deciders
+    from epochal.deciders.shapes import upcast as upcast
     from epochal.dynamo.stores import open_feed as open_feed
     from epochal.dynamo.stores import open_read_models as open_read_models
     from epochal.dynamo.stores import open_streams as open_streams
@@ -38,18 +43,13 @@ if TYPE_CHECKING:
     from epochal.reactions.reaction import Delivery as Delivery
     from epochal.reactions.reaction import Selector as Selector
     from epochal.reactions.reaction import reaction as reaction
-    from epochal.store.codecs import json_codec as json_codec
     from epochal.store.context import metadata as metadata
-    from epochal.store.deciders import Decider as Decider
-    from epochal.store.deciders import Deciders as Deciders
-    from epochal.store.decisions import Decisions as Decisions
-    from epochal.store.decisions import projection as projection
     from epochal.store.timers import call_off as call_off
     from epochal.store.timers import in_ as in_
     from epochal.store.timers import later as later
 
 _NAMES = {
-    "codec.shapes": ("upcast",),
+    "deciders.shapes": ("upcast",),
     "dynamo.stores": (
         "open_feed",
         "open_read_models",
@@ -73,10 +73,10 @@ _NAMES = {
         "Undetermined",
     ),
     "reactions.reaction": ("Delivery", "Selector", "reaction"),
-    "store.codecs": ("json_codec",),
+    "deciders.codecs": ("json_codec",),
     "store.context": ("metadata",),
-    "store.deciders": ("Decider", "Deciders"),
-    "store.decisions": ("Decisions", "projection"),
+    "deciders.on_streams": ("Decider", "Deciders"),
+    "deciders.on_queries": ("Decisions", "projection"),
     "store.timers": ("call_off", "in_", "later"),
 }
 

@@ -23,6 +23,8 @@ from itertools import chain
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.deciders.loading import Loader
+from epochal.deciders.loop import DecisionSource
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.feed.history import FeedEvent
@@ -32,10 +34,8 @@ from epochal.plugins import parts
 from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store.context import Context
-from epochal.store.deciding import DecisionSource
 from epochal.store.encoding import AMBIENT
 from epochal.store.joined import JoinedAppends
-from epochal.store.loading import Loader
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 

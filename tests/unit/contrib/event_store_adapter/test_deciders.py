@@ -19,11 +19,11 @@ from epochal.contrib.event_store_adapter.deciders import (
     json_state,
 )
 from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock
+from epochal.deciders.codecs import EventCodec, json_codec
+from epochal.deciders.on_streams import Decider
 from epochal.errors import Contended, CorruptData, InvalidInput, UnknownType
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Transact
-from epochal.store.codecs import EventCodec, json_codec
-from epochal.store.deciders import Decider
 from tests.unit.contrib.event_store_adapter.world import ALICE, World, numbers
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from epochal.aio.bridge import reads, writes, written
-from epochal.store import deciders, decisions
-from epochal.store.deciders import Deciders, Party
-from epochal.store.decisions import Decisions
+from epochal.deciders import on_queries, on_streams
+from epochal.deciders.on_queries import Decisions
+from epochal.deciders.on_streams import Deciders, Party
 
 C = TypeVar("C")
 S = TypeVar("S")
@@ -54,11 +54,11 @@ class AsyncDecisions:
     decide_result = writes(Decisions.decide_result, of="decisions")
 
 
-transact_all = written(deciders.transact_all)
-"""`epochal.store.deciders.transact_all`, of parties that `AsyncDeciders.on` makes."""
+transact_all = written(on_streams.transact_all)
+"""`epochal.deciders.on_streams.transact_all`, of parties that `AsyncDeciders.on` makes."""
 
-transact_all_result = written(deciders.transact_all_result)
-"""`epochal.store.deciders.transact_all_result`, likewise."""
+transact_all_result = written(on_streams.transact_all_result)
+"""`epochal.deciders.on_streams.transact_all_result`, likewise."""
 
-transact_with = written(decisions.transact_with)
-"""`epochal.store.decisions.transact_with`, likewise."""
+transact_with = written(on_queries.transact_with)
+"""`epochal.deciders.on_queries.transact_with`, likewise."""

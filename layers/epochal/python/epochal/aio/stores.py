@@ -14,7 +14,7 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.store.subjects import Shredded, Subjects
+    from epochal.subjects.sealing import Shredded, Subjects
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from epochal.codec.sealed import KEY_BYTES
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import CorruptData, InvalidRequest
-from epochal.store.subjects import Subjects
+from epochal.subjects.sealing import KEY_BYTES, Subjects
 
 if TYPE_CHECKING:
     from mypy_boto3_kms.client import KMSClient

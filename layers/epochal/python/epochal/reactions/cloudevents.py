@@ -32,10 +32,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent, name_of
 from epochal.model.events import SEALED, VERSION, content_of
-from epochal.store.codecs import EventCodec
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _VERSION: Final = re.compile(rb'\s*\{\s*"\$v"\s*:\s*(\d+)\s*(?:,\s*|(?=\}))')

@@ -1,4 +1,4 @@
-"""Outcomes of appends: those of several streams as one, and those that are conflicts as errors.
+"""Outcomes of appends: those of several streams as one, those that are conflicts as errors, and the pause after one.
 
 An unread answer is a lost write, so a call that could not write raises where its twin, `try_…`, answers. Functions look
 at outcomes of one stream, and never need this.
@@ -34,6 +34,7 @@ from epochal.model.versions import (
     Token,
     Undetermined,
 )
+from epochal.store.driver import Driver, Patience
 
 T = TypeVar("T")
 
@@ -120,3 +121,35 @@ def going_with(also: Also) -> Iterator[None]:
 
 def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
     return {stream: each for stream, each in outcomes.items() if isinstance(each, kind)}
+
+
+# How a writer that was refused gives way to the others.
+
+PAUSES: Final = Patience(first=0.02, longest=0.2)
+"""Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
+
+_USUAL: Final = 0.01
+"""Seconds that an append takes which is refused, with a read of what followed a full page."""
+
+_SLOWEST: Final = 10
+"""Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
+
+_SHORT: Final = 2
+"""Refusals after which what came back is as good as the newest."""
+
+
+def give_way(driver: Driver, refused: int, since: float) -> bool:
+    """Wait before a decision that has been refused so often is made again.
+
+    Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.
+
+    Args:
+        since: clock reading before the append that was refused.
+
+    Returns:
+        Whether what came back with the refusal will do; else the next decision is on what is read now.
+    """
+    if refused > 1:
+        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
+        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
+    return refused <= _SHORT

@@ -627,7 +627,7 @@ class Streams:
     def _newest(self, stream: str, refused: Conflict | None, *, whole: bool) -> Head | None:
         """The head that came back with a refusal, after a pause where there were more; or as it is read."""
         if refused is not None:
-            from epochal.store.deciding import give_way  # noqa: PLC0415  few are refused
+            from epochal.store.outcomes import give_way  # noqa: PLC0415  few are refused
 
             must_be(Conflict, refused, "refused", "the Conflict that an append was answered with")
             came: _Refused | None = refused.refused

@@ -18,11 +18,11 @@ from functools import reduce
 from pprint import pformat
 from typing import Any, Generic, TypeVar
 
+from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.on_queries import Decide, Decisions, Projection
+from epochal.deciders.on_streams import Decider
 from epochal.model.events import Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
-from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider
-from epochal.store.decisions import Decide, Decisions, Projection
 from epochal.testing.stores import memory_tagged_events
 
 C = TypeVar("C")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from epochal.codec.sealed import KEY_BYTES, NONCE_BYTES, Sealed, decrypt, encrypt
-from epochal.layout.subjects import FORGET_LOG, SUBJECT_KEYS
 from epochal.store.driver import Driver, Meter
-from epochal.store.subjects import Subjects
+from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
+from epochal.subjects.sealing import KEY_BYTES, NONCE_BYTES, Sealed, Subjects, decrypt, encrypt
 from epochal.testing.memory import MemoryTables
 
 

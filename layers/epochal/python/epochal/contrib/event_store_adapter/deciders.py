@@ -5,7 +5,7 @@
      ├ stored   the standing that comes back makes the next decision one request
      └ moved    only the events since the head that came back are read, one request; after a long pause all is replayed
 
-The loop is that of `epochal.store.deciding`. Under an idempotency key the key's record is looked for after each load,
+The loop is that of `epochal.deciders.loop`. Under an idempotency key the key's record is looked for after each load,
 and is a write of the append's transaction: where it is there, it says which events the decision has.
 
 The first append always stores a snapshot. Afterwards a snapshot makes replays shorter; the events since it make them
@@ -21,7 +21,6 @@ from functools import partial, reduce
 from typing import Any, Final, Generic, TypeVar, cast
 
 from epochal.codec import json
-from epochal.codec.shapes import Mismatch, shape_of
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
     AggregateId,
@@ -34,14 +33,8 @@ from epochal.contrib.event_store_adapter.store import (
     AggregateStore,
     Replay,
 )
-from epochal.errors import CorruptData, EpochalError, InvalidInput, UnknownType
-from epochal.model.events import Claim
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.versions import NO_STREAM, NOTHING, Capacity
-from epochal.plan.ops import BATCH_KEYS
-from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider
-from epochal.store.deciding import (
+from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.loop import (
     ATTEMPTS,
     Decision,
     DecisionSource,
@@ -50,6 +43,13 @@ from epochal.store.deciding import (
     decision_of,
     without_result,
 )
+from epochal.deciders.on_streams import Decider
+from epochal.deciders.shapes import Mismatch, shape_of
+from epochal.errors import CorruptData, EpochalError, InvalidInput, UnknownType
+from epochal.model.events import Claim
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
+from epochal.model.versions import NO_STREAM, NOTHING, Capacity
+from epochal.plan.ops import BATCH_KEYS
 from epochal.store.driver import Driver
 
 C = TypeVar("C")
@@ -108,7 +108,7 @@ def by_size(size: int) -> Policy:
 
 
 def json_state(kind: type[S]) -> StateCodec[S]:
-    """A codec of a dataclass as a JSON object; `codec.shapes` lists what its fields may be.
+    """A codec of a dataclass as a JSON object; `deciders.shapes` lists what its fields may be.
 
     Raises:
         TypeError: a field whose type has no form in JSON.

@@ -30,22 +30,11 @@ from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
 from epochal.store.context import block_of
-from epochal.store.driver import Driver, Patience
+from epochal.store.driver import Driver
+from epochal.store.outcomes import give_way
 
 ATTEMPTS: Final = 10
 """Decisions on one command before `Contended` is raised."""
-
-PAUSES: Final = Patience(first=0.02, longest=0.2)
-"""Some requests to DynamoDB long. Longer ones save few write units more, and let the last writer wait for seconds."""
-
-_USUAL: Final = 0.01
-"""Seconds that an append takes which is refused, with a read of what followed a full page."""
-
-_SLOWEST: Final = 10
-"""Times that, which pauses grow with. A longer one was lost or throttled, and says nothing of the others."""
-
-_SHORT: Final = 2
-"""Refusals after which what came back is as good as the newest."""
 
 
 class Writing(Protocol):
@@ -230,20 +219,3 @@ def decision_of(answer: tuple[R, Sequence[E]]) -> Decision[R, E]:
     if also and not decision.events:
         raise InvalidInput("also", "needs events to go with")
     return decision
-
-
-def give_way(driver: Driver, refused: int, since: float) -> bool:
-    """Wait before a decision that has been refused so often is made again.
-
-    Where requests are slow, so are those of the others: a pause that is short beside a request gives no way.
-
-    Args:
-        since: clock reading before the append that was refused.
-
-    Returns:
-        Whether what came back with the refusal will do; else the next decision is on what is read now.
-    """
-    if refused > 1:
-        slowness = min(max(1.0, (driver.clock() - since) / _USUAL), _SLOWEST)
-        driver.sleep(slowness * PAUSES.wait(refused - 1, driver.luck()))
-    return refused <= _SHORT

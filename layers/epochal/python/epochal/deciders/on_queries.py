@@ -4,7 +4,7 @@ A projection is a query and a fold. A model asks for what any of its projections
 events that concern it, and lets a decision append only if nothing that the model was made of has changed: the
 consistency boundary is drawn by what was looked at (dcb.events). Where another was faster, the events that
 stood in the way are folded in and the decision is made again, without a second read; after long pauses
-(`epochal.store.deciding`, which has the loop) with one.
+(`epochal.deciders.loop`, which has the loop) with one.
 
 A decision on a stream and a query is stored in the stream, if that is at the head that was read and no event has come
 that the query matches. One that stores nothing is answered once the stream's head was read again after the query, and
@@ -21,16 +21,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
 
 from epochal.codec import json
-from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
-from epochal.layout.queries import IdTaken
-from epochal.layout.streams import Also, Head, Result
-from epochal.model.events import Claim, Event, Recorded, Unfold
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
-from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
-from epochal.store.appending import Forbidden, append_on
-from epochal.store.deciders import DecisionBase, OnStreams, Party, Transacted
-from epochal.store.deciding import (
+from epochal.deciders.folding import Loaded
+from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load
+from epochal.deciders.loop import (
     ATTEMPTS,
     Decision,
     DecisionSource,
@@ -39,14 +32,21 @@ from epochal.store.deciding import (
     decision_of,
     without_result,
 )
+from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted
+from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
+from epochal.layout.queries import IdTaken
+from epochal.layout.streams import Also, Head, Result
+from epochal.model.events import Claim, Event, Recorded, Unfold
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
+from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position
+from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
+from epochal.store.appending import Forbidden, append_on
 from epochal.store.driver import Driver
-from epochal.store.folding import Loaded
-from epochal.store.loading import REQUIRE_LOAD, AllowStale, Load
 from epochal.store.streams import Streams, token_of
 from epochal.store.tagged import TaggedEvents, TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.store.codecs import EventCodec
+    from epochal.deciders.codecs import EventCodec
 
 
 E = TypeVar("E")

@@ -1,6 +1,6 @@
 """Deciders on streams: a decision on the state of one or several, stored in one or several of them at once.
 
-Decisions are made in the loop of `epochal.store.deciding`. What is theirs alone:
+Decisions are made in the loop of `epochal.deciders.loop`. What is theirs alone:
 
     load        from the head, one request, which may lag; or from the cache, none; or assumed empty, none
     append      on exactly the head that the state was made from, one request
@@ -29,6 +29,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
+from epochal.deciders.codecs import EventCodec
+from epochal.deciders.folding import UNOPTIMIZED, Access, Folder, Loaded
+from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader
+from epochal.deciders.loop import (
+    ATTEMPTS,
+    Decision,
+    DecisionSource,
+    Earlier,
+    Moved,
+    decision_of,
+    without_result,
+)
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
 from epochal.index.checkpoints import Moment
 from epochal.layout.once import DecisionKey
@@ -48,20 +60,8 @@ from epochal.model.versions import (
 )
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.appending import several
-from epochal.store.codecs import EventCodec
-from epochal.store.deciding import (
-    ATTEMPTS,
-    Decision,
-    DecisionSource,
-    Earlier,
-    Moved,
-    decision_of,
-    without_result,
-)
 from epochal.store.driver import Driver
 from epochal.store.encoding import check_key
-from epochal.store.folding import UNOPTIMIZED, Access, Folder, Loaded
-from epochal.store.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader
 from epochal.store.outcomes import not_made
 from epochal.store.streams import Streams, token_of
 
@@ -132,7 +132,7 @@ class Deciders(Generic[C, S, E]):
     """Runs one decider on any number of streams. Holds no state but the cache it is given; safe under threads.
 
     Attributes:
-        access: what is read and stored; see `epochal.store.folding`.
+        access: what is read and stored; see `epochal.deciders.folding`.
         cache: may be shared with other deciders.
         attempts: decisions on one command before `Contended` is raised.
         forget_pruned: begin anew from the initial state where a stream was pruned or emptied, instead of raising
@@ -206,7 +206,7 @@ class Deciders(Generic[C, S, E]):
             ConditionUnmet: a condition of what goes with the events (`deciding.WithAlso`) does not hold.
             OutcomeUndetermined: a response was lost, and the evidence with it; or what a key was used for is pruned.
             Unavailable: the store could not be reached; see `maybe_applied`.
-            EventsPruned, UnknownType: the state cannot be made; see `epochal.store.folding`.
+            EventsPruned, UnknownType: the state cannot be made; see `epochal.deciders.folding`.
         """
         decision = partial(without_result, decide)
         return self._decided(

@@ -16,12 +16,12 @@ from itertools import islice
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
+from epochal.deciders.codecs import EventCodec, Stored
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
 from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold, parse_time
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
-from epochal.store.codecs import EventCodec, Stored
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole
 from epochal.store.streams import Streams

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
-from epochal.codec.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
+from epochal.deciders.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.model.events import TIMERS, VERSION, Claim, Event, content_of, read_json
 from epochal.model.kinds import must_be_done, must_be_plain
@@ -194,7 +194,7 @@ def json_codec(
     skips_unknown: bool = False,
     upcasts: Iterable[Upcast] = (),
 ) -> EventCodec[E]:
-    """A codec of JSON objects over classes; `codec.shapes` lists what fields of dataclasses and of attrs may be.
+    """A codec of JSON objects over classes; `deciders.shapes` lists what fields of dataclasses and of attrs may be.
 
     Args:
         types: dataclasses, or classes of attrs, Pydantic or msgspec, each stored under its class's name.

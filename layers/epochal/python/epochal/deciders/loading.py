@@ -22,6 +22,7 @@ from math import inf
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, Generic, TypeVar
 
+from epochal.deciders.folding import Folder, Loaded
 from epochal.errors import (
     CorruptData,
     EventsPruned,
@@ -35,7 +36,6 @@ from epochal.layout.once import DecisionKey
 from epochal.layout.streams import Head, Settled, Unknown, Written
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
-from epochal.store.folding import Folder, Loaded
 from epochal.store.streams import token_of
 
 # A bounded cache of states, in this process.

@@ -1,0 +1,1 @@
+"""Forgetting a person: bodies sealed under keys of their subjects, and the keys destroyed."""
