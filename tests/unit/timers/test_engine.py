@@ -12,8 +12,9 @@ from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete, NotApplied, Op, Put, Update
 from epochal.plan.ops import Query as Reading
+from epochal.store.timers import call_off, in_, later
 from epochal.timers.items import NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
-from tests.unit.timers.world import World, call_off, later
+from tests.unit.timers.world import World
 
 DAY = 86_400
 SECOND = 10**9
@@ -45,8 +46,7 @@ def test_what_was_cancelled_or_set_anew_does_not_fire(layout: str) -> None:
     world.set("Loan-1", "other", 120, layout=layout)
     world.arm()
     came = world.advance(90)
-    assert [each.fired for each in came] == [0]
-    assert came[0].gone == 2
+    assert (sum(each.fired for each in came), sum(each.gone for each in came)) == (0, 2)
     world.advance(60)
     assert world.types("Loan-1", layout)[4:] == ["other came", "$timer-fired"]
     assert world.items() == []
@@ -79,9 +79,9 @@ def test_a_timer_under_tags_alone_fires_and_its_firing_has_its_tags() -> None:
     world = World()
     tags = ("loan:17", "member:4")
     reminded = Event.json("Reminded", {"n": 1})
-    setting = later("reminder", [replace(reminded, tags=("loan:17",))], world.in_(60))
+    setting = later("reminder", [replace(reminded, tags=("loan:17",))], at=in_(seconds=60))
     world.tagged.append([replace(setting, tags=tags)])
-    world.tagged.append([replace(later("other", [reminded], world.in_(30)), tags=tags)])
+    world.tagged.append([replace(later("other", [reminded], at=in_(seconds=30)), tags=tags)])
     world.arm()
     assert [each.tags for each in world.items()] == [tags, tags]
     world.tagged.append([replace(call_off("other"), tags=tags)])
@@ -102,9 +102,9 @@ def test_a_timer_under_tags_alone_fires_and_its_firing_has_its_tags() -> None:
 def test_an_old_setting_under_tags_is_read_among_all_that_came_since() -> None:
     world = World()
     tags = ("loan:17",)
-    world.tagged.append([replace(later("old", [Event.json("Old", {})], world.in_(600)), tags=tags)])
+    world.tagged.append([replace(later("old", [Event.json("Old", {})], at=in_(seconds=600)), tags=tags)])
     for number in range(30):
-        fresh = later(f"n{number}", [Event.json("New", {})], world.in_(900))
+        fresh = later(f"n{number}", [Event.json("New", {})], at=in_(seconds=900))
         world.tagged.append([replace(fresh, tags=tags)])
     world.arm()
     (came,) = world.advance(601)
@@ -113,7 +113,9 @@ def test_an_old_setting_under_tags_is_read_among_all_that_came_since() -> None:
 
 def test_a_timer_that_is_set_with_an_event_of_a_stream_that_has_tags_is_the_streams() -> None:
     world = World()
-    setting = replace(later("reminder", [Event.json("Reminded", {})], world.in_(60)), tags=("loan:17", "a:1"))
+    setting = replace(
+        later("reminder", [Event.json("Reminded", {})], at=in_(seconds=60)), tags=("loan:17", "a:1")
+    )
     world.streams.append("Loan-17", [Event.json("Lent", {}), setting])
     world.arm()
     assert [(each.stream, each.place, each.tags) for each in world.items()] == [("Loan-17", 1, ())]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,33 +12,21 @@ from epochal.model.events import (
     Event,
     Recorded,
     Ticks,
-    format_ticks,
     from_unix_nanoseconds,
 )
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
+from epochal.store.timers import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
 from epochal.timers.heap import WakeUps
 from epochal.timers.items import Armed, read_armed
 from epochal.timers.protocol import Worked
-from epochal.timers.settings import CANCELLED, SET
 
 BEGIN = 1_790_000_000 * 10**9
 """A second of 2026, in nanoseconds since 1970."""
-
-
-def later(name: str, events: Sequence[Event], due: Ticks) -> Event:
-    """The setting of a timer."""
-    told = [{"type": each.type, "data": json.loads(each.content), "tags": each.tags} for each in events]
-    return Event.json(SET, {"name": name, "due": format_ticks(due), "events": told})
-
-
-def call_off(name: str) -> Event:
-    """The cancellation of a timer."""
-    return Event.json(CANCELLED, {"name": name})
 
 
 def tables() -> MemoryTables:
@@ -103,7 +90,7 @@ class World:
         given = events or (Event.json(f"{name} came", {}),)
         return (
             self.stores[more.pop("layout", "pages")]
-            .append(stream, [later(name, given, self.in_(seconds))], **more)
+            .append(stream, [later(name, given, at=in_(seconds=seconds))], **more)
             .first
         )
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
-from epochal.model.events import Claim, Event, Recorded, Ticks, from_unix_nanoseconds
-from epochal.model.tags import Query, QueryItem
+from epochal.model.events import TIMER_SET, TIMERS, Claim, Event, Recorded, Ticks, from_unix_nanoseconds
 from epochal.model.versions import Appended
 from epochal.plan.ops import Op, Several, Steps
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+from epochal.store.timers import pending, query_of, timer_of
 from epochal.timers.items import Armed, Sent, Wake
 from epochal.timers.protocol import (
     Came,
@@ -37,7 +39,6 @@ from epochal.timers.protocol import (
     arming,
     waking,
 )
-from epochal.timers.settings import SET, TYPES, firing, pending, read_setting
 
 if TYPE_CHECKING:
     from epochal.deployment import Deployment
@@ -75,7 +76,7 @@ class Engine:
         """What arms timers, as any reaction is run; `options` are a reaction's."""
         sources = frozenset({*self.streams, *self.tagged})
         return Reaction(
-            name=NAME, types=frozenset({SET}), handler=self.arm, once=True, sources=sources, **options
+            name=NAME, types=frozenset({TIMER_SET}), handler=self.arm, once=True, sources=sources, **options
         )
 
     def arm(self, delivery: Delivery) -> None:
@@ -141,7 +142,7 @@ class Engine:
         """How many were fired, or what has refused it."""
         some = asked.due
         while True:
-            events = [event for each in some for event in firing(each, asked.scope.tags)]
+            events = [event for each in some for event in each.firing()]
             try:
                 came = self._append(asked.scope, events, asked.found.known)
             except TooLarge:
@@ -154,7 +155,7 @@ class Engine:
     def _append(self, scope: Armed, events: Sequence[Event], known: Any) -> Any:
         if scope.stream:
             return self._of(self.streams, scope).try_append(scope.stream, events, expected=known)
-        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope), after=known)
+        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope.tags), after=known)
 
     def _of(self, stores: Mapping[str, T], scope: Armed) -> T:
         if scope.layout not in stores:
@@ -175,18 +176,12 @@ def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
     for event in events:
         if event.gone is not None or isinstance(event.fault, CorruptData):
             continue
-        stream = event.home or ("" if event.tags else event.stream)
-        place = event.index if stream else str(event.id)
-        try:
-            due = read_setting(event, place).due
-        except CorruptData:
-            continue
-        yield Armed(due=due, layout=layout, stream=stream, place=place, tags=() if stream else event.tags)
-
-
-def query_of(scope: Armed) -> Query:
-    """What finds everything about the timers that are set under some tags."""
-    return Query(items=(QueryItem(types=TYPES, tags=frozenset(scope.tags)),))
+        if event.fault is not None:
+            raise event.fault
+        with suppress(CorruptData):
+            timer = timer_of(event)
+            tags = () if timer.stream else timer.tags
+            yield Armed(due=timer.ticks, layout=layout, stream=timer.stream, place=timer.setting, tags=tags)
 
 
 def _named(store: Streams, stream: str, first: int, refused: Any) -> PendingTimers:
@@ -199,7 +194,8 @@ def _named(store: Streams, stream: str, first: int, refused: Any) -> PendingTime
     carried = head.events[0].index if head.events else head.version
     try:
         before = _pages(store, stream, first, carried)
-        found = pending(_whole(store, each) for each in (*before, *head.events) if first <= each.index)
+        events = (each for each in chain(before, head.events) if first <= each.index)
+        found = pending(_sound(_whole(store, each) for each in events))
     except EventsPruned:
         return PendingTimers()
     return PendingTimers(pending=found, known=head.token)
@@ -209,7 +205,7 @@ def _pages(store: Streams, stream: str, first: int, end: int) -> Iterator[Record
     """What was recorded about timers before a head, page by page."""
     at: int | None = first
     while at is not None and at < end:
-        page = store.page(stream, start=at, limit=min(end - at, 1_000), fetch=False, types=TYPES)
+        page = store.page(stream, start=at, limit=min(end - at, 1_000), fetch=False, types=TIMERS)
         if page.hole is not None:
             raise EventsPruned(stream, page.hole.first, page.hole.end)
         yield from page.events
@@ -218,19 +214,29 @@ def _pages(store: Streams, stream: str, first: int, end: int) -> Iterator[Record
 
 def _whole(store: Streams, event: Recorded) -> Recorded:
     """An event about timers with its body; of others, none is wanted."""
-    if event.type not in TYPES or not isinstance(event.data, Claim):
+    if event.type not in TIMERS or not isinstance(event.data, Claim):
         return event
     return next(store.read(event.stream, start=event.index, limit=1))
 
 
 def _tagged(store: TaggedStore, scope: Armed, places: AbstractSet[int | str]) -> PendingTimers:
     """What is pending under some tags: of the newest events about timers, if the settings are among them; or of all."""
-    query = query_of(scope)
+    query = query_of(scope.tags)
     seen = store.read(query, limit=NEWEST, direction="backward")
     if len(seen.events) == NEWEST and not places <= {each.id for each in seen.events}:
         seen = store.read(query)
-    events = sorted(seen.events, key=lambda each: each.key)
-    return PendingTimers(pending=pending(events), known=seen.position)
+    found = pending(_sound(sorted(seen.events, key=lambda each: each.key)))
+    # Events of more tags are events of these tags, too; their timers are their own.
+    ours = tuple(each for each in found if each.tags == scope.tags)
+    return PendingTimers(pending=ours, known=seen.position)
+
+
+def _sound(events: Iterable[Recorded]) -> Iterator[Recorded]:
+    """Without what a writer that knows no rules has written as an event of timers: it stops itself alone."""
+    for event in events:
+        with suppress(CorruptData):
+            pending((event,))
+            yield event
 
 
 def engine_of(deployment: Deployment, table: str, send: Callable[[Sent], object], **how: Any) -> Engine:

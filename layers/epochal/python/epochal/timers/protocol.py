@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from epochal.errors import Contended, EpochalError
-from epochal.model.events import Ticks
+from epochal.model.events import PER_SECOND, Ticks
 from epochal.plan.ops import Delete, Items, Op, Put, Several, side_by_side
+from epochal.store.timers import Timer
 from epochal.timers.items import Armed, Sent, Wake, due, read_armed, seconds_until
-from epochal.timers.settings import SetTimer
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class LoadPending:
 class PendingTimers:
     """What is pending, and the state that says so, to append on."""
 
-    pending: tuple[SetTimer, ...] = ()
+    pending: tuple[Timer, ...] = ()
     known: Any = None
 
 
@@ -65,7 +65,7 @@ class Fire:
 
     scope: Armed
     found: PendingTimers
-    due: tuple[SetTimer, ...]
+    due: tuple[Timer, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Came:
         gone: items of timers that were not pending any more.
     """
 
-    fired: tuple[SetTimer, ...] = ()
+    fired: tuple[Timer, ...] = ()
     refused: int = 0
     gone: int = 0
 
@@ -121,7 +121,7 @@ class Worked:
         self.fired += len(came.fired)
         self.refused += came.refused
         self.gone += came.gone
-        self.late = max(self.late, *((now - each.due) / 1e7 for each in came.fired), 0.0)
+        self.late = max(self.late, *((now - each.ticks) / PER_SECOND for each in came.fired), 0.0)
 
 
 def arming(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[None]:
@@ -136,12 +136,12 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
     Args:
         timers: of the scope, of which there are items.
     """
-    fired = list[SetTimer]()
+    fired = list[Timer]()
     refused: Any = None
     refusals = 0
     while True:
         found: PendingTimers = yield LoadPending(timers=tuple(timers), refused=refused)
-        ready = sorted((each for each in found.pending if each.due <= now), key=lambda each: each.due)
+        ready = sorted((each for each in found.pending if each.ticks <= now), key=lambda each: each.ticks)
         if not ready:
             break
         answer = yield Fire(scope=timers[0], found=found, due=tuple(ready[:TOGETHER]))
@@ -154,10 +154,10 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
             refused, refusals = answer, refusals + 1
             if refusals == ATTEMPTS:
                 raise Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
-    waiting = {each.place for each in found.pending if each.due > now}
+    waiting = {each.setting for each in found.pending if each.ticks > now}
     over = [each for each in timers if each.place not in waiting]
     yield from side_by_side(Delete(table=table, key=each.key) for each in over)
-    ours = {each.place for each in fired}
+    ours = {each.setting for each in fired}
     return Came(fired=tuple(fired), refused=refusals, gone=sum(each.place not in ours for each in over))
 
 
