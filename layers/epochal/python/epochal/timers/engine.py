@@ -26,8 +26,8 @@ from epochal.reactions.reaction import Delivery, Reaction
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.store.timers import pending, query_of, timer_of
-from epochal.timers.items import Armed, Sent, Wake
+from epochal.store.timers import Timer, pending, query_of, timer_of
+from epochal.timers.items import BEGINNING, GRACE, SHARDS, Armed, Sent, Wake
 from epochal.timers.protocol import (
     Came,
     Doing,
@@ -96,6 +96,19 @@ class Engine:
             Unavailable: the table of timers was, or what sends: nothing of the wake-ups is done.
         """
         return self._do(waking(self.table, wake_ups, self._ticks), self.driver.clock() + seconds)
+
+    def sweep(self, seconds: float = inf, *, grace: Ticks = GRACE) -> Worked:
+        """Fire whatever has been due for longer than `grace`: what a lost wake-up was for. 16 queries where there is
+        nothing, however much is pending.
+        """
+        until = Ticks(self._ticks() - grace)
+        return self.work(
+            [Wake(shard=shard, since=BEGINNING, until=until) for shard in range(SHARDS)], seconds
+        )
+
+    def pending_of(self, timers: Sequence[Armed]) -> tuple[Timer, ...]:
+        """What is pending in the scope of these timers, as far as it was set with the first of them or later."""
+        return self._load(LoadPending(timers=tuple(timers))).pending
 
     def _ticks(self) -> Ticks:
         return from_unix_nanoseconds(self.now())

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.model.events import PER_SECOND, Ticks, format_ticks, parse_time
+from epochal.model.events import END, PER_SECOND, Ticks, format_ticks, parse_time
 from epochal.plan.ops import Query
 from epochal.plan.values import Item, Key, decodes, read_list, sequence, text
 
@@ -33,6 +33,10 @@ MINUTE: Final = 60 * PER_SECOND
 NEAR: Final = Ticks(12 * MINUTE)
 """What is due within so long has a message of its own, which a queue keeps back for 15 minutes at most. What is farther
 away shares the schedule of its slot, a minute of a shard, and that cannot be at work yet."""
+
+
+GRACE: Final = Ticks(3 * MINUTE)
+"""What has been due for so long, a sweep takes for missed: a wake-up that failed has come again by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -95,6 +99,11 @@ def due(table: str, shard: int, since: Ticks, until: Ticks, *, limit: int, after
     bounds = text(format_ticks(since)), text(format_ticks(until))
     partition = ("p", text(f"{shard:02d}"))
     return Query(table=table, partition=partition, sort=("s", *bounds), limit=limit, after=after)
+
+
+BEGINNING: Final = Ticks(0)
+NEVER: Final = Ticks(END - 1)
+"""Earlier than any timer is due, and later."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

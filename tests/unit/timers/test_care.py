@@ -1,0 +1,135 @@
+"""What was missed is swept, what is lost is made anew, and a look tells how late timers are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from epochal.layout.port import TIMERS
+from epochal.model.events import Event
+from epochal.plan.ops import Delete, NotApplied, Op, Query
+from epochal.store.timers import call_off, in_, later
+from epochal.timers.care import coming, rebuild, status
+from epochal.timers.items import SHARDS
+from tests.unit.timers.world import World
+
+SECOND = 10**9
+HOUR = 3_600
+
+
+def test_a_sweep_fires_what_no_wake_up_came_for_and_nothing_before_its_time() -> None:
+    world = World()
+    world.engine = replace(world.engine, send=lambda _: None)
+    for number in range(40):
+        world.set(f"Loan-{number}", "reminder", 60 if number % 2 else 2 * HOUR)
+    world.arm()
+    world.time += 100 * SECOND
+    assert world.engine.sweep().fired == 0, "what was due a moment ago has wake-ups on their way"
+    world.time += HOUR * SECOND
+    assert world.engine.sweep().fired == 20
+    assert len(world.items()) == 20
+    world.time += 40 * 24 * HOUR * SECOND
+    assert world.engine.sweep().fired == 20
+    assert world.items() == []
+
+
+@pytest.mark.parametrize("pending", [0, 300])
+def test_a_sweep_without_anything_due_asks_the_same_however_much_is_pending(pending: int) -> None:
+    world = World()
+    for number in range(pending):
+        world.set(f"Loan-{number}", "reminder", 30 * 24 * HOUR)
+    world.arm()
+    world.asked.clear()
+    before = world.meter.capacity
+    world.engine.sweep()
+    after = world.meter.capacity
+    assert [type(each) for each in world.asked] == [Query] * SHARDS
+    assert (after.read - before.read, after.write - before.write) == (SHARDS, 0)
+
+
+def test_the_status_tells_what_waits_what_is_due_and_how_late_it_is() -> None:
+    world = World()
+    assert status(world.engine).next is None
+    for number in range(5):
+        world.set(f"Loan-{number}", "reminder", 100 * (number + 1))
+    world.arm()
+    world.time += 250 * SECOND
+    told = status(world.engine)
+    assert (told.waiting, told.due, round(told.late), told.more) == (5, 2, 150, False)
+    assert told.next is not None
+    assert round((told.next - world.now) / 1e7) == 50
+    assert [each.stream for each in coming(world.engine, limit=3)] == ["Loan-0", "Loan-1", "Loan-2"]
+    assert [each.stream for each in coming(world.engine, since=world.now)] == ["Loan-2", "Loan-3", "Loan-4"]
+
+
+def test_the_status_counts_up_to_a_bound_and_says_so() -> None:
+    world = World()
+    for number in range(100):
+        world.set(f"Loan-{number}", "reminder", 100)
+    world.arm()
+    told = status(world.engine, most=2)
+    assert told.more
+    assert told.waiting <= 2 * SHARDS
+    assert len(list(coming(world.engine, limit=1_000))) == 100
+
+
+def test_the_table_is_made_anew_of_the_feed_with_what_is_pending_alone() -> None:
+    world = World()
+    for name in ("kept", "cancelled", "again"):
+        for layout in ("pages", "tips"):
+            world.set("Loan-1", name, 2 * HOUR, layout=layout)
+    for layout in ("pages", "tips"):
+        world.stores[layout].append("Loan-1", [call_off("cancelled")])
+        world.set("Loan-1", "again", 3 * HOUR, layout=layout)
+    tags = ("loan:1", "member:2")
+    world.tagged.append([later("tagged", [Event.json("E", {}, tags=tags)], at=in_(hours=2), tags=tags)])
+    world.set("Loan-2", "soon", 60)
+    world.arm()
+    world.advance(100)
+    before = world.items()
+    for each in before:
+        world.tables.execute(Delete(table=TIMERS.kind, key=each.key))
+    done = rebuild(world.engine, world.feed.reader)
+    assert (done.settings, done.armed, done.troubles) == (10, 5, [])
+    assert len(world.items()) == 5
+    assert set(world.items()) <= set(before)
+    world.advance(4 * HOUR)
+    assert [each for each in world.types("Loan-1") if not each.startswith("$")] == ["kept came", "again came"]
+    assert [each for each in world.types("Loan-1", "tips") if not each.startswith("$")] == [
+        "kept came",
+        "again came",
+    ]
+    assert world.items() == []
+
+
+def test_a_stream_that_cannot_be_read_is_told_and_the_rebuild_goes_on() -> None:
+    world = World()
+    for number in range(3):
+        world.set(f"Loan-{number}", "reminder", HOUR)
+    world.feed.index()
+
+    def fail(op: Op) -> None:
+        if "Loan-1" in str(op):
+            raise NotApplied("throttled")
+
+    world.fails = fail
+    done = rebuild(world.engine, world.feed.reader)
+    assert (done.settings, done.armed) == (3, 2)
+    assert [each.partition(":")[0] for each in done.troubles] == ["Loan-1"]
+
+
+def test_a_malformed_event_of_timers_stops_itself_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that knows no rules may have written it: an older one, or one of another library."""
+    world = World()
+    with monkeypatch.context() as lax:
+        lax.setattr("epochal.store.timers.check_all", lambda *_: None)
+        for body in (b"", b"[]", b'{"name": "reminder"}', b'{"name": 1, "in": "x", "events": 2}'):
+            types = ("$timer-set", "$timer-cancelled", "$timer-fired")
+            world.streams.append("Loan-1", [Event(type=each, data=body) for each in types[: len(body) or 3]])
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    world.streams.append("Loan-1", [Event(type="$timer-other", data=b"{")])
+    assert len(world.items()) == 1
+    world.advance(70)
+    assert world.types("Loan-1")[-2:] == ["reminder came", "$timer-fired"]
