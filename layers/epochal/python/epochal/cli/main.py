@@ -24,7 +24,7 @@ from epochal.cli.feed import feed, newest, search, streams, tail, trace, watch
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
-from epochal.cli.react import groups, load_reaction, parked, react
+from epochal.cli.react import groups, load_reactions, parked, react
 from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
@@ -78,7 +78,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         reactions_of,
     )
 
-    reactions = [load_reaction(each) for each in targets]
+    reactions = [reaction for each in targets for reaction in load_reactions(store, each)]
     name = store.deployment.settings.index_table.removesuffix("-index")
     queues = store.client("sqs")
     services = Services(

@@ -7,7 +7,8 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from importlib import import_module
 from math import inf
@@ -19,9 +20,12 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import GroupMissing, InvalidInput
+from epochal.feed.results import FeedEvent
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
+from epochal.processes.process import Process
+from epochal.processes.running import reactions
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
@@ -34,26 +38,37 @@ from epochal.reactions.steering import GroupFigures, reset_view, standing_view, 
 @click.option("--until-done", is_flag=True, help="End when everything that there is has been handled.")
 @on_store
 def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
-    """Run the reaction of a module, until interrupted.
+    """Run the reaction of a module, or the two of a process, until interrupted.
 
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
     name are the same group: they share the partitions.
     """
-    reactor = _reactor(store, load_reaction(target))
+    stop = threading.Event()
+    runners = [_runner(store, each, stop) for each in load_reactions(store, target)]
+    with _stopped_by_signals(stop), ThreadPoolExecutor(len(runners)) as threads:
+        running = [threads.submit(each.run, until_done=until_done) for each in runners]
+        if not until_done:
+            wait(running, return_when=FIRST_COMPLETED)
+            stop.set()  # one that fails ends the other
+        for each in running:
+            each.result()
+
+
+def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Runner:
+    reactor = _reactor(store, reaction)
     seen: set[Name] = set()
 
     def told(partition: int, ran: Ran) -> None:
         seen.update(ran.seen)
         _print_turn(partition, ran)
 
-    runner = Runner(
+    return Runner(
         reactor=reactor,
         owner=f"{socket.gethostname()}-{os.getpid()}",
         on_turn=told,
         on_rest=lambda: _warn_of_unmet(reactor, seen),
+        stop=stop,
     )
-    with _stopped_by_signals(runner.stop):
-        runner.run(until_done=until_done)
 
 
 @click.group()
@@ -86,7 +101,7 @@ def show(store: OpenedStore, *, group: str, stream: str) -> None:
     That is what the handler raised, after how many attempts, and the trace.
     """
     _check_there(store, group)
-    for each in _chosen(store, group, (stream,)):
+    for _, each in _chosen(store, (group,), (stream,)):
         cause = each.cause
         text = f"{each.stream}  {each.index}"
         if cause is not None:
@@ -107,10 +122,10 @@ def replay(store: OpenedStore, *, target: str, streams: tuple[str, ...]) -> None
     A deployed function replays with its own handler: invoke it with {"command": "replay", "partition": 30000,
     "stream": "..."}.
     """
-    reaction = load_reaction(target)
-    parking = Parking(reactor=_reactor(store, reaction))
     failed = False
-    for each in _chosen(store, reaction.name, streams):
+    loaded = {each.name: each for each in load_reactions(store, target)}
+    for group, each in _chosen(store, loaded, streams):
+        parking = Parking(reactor=_reactor(store, loaded[group]))
         with output.progress(f"replaying {each.stream}"):
             replayed = parking.replay(each.partition, each.stream, seconds=inf)
         failed = failed or not replayed.unparked
@@ -137,7 +152,7 @@ def discard(store: OpenedStore, *, group: str, stream: str, one: bool, yes: bool
     GROUP will never handle it.
     """
     _check_there(store, group)
-    (each,) = _chosen(store, group, (stream,))
+    ((_, each),) = _chosen(store, (group,), (stream,))
     what = f"event {each.index}" if one else f"every event from {each.index} on"
     inputs.confirm(f"{group} will never handle {what} of {stream}. Go on?", yes=yes)
     parking = Parking.of(group, store.feed)
@@ -262,18 +277,35 @@ def _behind(each: GroupFigures) -> str:
 
 
 def load_reaction(target: str) -> Reaction:
-    """The reaction that `module:name` names; modules of the working directory are found, as Python finds them."""
+    """The reaction that `module:name` names."""
+    found = _named(target)
+    if not isinstance(found, Reaction):
+        raise InvalidInput("MODULE:REACTION", f"{target} is no reaction")
+    return found
+
+
+def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
+    """That reaction, or the two of the process that is there."""
+    found = _named(target)
+    if isinstance(found, Process):
+        return [*reactions(found, store.deployment.streams, _passed)]
+    return [load_reaction(target)]
+
+
+def _named(target: str) -> Any:
+    """What `module:name` names; modules of the working directory are found, as Python finds them."""
     module, colon, name = target.partition(":")
     if not (module and colon and name):
         raise InvalidInput("MODULE:REACTION", "must be a module, a colon and the name of a reaction in it")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        found = getattr(import_module(module), name, None)
+        return getattr(import_module(module), name, None)
     except ModuleNotFoundError as error:
         raise InvalidInput("MODULE:REACTION", f"there is no module {error.name}") from error
-    if not isinstance(found, Reaction):
-        raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
-    return found
+
+
+def _passed(why: str, event: FeedEvent) -> None:
+    click.echo(f"passed {event.stream}@{event.index}: {why}", err=True)
 
 
 def _warn_of_unmet(reactor: Reactor, seen: Collection[Name]) -> None:
@@ -314,11 +346,13 @@ def _parked(store: OpenedStore, group: str) -> Iterator[ParkedStream]:
         yield from parking.streams(each.partition)
 
 
-def _chosen(store: OpenedStore, group: str, streams: tuple[str, ...]) -> list[ParkedStream]:
-    found = list(_parked(store, group))
-    if missing := set(streams) - {each.stream for each in found}:
-        raise InvalidInput("stream", f"{min(missing)!r} is not parked by {group}")
-    return [each for each in found if not streams or each.stream in streams]
+def _chosen(
+    store: OpenedStore, groups: Iterable[str], streams: tuple[str, ...]
+) -> list[tuple[str, ParkedStream]]:
+    found = [(group, each) for group in groups for each in _parked(store, group)]
+    if missing := set(streams) - {each.stream for _, each in found}:
+        raise InvalidInput("stream", f"{min(missing)!r} is not parked by {' or '.join(groups)}")
+    return [(group, each) for group, each in found if not streams or each.stream in streams]
 
 
 def _line(each: ParkedStream) -> str:

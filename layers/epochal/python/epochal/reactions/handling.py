@@ -616,6 +616,7 @@ def unmet(member: Member) -> tuple[Name, ...]:
     """
     left: set[Name] = {("category", name) for name in member.reaction.categories or ()}
     left |= {("type", name) for name in member.reaction.types or ()}
+    left = {each for each in left if each[1] not in member.reaction.early}
     for each in member.reader.partitions():
         if source_of(each.partition) not in member.reaction.sources:
             continue

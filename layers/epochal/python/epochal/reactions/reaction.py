@@ -212,6 +212,7 @@ class Reaction:
         on_failure: park the stream, or let it block its partition until it is handled.
         once: deliver an event with several tags through its first tag alone, instead of once for each. Counts for
             nothing beside a query (`only`), which has each event once in its own way.
+        early: categories and types that need not have come yet, and are not taken for misspelt.
         within: of an `async def`: what is entered on its event loop before the first delivery, and left after the
             last; an `AsyncPlace`, for instance.
     """
@@ -231,6 +232,7 @@ class Reaction:
     attempts: int = 5
     on_failure: OnFailure = "park"
     once: bool = False
+    early: frozenset[str] = frozenset()
     within: AbstractAsyncContextManager[Any] | None = None
 
     def __post_init__(self) -> None:

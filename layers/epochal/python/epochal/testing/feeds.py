@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
+from epochal.feed.results import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, source_of, store_tables
 from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
@@ -19,6 +20,9 @@ from epochal.reactions.read_models import ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
+
+if TYPE_CHECKING:
+    from epochal.processes.process import Process
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
 
@@ -69,14 +73,18 @@ class MemoryFeed:
             )
             self._indexed[table] = len(changes)
 
-    def react(self, reaction: Reaction) -> list[Ran]:
+    def react(self, reaction: Reaction | Process) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked; all of
         its members, one after another, of whom there is one answer.
 
         The logger `epochal.reactions` has each call of a handler that fails, with its trace, and a warning of
         categories of which no stream has come, and of types of which no event has: they may be misspelt. A test that
         needs but some of them is not at fault, so it is no warning of Python's, which `-W error` raises.
+
+        A process is run until neither its inbox nor its outbox gets further; DEBUG has each input that it passes.
         """
+        if not isinstance(reaction, Reaction):
+            return self._process(reaction)
         self.index()
         reactor = self._reactor(reaction)
         runs = [
@@ -97,6 +105,16 @@ class MemoryFeed:
     def parking(self, reaction: Reaction) -> Parking:
         """What a reaction has parked."""
         return Parking(reactor=self._reactor(reaction))
+
+    def _process(self, process: Process) -> list[Ran]:
+        from epochal.processes.running import reactions  # noqa: PLC0415  most tests have reactions alone
+
+        def passed(why: str, event: FeedEvent) -> None:
+            _LOGGER.debug("%s passes %s@%d: %s", process.name, event.stream, event.index, why)
+
+        both = reactions(process, self.streams, passed)
+        runs = [ran for each in both for ran in self.react(each)]
+        return runs + self._process(process) if any(ran.moved for ran in runs) else runs
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)

@@ -1,0 +1,282 @@
+"""A process: a class whose fields are the state of an instance, and two functions.
+
+    @process(name="checkout", categories=["Order", "Payment"], codec=codec, targets={"Payment": payments})
+    @dataclass(frozen=True)
+    class Checkout:
+        def evolve(self, event): ...    # the state after one more input
+        def react(self, event): ...     # what is done about it: outputs, decided on that state
+
+An instance is a stream, `checkout-17`, and so its own inbox and outbox. An input that it has not had is one append, on
+the state that it was decided on:
+
+    $input ──► its outputs, its timers, in order        one conditional write, with the state as an unfold
+
+Which inputs an instance has had is part of its state: of each stream, the index that it goes on from. So an input that
+comes again is passed, however late it comes, and nothing depends on keys that expire. Whatever else is appended to the
+stream is an input, too: what a timer brings, a refusal, the answer of a function, a message of somebody else's.
+
+`evolve` has inputs alone: outputs follow from them. The state is folded again from copies of inputs where its unfold
+is gone, so it outlives the streams that they came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal, Protocol, TypeVar
+
+from epochal.codec.shapes import ValueForm, form_of
+from epochal.errors import InvalidInput
+from epochal.index.checkpoints import Moment
+from epochal.model.events import Event
+from epochal.model.kinds import must_be_done, must_be_events, must_be_plain, must_be_state, must_be_whole
+from epochal.processes.outputs import (
+    INPUT,
+    REFUSED,
+    Output,
+    Refused,
+    message_in,
+    packed,
+    record,
+    stored,
+    told_by,
+)
+from epochal.store.codecs import EventCodec, Stored
+from epochal.store.deciders import Decider, Deciders
+from epochal.store.folding import snapshot
+from epochal.store.streams import Streams
+from epochal.store.timers import call_off
+
+NAME: Final = re.compile(r"[A-Za-z0-9]{1,56}", re.ASCII)
+"""A process's name is the category of its streams, and the beginning of its groups' names."""
+
+STATE: Final = "$process"
+"""The unfold that is an instance."""
+
+Passed = Literal["again", "late", "unknown", "gone"]
+"""Why an input is passed: the instance has had it; it is done; it has not begun, and this begins none, or began with a
+version that does not know it; the event was pruned, or has expired, before it came."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """An instance of a process.
+
+    Attributes:
+        version: of the process, that it began with; 0 where there is no instance.
+        state: of the user's class.
+        had: by sources and streams of inputs, the index that it goes on from.
+        timers: that are set.
+        performed: outputs below this index have been performed.
+        done: it takes no more inputs.
+    """
+
+    version: int = 0
+    state: Any = None
+    had: Mapping[str, int] = field(default_factory=dict)
+    timers: frozenset[str] = frozenset()
+    performed: int = 0
+    done: bool = False
+
+
+# No slots: what is derived is kept.
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """A process: `process` makes one of a class, and this of functions.
+
+    Attributes:
+        name: the category of its instances' streams.
+        categories: of streams whose events are inputs.
+        codec: of inputs, and of all messages in outputs.
+        state: the class of states: what `json_codec` takes. An instance begins with `state()`.
+        evolve: the state after one more input.
+        react: outputs, on the state that has the input.
+        key: which instance an event of a stream is for, None for none; the id of the stream where it is not given.
+        begins: classes of events that an instance may begin with; None for all.
+        targets: of outputs, by names: a `Target` for commands, a function for calls, what sends for messages.
+        version: raised where instances that have begun are to end by the rules that they began with.
+        before: the process of the version before, for those instances.
+        start: where it begins in the feed.
+        members, attempts: of its reactions.
+    """
+
+    name: str
+    categories: frozenset[str]
+    codec: EventCodec[Any]
+    state: type
+    evolve: Callable[[Any, Any], Any]
+    react: Callable[[Any, Any], Iterable[Output]]
+    key: Callable[[str, Any], str | None] = lambda stream, _event: stream.partition("-")[2] or None
+    begins: frozenset[type] | None = None
+    targets: Mapping[str, Any] = field(default_factory=dict)
+    version: int = 1
+    before: Process | None = None
+    start: Literal["beginning", "tail"] | Moment = "beginning"
+    members: int = 1
+    attempts: int = 5
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be kept."""
+        if not NAME.fullmatch(self.name):
+            raise InvalidInput("name", "must be 1 to 56 letters and digits: the category of streams")
+        if self.name in self.categories:
+            raise InvalidInput("categories", "must not have the process's own, whose events are inputs anyway")
+        must_be_plain(self.evolve, "evolve")
+        must_be_plain(self.react, "react", may_yield=True)
+        must_be_plain(self.key, "key")
+        must_be_whole(self.version, "version", 1)
+        if self.before is not None and (self.before.name, self.version) <= (self.name, self.before.version):
+            raise InvalidInput("before", "must be of the same name and of a lower version")
+        self._form  # noqa: B018  raises where there is none
+
+    @cached_property
+    def _form(self) -> ValueForm:
+        return form_of(self.state)
+
+    @cached_property
+    def versions(self) -> dict[int, Process]:
+        """This one, and those before it."""
+        return {self.version: self, **(self.before.versions if self.before else {})}
+
+    def of(self, version: int) -> Process:
+        """The rules that an instance goes by."""
+        if version not in self.versions:
+            rule = f"must lead to version {version} of {self.name}, which instances began with"
+            raise InvalidInput("before", rule)
+        return self.versions[version]
+
+    def message(self, stored: Stored) -> Any:
+        """An input as `evolve` and `react` get it; None for one of an unknown type."""
+        if stored.type != REFUSED:
+            return self.codec.decode(stored)
+        told = told_by(stored)
+        return Refused(self.codec.decode(message_in(told)), told["error"], told["text"], told["to"])
+
+    def instance_of(self, given: Stored) -> str | None:
+        """The stream of the instance that an event is for, by the newest version that knows it."""
+        for rules in self.versions.values():
+            if (message := rules.codec.decode(given)) is not None:
+                key = must_be_done(rules.key(given.stream, message), "key")
+                return None if key is None else f"{self.name}-{key}"
+        return None
+
+    def instances(self, streams: Streams) -> Deciders[Any, Instance, Any]:
+        """The instances in a store."""
+        return Deciders(
+            streams=streams,
+            decider=Decider(initial=Instance, evolve=self.fold, decide=lambda _, __: ()),
+            codec=EventCodec(encode=self._encode, decode=self._decode, skips_unknown=True),
+            access=snapshot(lambda event: isinstance(event, Instance), lambda instance: instance),
+        )
+
+    def fold(self, instance: Instance, event: Event | Stored | Instance) -> Instance:
+        """An instance after one more event of its stream: a state changes by inputs that were taken, and nothing else."""
+        if isinstance(event, Instance):
+            return event
+        told = told_by(event)
+        match event.type:
+            case "$input":
+                return self._taken(instance, told)
+            case "$performed" | "$refused":
+                return replace(instance, performed=max(instance.performed, told["below"]))
+            case "$done":
+                return replace(instance, done=True)
+            case "$timer-set":
+                return replace(instance, timers=instance.timers | {told["name"]})
+            case "$timer-cancelled":
+                return replace(instance, timers=instance.timers - {told["name"]})
+            case _:
+                return instance
+
+    def take(
+        self, stream: str, source: str, given: Stored, instance: Instance
+    ) -> tuple[Passed | None, list[Event]]:
+        """What the instance of a stream stores for an input from a source, or why it passes it."""
+        if given.index < instance.had.get(source, 0):
+            return "again", []
+        if instance.done:
+            return "late", []
+        rules = self.of(instance.version or self.version)
+        message = rules.message(given)
+        begins = instance.version or rules.begins is None or type(message) in rules.begins
+        if message is None or not begins:
+            return "unknown", []
+        copy = Event(type=given.type, data=given.data, meta=given.meta, timestamp=given.timestamp or None)
+        told = {"of": f"{source}@{given.index}", "version": rules.version, **packed(copy)}
+        events = [record(INPUT, told)]
+        instance = self.fold(instance, events[0])
+        for output in must_be_events(rules.react(instance.state, message), "react"):
+            events.append(stored(output, stream.partition("-")[2], rules.codec, rules.targets))
+            instance = self.fold(instance, events[-1])
+        if instance.done:
+            events += [call_off(name) for name in sorted(instance.timers)]
+        return None, events
+
+    def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:
+        rules = self.of(instance.version or told["version"])
+        source, _, index = told["of"].rpartition("@")
+        before = instance.state if instance.version else rules.state()
+        message = rules.message(message_in(told, source.partition("/")[2], int(index)))
+        state = must_be_state(rules.evolve(before, message), before, rules.state, message)
+        had = {**instance.had, source: int(index) + 1}
+        timers = instance.timers - {told["type"]}  # which has fired, if it has its event's name
+        return replace(instance, version=rules.version, state=state, had=had, timers=timers)
+
+    def _encode(self, event: Event | Instance) -> Event:
+        if isinstance(event, Event):
+            return event
+        told = {name: getattr(event, name) for name in ("version", "had", "performed", "done")}
+        state = self.of(event.version)._form.write(event.state)  # noqa: SLF001  its own
+        return record(STATE, {**told, "timers": sorted(event.timers), "state": state})
+
+    def _decode(self, stored: Stored) -> Stored | Instance | None:
+        """What is an input, and not taken yet, is no part of a state. Nor is a state that the class has no form for
+        any more: it is folded again.
+        """
+        if stored.type != STATE:
+            return stored if stored.type.startswith("$") else None
+        told = told_by(stored)
+        try:
+            state = self.of(told["version"])._form.read(told["state"])  # noqa: SLF001  its own
+        except ValueError:
+            return None
+        return Instance(**{**told, "timers": frozenset(told["timers"]), "state": state})
+
+
+class Rules(Protocol):
+    """A class that `process` makes a process of."""
+
+    def evolve(self, event: Any, /) -> Any:
+        """The state after one more input."""
+
+    def react(self, event: Any, /) -> Iterable[Output]:
+        """What is done about an input, on the state that has it."""
+
+
+R = TypeVar("R", bound=Rules)
+
+
+def process(
+    *,
+    name: str,
+    categories: Collection[str],
+    codec: EventCodec[Any],
+    **more: Any,
+) -> Callable[[type[R]], Process]:
+    """Make a process of a class of states; the arguments are the attributes of `Process`.
+
+    Raises:
+        InvalidInput: an argument that could not be kept.
+        TypeError: a field of the class has no form in JSON.
+    """
+    return lambda rules: Process(
+        name=name,
+        categories=frozenset(categories),
+        codec=codec,
+        state=rules,
+        evolve=rules.evolve,
+        react=rules.react,
+        **more,
+    )

@@ -1,0 +1,254 @@
+"""What a process takes, passes and answers, and what becomes of what fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from epochal.errors import InvalidInput
+from epochal.layout.registry import source_of
+from epochal.model.events import Event
+from epochal.processes import Append, Call, Done, Output, Process, Publish, Send, process
+from epochal.processes.process import Instance
+from epochal.reactions.group import Member
+from epochal.reactions.parking import Parking
+from epochal.reactions.reactor import Reactor
+from epochal.store.codecs import json_codec
+from epochal.testing.feeds import MemoryFeed
+from tests.unit.processes.world import (
+    CODEC,
+    Charge,
+    Charged,
+    Checkout,
+    GaveUp,
+    Outside,
+    Placed,
+    Refused,
+    Shipped,
+    World,
+    checkout,
+)
+
+
+def fired(world: World, key: str = "1") -> None:
+    """A timer's event, in the instance's stream."""
+    world.append(f"checkout-{key}", GaveUp())
+    world.run()
+
+
+def test_what_is_appended_to_an_instances_stream_is_an_input() -> None:
+    world = World(outside=Outside(fails=lambda: True))
+    world.append("Order-1", Placed(10))
+    world.run()
+    fired(world)
+    assert world.instance().state.seen == ("Placed", "Charged", "GaveUp")
+
+
+def test_a_timer_is_taken_while_an_output_keeps_failing() -> None:
+    world = World(outside=Outside(fails=lambda: True))
+    world.append("Order-1", Placed(10))
+    world.run()
+    fired(world)
+    assert world.instance().done
+    assert world.types("Order-1") == ["Placed"], "outputs are in order: the one that fails is before it"
+
+
+def test_an_output_that_fails_parks_its_instance_and_a_replay_performs_what_waits_in_order() -> None:
+    world = World(outside=Outside(fails=lambda: True))
+    for key, total in (("1", 10), ("2", 1_000)):
+        world.append(f"Order-{key}", Placed(total))
+    world.run()
+    fired(world)
+    assert world.types("Order-2") == ["Placed", "Released"], "the others go on"
+    parking = Parking(reactor=Reactor(member=Member(reaction=world.reactions[1], reader=world.reader)))
+    (partition,) = world.partitions
+    (parked,) = parking.streams(partition)
+    assert parked.cause is not None
+    assert (parked.stream, parked.cause.text) == ("checkout-1", "OSError: nobody answers")
+    world.outside.fails = lambda: False
+    assert parking.replay(partition, "checkout-1", seconds=60).unparked
+    world.run()
+    assert world.outside.calls == [("carrier", "checkout-1@6")]
+    assert world.types("Order-1") == ["Placed", "Released"]
+    assert world.passed == [("late", "Order-2@1"), ("late", "checkout-1@11"), ("late", "Order-1@1")]
+
+
+def test_an_output_that_is_skipped_is_not_performed_and_the_next_ones_are() -> None:
+    world = World(outside=Outside(fails=lambda: True))
+    world.append("Order-1", Placed(10))
+    world.run()
+    fired(world)
+    parking = Parking(reactor=Reactor(member=Member(reaction=world.reactions[1], reader=world.reader)))
+    (partition,) = world.partitions
+    parking.skip(partition, "checkout-1")
+    assert parking.replay(partition, "checkout-1", seconds=60).unparked
+    assert world.outside.calls == []
+    assert world.types("Order-1") == ["Placed", "Released"]
+
+
+def test_an_instance_that_is_done_takes_no_more_inputs_and_tells_of_them() -> None:
+    world = World()
+    world.append("Order-1", Placed(1_000))
+    world.run()
+    before = world.types("checkout-1")
+    world.append("Payment-1", Charged(10))
+    world.run()
+    assert world.types("checkout-1") == before
+    assert ("late", "Payment-1@0") in world.passed
+
+
+def test_an_instance_begins_with_what_may_begin_one_alone() -> None:
+    world = World()
+    world.append("Payment-7", Charged(10))
+    world.run()
+    assert world.types("checkout-7") == []
+    assert world.passed == [("unknown", "Payment-7@0")]
+
+
+def test_without_a_beginning_any_input_begins_an_instance() -> None:
+    world = World(more={"begins": None})
+    world.append("Payment-7", Charged(10))
+    world.run()
+    assert world.instance("7").state.seen[0] == "Charged"
+
+
+def test_a_key_says_which_instance_an_event_is_for() -> None:
+    world = World(more={"key": lambda stream, event: f"{event.total}" if isinstance(event, Placed) else None})
+    world.append("Order-1", Placed(10))
+    world.run()
+    assert world.types("checkout-10")[0] == "$input"
+    assert world.types("Payment-10") == ["Charged"], "a category stands for the stream of the key"
+    assert world.instance("10").state.seen == ("Placed",), "a payment is for none"
+
+
+def test_an_instance_ends_by_the_rules_that_it_began_with() -> None:
+    @dataclass(frozen=True)
+    class Later(Checkout):
+        def react(self, event: Any) -> Iterable[Output]:
+            match event:
+                case Placed():
+                    yield Send("Payment", Charge(1))
+                case GaveUp():
+                    yield Append("Order", [Placed(0)])
+
+    world = World(outside=Outside(fails=lambda: True))
+    world.append("Order-1", Placed(10))
+    world.run()
+    before = world.process
+    asked = {each: getattr(before, each) for each in ("name", "categories", "codec", "targets", "begins")}
+    world.more = {"raised": process(**asked, version=2, before=before)(Later)}
+    world.append("Order-2", Placed(10))
+    world.append("checkout-1", GaveUp())
+    world.run()
+    assert (world.instance("1").version, world.instance("2").version) == (1, 2)
+    assert world.instance("1").done, "the old rules give up"
+    assert [each.data for each in world.events("Payment-2")] == [b'{"amount":1}'], "the new rules charge 1"
+    world.more = {"raised": process(**{**asked, "version": 2})(Later)}
+    with pytest.raises(InvalidInput, match="version 1 of checkout"):
+        world.instance("1")
+
+
+def test_an_error_that_is_no_refusal_is_tried_again() -> None:
+    tries = []
+
+    def flaky(command: Charge, paid: int) -> list[Charged]:
+        tries.append(command)
+        if len(tries) < 3:
+            raise OSError("the bank is closed")
+        return [Charged(command.amount)]
+
+    world = World()
+    payments = world.process.targets["Payment"]
+    flaky_payments = replace(payments, decider=replace(payments.decider, decide=flaky))
+    world.more = {"targets": {**world.process.targets, "Payment": flaky_payments}}
+    world.append("Order-1", Placed(10))
+    world.run()
+    assert world.types("Payment-1") == ["Charged"]
+    assert len(tries) == 3
+
+
+def test_a_state_whose_class_has_changed_is_folded_from_copies_of_inputs() -> None:
+    @dataclass(frozen=True)
+    class Changed:
+        sums: int
+
+        @classmethod
+        def begun(cls) -> Changed:
+            return cls(0)
+
+    world = World(outside=Outside(fails=lambda: True))
+    world.append("Order-1", Placed(10))
+    world.run()
+    world.feed.streams.prune("Order-1", 1)
+
+    @dataclass(frozen=True)
+    class Renamed(Checkout):
+        seen: dict[str, int] = None  # type: ignore[assignment]
+
+        def evolve(self, event: Any) -> Any:
+            seen = self.seen or {}
+            return replace(self, seen={**seen, type(event).__name__: len(seen)})
+
+    before = world.process
+    changed = replace(before, state=Renamed, evolve=Renamed.evolve, react=lambda _, __: [])
+    found = changed.instances(world.feed.streams).query("checkout-1", lambda found: found)
+    assert found.state.seen == {"Placed": 0, "Charged": 1}
+    assert found.had == {"pages/Order-1": 1, "pages/Payment-1": 1}
+
+
+def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> None:
+    world = World(more={"begins": None})
+    for amount in range(200):
+        world.append("Payment-1", Charged(amount))
+    world.run()
+    assert len(world.types("checkout-1")) > 600
+    driver, meter = world.feed.streams.driver.metered()
+    streams = replace(world.feed.streams, driver=driver)
+    assert len(world.process.instances(streams).query("checkout-1", lambda found: found).state.seen) > 200
+    assert meter.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (Send("Bank", Charge(1)), "must have a decider for 'Bank'"),
+        (Send("carrier", Charge(1)), "must have a decider for 'carrier'"),
+        (Call("nobody", Charge(1)), "must have a function for 'nobody'"),
+        (Publish("Payment", Charge(1)), "must have a function for 'Payment'"),
+        ("hello", "must answer with outputs, not str"),
+        (Append("Order", [Event(type="Raw")]), "Event is not registered with the codec"),
+    ],
+)
+def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: Any, words: str) -> None:
+    rules = replace(checkout(Outside()), react=lambda _, __: [output])
+    given = CODEC.encode(Placed(1))
+    from epochal.store.codecs import Stored
+
+    with pytest.raises(InvalidInput, match=words):
+        rules.take("checkout-1", "pages/Order-1", Stored(type="Placed", data=given.content), Instance())
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"name": "check-out"}, "letters and digits"),
+        ({"categories": ["Order", "checkout"]}, "the process's own"),
+        ({"version": 0}, "at least 1"),
+        ({"before": checkout(Outside())}, "of a lower version"),
+        ({"key": "id"}, "must be a function"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_by_its_name(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        checkout(Outside(), **more)
+
+
+def test_a_feed_in_memory_runs_a_process_to_its_rest() -> None:
+    feed, outside = MemoryFeed(), Outside()
+    feed.streams.append("Order-1", [Event.json("Placed", {"total": 10})])
+    feed.react(checkout(outside))
+    assert [each.type for each in feed.streams.read("Order-1")] == ["Placed", "Confirmed"]
+    assert [name for name, _ in outside.calls] == ["carrier", "news"]
