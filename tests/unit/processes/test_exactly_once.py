@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.processes import Refused
-from tests.unit.processes.world import Charged, GaveUp, Placed, World
+from tests.unit.processes.world import Placed, World
 
 PAID = [
     "$input", "$send", "$timer-set", "$performed",
@@ -46,7 +45,9 @@ def test_a_refusal_comes_back_as_an_input() -> None:
 
 @pytest.mark.parametrize("arrives", [False, True])
 @pytest.mark.parametrize(("total", "story"), [(10, PAID), (1_000, REFUSED)])
-def test_killed_at_any_request_it_ends_as_if_it_had_not_been(total: int, story: list[str], arrives: bool) -> None:
+def test_killed_at_any_request_it_ends_as_if_it_had_not_been(
+    total: int, story: list[str], arrives: bool
+) -> None:
     whole = played(total)
     assert whole.requests > 30
     for death in range(whole.requests):

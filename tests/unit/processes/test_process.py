@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
+from epochal.deciders.codecs import Stored
 from epochal.errors import InvalidInput
-from epochal.layout.registry import source_of
 from epochal.model.events import Event
-from epochal.processes import Append, Call, Done, Output, Process, Publish, Send, process
+from epochal.processes import Append, Call, Output, Publish, Send, process
 from epochal.processes.process import Instance
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
-from epochal.store.codecs import json_codec
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.processes.world import (
     CODEC,
@@ -26,8 +25,6 @@ from tests.unit.processes.world import (
     GaveUp,
     Outside,
     Placed,
-    Refused,
-    Shipped,
     World,
     checkout,
 )
@@ -116,7 +113,7 @@ def test_without_a_beginning_any_input_begins_an_instance() -> None:
 
 
 def test_a_key_says_which_instance_an_event_is_for() -> None:
-    world = World(more={"key": lambda stream, event: f"{event.total}" if isinstance(event, Placed) else None})
+    world = World(more={"key": lambda _, event: f"{event.total}" if isinstance(event, Placed) else None})
     world.append("Order-1", Placed(10))
     world.run()
     assert world.types("checkout-10")[0] == "$input"
@@ -171,14 +168,6 @@ def test_an_error_that_is_no_refusal_is_tried_again() -> None:
 
 
 def test_a_state_whose_class_has_changed_is_folded_from_copies_of_inputs() -> None:
-    @dataclass(frozen=True)
-    class Changed:
-        sums: int
-
-        @classmethod
-        def begun(cls) -> Changed:
-            return cls(0)
-
     world = World(outside=Outside(fails=lambda: True))
     world.append("Order-1", Placed(10))
     world.run()
@@ -225,8 +214,6 @@ def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> 
 def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: Any, words: str) -> None:
     rules = replace(checkout(Outside()), react=lambda _, __: [output])
     given = CODEC.encode(Placed(1))
-    from epochal.store.codecs import Stored
-
     with pytest.raises(InvalidInput, match=words):
         rules.take("checkout-1", "pages/Order-1", Stored(type="Placed", data=given.content), Instance())
 

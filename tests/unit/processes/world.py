@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
-from epochal.layout.registry import source_of
+from epochal.deciders.codecs import json_codec
+from epochal.deciders.on_streams import Decider
+from epochal.layout.port import source_of
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Reply
 from epochal.processes import (
@@ -25,13 +27,10 @@ from epochal.processes import (
     process,
 )
 from epochal.processes.process import Instance, Passed
-from epochal.processes.running import reactions
 from epochal.reactions.cloudevents import Message
-from epochal.reactions.group import Member
+from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
-from epochal.store.codecs import json_codec
-from epochal.store.deciders import Decider
 from epochal.store.timers import in_
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.world import Inline
@@ -210,8 +209,7 @@ class World:
     @property
     def reactions(self) -> tuple[Reaction, Reaction]:
         """Those of a process that has just been started."""
-        return reactions(
-            self.process,
+        return self.process.reactions(
             self.streams,
             lambda why, event: self.passed.append((why, f"{event.stream}@{event.index}")),
         )
@@ -223,7 +221,8 @@ class World:
         """Run both reactions to the end of the feed; what dies is started again."""
         while True:
             try:
-                if not any([self.turn(each) for each in self.reactions]):
+                inbox, outbox = map(self.turn, self.reactions)
+                if not (inbox or outbox):
                     return
             except Killed:
                 deaths -= 1
@@ -233,7 +232,7 @@ class World:
         """A turn of one reaction over the streams' partitions; whether anything came of it."""
         self.feed.index()
         reactor = Reactor(member=Member(reaction=reaction, reader=self.reader), executor=Inline)
-        return any([reactor.run(partition, seconds=inf).moved for partition in self.partitions])
+        return sum(reactor.run(partition, seconds=inf).moved for partition in self.partitions) > 0
 
     def types(self, stream: str) -> list[str]:
         return [event.type for event in self.feed.streams.read(stream)]

@@ -20,12 +20,11 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import GroupMissing, InvalidInput
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
 from epochal.processes.process import Process
-from epochal.processes.running import reactions
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
@@ -43,10 +42,15 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
     name are the same group: they share the partitions.
     """
-    stop = threading.Event()
+    stop, context = threading.Event(), click.get_current_context()
     runners = [_runner(store, each, stop) for each in load_reactions(store, target)]
+
+    def run(runner: Runner) -> None:
+        with context.scope(cleanup=False):  # what prints asks the thread for it
+            runner.run(until_done=until_done)
+
     with _stopped_by_signals(stop), ThreadPoolExecutor(len(runners)) as threads:
-        running = [threads.submit(each.run, until_done=until_done) for each in runners]
+        running = [threads.submit(run, each) for each in runners]
         if not until_done:
             wait(running, return_when=FIRST_COMPLETED)
             stop.set()  # one that fails ends the other
@@ -279,8 +283,9 @@ def _behind(each: GroupFigures) -> str:
 def load_reaction(target: str) -> Reaction:
     """The reaction that `module:name` names."""
     found = _named(target)
+    module, _, name = target.partition(":")
     if not isinstance(found, Reaction):
-        raise InvalidInput("MODULE:REACTION", f"{target} is no reaction")
+        raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
     return found
 
 
@@ -288,7 +293,7 @@ def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
     """That reaction, or the two of the process that is there."""
     found = _named(target)
     if isinstance(found, Process):
-        return [*reactions(found, store.deployment.streams, _passed)]
+        return [*found.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
 
 

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
+    from epochal.feed.history import FeedEvent
+    from epochal.processes.process import Process
+
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
 """What Lambda calls."""
@@ -48,26 +51,38 @@ SPARED: Final = 0.2
 """Share of the function's time that is left for the call under way when time is over, and for saving."""
 
 
-def lambda_handler(reaction: Reaction, environment: Mapping[str, str] = os.environ) -> Handler:
-    """The handler of a function that runs `reaction`; call it once, where the module is loaded.
+def lambda_handler(reaction: Reaction | Process, environment: Mapping[str, str] = os.environ) -> Handler:
+    """The handler of a function that runs `reaction`, or that of a process's two which the function was deployed for;
+    call it once, where the module is loaded.
 
     Raises:
         InvalidInput: the function was deployed for a reaction of another name, or a setting does not parse.
         ModuleNotFoundError: the extra `lambda` is not installed.
     """
-    must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
     settings = Settings.from_environment(environment)
+    service = service_name(environment, settings.reaction)
+    metrics, deployment = metrics_of(service, environment), HERE.deployment(settings)
+    if not isinstance(reaction, Reaction) and hasattr(
+        reaction, "reactions"
+    ):  # functions load no processes for it
+        passed = partial(_count_passed, metrics)
+        halves = reaction.reactions(deployment.streams, passed)
+        reaction = next((each for each in halves if each.name == settings.reaction), halves[0])
+    must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
+    assert isinstance(reaction, Reaction)  # noqa: S101  as was asked
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(variable("reaction"), rule)
     queue = Queue(lazily(partial(service_client, "sqs", retried=True)), settings.queue)
-    service = service_name(environment, reaction.name)
     logger = _logger(service)
-    member = Member(reaction=reaction, reader=HERE.deployment(settings).feed)
+    member = Member(reaction=reaction, reader=deployment.feed)
     reactor = Reactor(member=member, on_failed=partial(log_attempt, logger))
-    metrics = metrics_of(service, environment)
     reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
+
+
+def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
+    metrics.add(counts={f"Process.{why}": 1})
 
 
 def log_attempt(logger: Logger, attempt: Attempt) -> None:

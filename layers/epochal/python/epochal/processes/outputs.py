@@ -15,19 +15,17 @@ as the process's codec writes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.folding import UNOPTIMIZED, Access
+from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, content_of
-from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider
-from epochal.store.folding import UNOPTIMIZED, Access
-from epochal.store.timers import At, call_off, later
-from epochal.store.timers import _read_event as unpacked
-from epochal.store.timers import _written as packed
+from epochal.store.timers import At, call_off, event_of, event_record, later
 
 INPUT: Final = "$input"
 SEND: Final = "$send"
@@ -164,7 +162,7 @@ def record(type_: str, told: Mapping[str, Any]) -> Event:
 
 def message_in(told: Mapping[str, Any], stream: str = "", index: int = 0) -> Stored:
     """The message in such an event, for its codec."""
-    event = unpacked(told)
+    event = event_of(told)
     return Stored(
         type=event.type,
         data=event.content,
@@ -196,13 +194,16 @@ def stored(output: Output, key: str, codec: EventCodec[Any], targets: Mapping[st
         case Send(to=to, command=message):
             stream = stream_for(to, key)
             _check(isinstance(targets.get(stream.partition("-")[0]), Target), to, "a decider")
-            return record(SEND, {"to": stream, **packed(codec.encode(message))})
+            return record(SEND, {"to": stream, **event_record(codec.encode(message))})
         case Append(to=to, events=events):
-            return record(APPEND, {"to": stream_for(to, key), "events": [*map(packed, map(codec.encode, events))]})
+            return record(
+                APPEND, {"to": stream_for(to, key), "events": [*map(event_record, map(codec.encode, events))]}
+            )
         case Publish(to=to, message=message) | Call(to=to, message=message):
             _check(callable(targets.get(to)), to, "a function")
             return record(
-                PUBLISH if isinstance(output, Publish) else CALL, {"to": to, **packed(codec.encode(message))}
+                PUBLISH if isinstance(output, Publish) else CALL,
+                {"to": to, **event_record(codec.encode(message))},
             )
         case After(at=at, event=message):
             return later(timer_of(output), [codec.encode(message)], at=at)

@@ -25,29 +25,39 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol
 
-from epochal.codec.shapes import ValueForm, form_of
+from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.folding import snapshot
+from epochal.deciders.on_streams import Decider, Deciders
+from epochal.deciders.shapes import ValueForm, form_of
 from epochal.errors import InvalidInput
+from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import Moment
 from epochal.model.events import Event
-from epochal.model.kinds import must_be_done, must_be_events, must_be_plain, must_be_state, must_be_whole
+from epochal.model.kinds import (
+    must_be_done,
+    must_be_events,
+    must_be_names,
+    must_be_plain,
+    must_be_state,
+    must_be_whole,
+)
 from epochal.processes.outputs import (
     INPUT,
+    PERFORMS,
     REFUSED,
     Output,
     Refused,
     message_in,
-    packed,
     record,
     stored,
     told_by,
 )
-from epochal.store.codecs import EventCodec, Stored
-from epochal.store.deciders import Decider, Deciders
-from epochal.store.folding import snapshot
+from epochal.processes.running import Inbox, Outbox
+from epochal.reactions.reaction import Reaction
 from epochal.store.streams import Streams
-from epochal.store.timers import call_off
+from epochal.store.timers import call_off, event_record
 
 NAME: Final = re.compile(r"[A-Za-z0-9]{1,56}", re.ASCII)
 """A process's name is the category of its streams, and the beginning of its groups' names."""
@@ -58,6 +68,9 @@ STATE: Final = "$process"
 Passed = Literal["again", "late", "unknown", "gone"]
 """Why an input is passed: the instance has had it; it is done; it has not begun, and this begins none, or began with a
 version that does not know it; the event was pruned, or has expired, before it came."""
+
+OnPassed = Callable[[Passed, FeedEvent], object]
+"""Called with each input that is passed, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +94,11 @@ class Instance:
     done: bool = False
 
 
+def id_in(stream: str, _event: object) -> str | None:
+    """The id of a stream: `17` of `Order-17`."""
+    return stream.partition("-")[2] or None
+
+
 # No slots: what is derived is kept.
 @dataclass(frozen=True, kw_only=True)
 class Process:
@@ -94,7 +112,7 @@ class Process:
         evolve: the state after one more input.
         react: outputs, on the state that has the input.
         key: which instance an event of a stream is for, None for none; the id of the stream where it is not given.
-        begins: classes of events that an instance may begin with; None for all.
+        begins: classes of inputs that an instance may begin with; None for all.
         targets: of outputs, by names: a `Target` for commands, a function for calls, what sends for messages.
         version: raised where instances that have begun are to end by the rules that they began with.
         before: the process of the version before, for those instances.
@@ -108,7 +126,7 @@ class Process:
     state: type
     evolve: Callable[[Any, Any], Any]
     react: Callable[[Any, Any], Iterable[Output]]
-    key: Callable[[str, Any], str | None] = lambda stream, _event: stream.partition("-")[2] or None
+    key: Callable[[str, Any], str | None] = id_in
     begins: frozenset[type] | None = None
     targets: Mapping[str, Any] = field(default_factory=dict)
     version: int = 1
@@ -122,7 +140,9 @@ class Process:
         if not NAME.fullmatch(self.name):
             raise InvalidInput("name", "must be 1 to 56 letters and digits: the category of streams")
         if self.name in self.categories:
-            raise InvalidInput("categories", "must not have the process's own, whose events are inputs anyway")
+            raise InvalidInput(
+                "categories", "must not have the process's own, whose events are inputs anyway"
+            )
         must_be_plain(self.evolve, "evolve")
         must_be_plain(self.react, "react", may_yield=True)
         must_be_plain(self.key, "key")
@@ -154,6 +174,39 @@ class Process:
         told = told_by(stored)
         return Refused(self.codec.decode(message_in(told)), told["error"], told["text"], told["to"])
 
+    def reactions(
+        self, streams: Streams, on_passed: OnPassed = lambda _why, _event: None
+    ) -> tuple[Reaction, Reaction]:
+        """Its inbox and its outbox.
+
+        Args:
+            streams: where instances are, and what outputs are appended to.
+            on_passed: called with each input that is passed, and why.
+        """
+        known = [rules.codec.types for rules in self.versions.values()]
+        types = frozenset({REFUSED}.union(*known)) if all(known) else None
+        inbox = Reaction(
+            name=f"{self.name}-inbox",
+            handler=Inbox(self, streams, on_passed),
+            categories=frozenset({self.name}).union(*(rules.categories for rules in self.versions.values())),
+            types=types,
+            early=(types or frozenset()) | {self.name},
+            start=self.start,
+            members=self.members,
+            attempts=self.attempts,
+            once=True,
+        )
+        outbox = Reaction(
+            name=f"{self.name}-outbox",
+            handler=Outbox(self, streams),
+            categories=frozenset({self.name}),
+            types=PERFORMS,
+            early=PERFORMS | {self.name},
+            members=self.members,
+            attempts=self.attempts,
+        )
+        return inbox, outbox
+
     def instance_of(self, given: Stored) -> str | None:
         """The stream of the instance that an event is for, by the newest version that knows it."""
         for rules in self.versions.values():
@@ -172,7 +225,7 @@ class Process:
         )
 
     def fold(self, instance: Instance, event: Event | Stored | Instance) -> Instance:
-        """An instance after one more event of its stream: a state changes by inputs that were taken, and nothing else."""
+        """An instance after one more event of its stream: its state changes by inputs that were taken alone."""
         if isinstance(event, Instance):
             return event
         told = told_by(event)
@@ -204,7 +257,7 @@ class Process:
         if message is None or not begins:
             return "unknown", []
         copy = Event(type=given.type, data=given.data, meta=given.meta, timestamp=given.timestamp or None)
-        told = {"of": f"{source}@{given.index}", "version": rules.version, **packed(copy)}
+        told = {"of": f"{source}@{given.index}", "version": rules.version, **event_record(copy)}
         events = [record(INPUT, told)]
         instance = self.fold(instance, events[0])
         for output in must_be_events(rules.react(instance.state, message), "react"):
@@ -255,22 +308,27 @@ class Rules(Protocol):
         """What is done about an input, on the state that has it."""
 
 
-R = TypeVar("R", bound=Rules)
-
-
 def process(
     *,
     name: str,
     categories: Collection[str],
     codec: EventCodec[Any],
-    **more: Any,
-) -> Callable[[type[R]], Process]:
+    key: Callable[[str, Any], str | None] = id_in,
+    begins: Collection[type] | None = None,
+    targets: Mapping[str, Any] | None = None,
+    version: int = 1,
+    before: Process | None = None,
+    start: Literal["beginning", "tail"] | Moment = "beginning",
+    members: int = 1,
+    attempts: int = 5,
+) -> Callable[[type[Rules]], Process]:
     """Make a process of a class of states; the arguments are the attributes of `Process`.
 
     Raises:
         InvalidInput: an argument that could not be kept.
         TypeError: a field of the class has no form in JSON.
     """
+    must_be_names(categories, "categories")
     return lambda rules: Process(
         name=name,
         categories=frozenset(categories),
@@ -278,5 +336,12 @@ def process(
         state=rules,
         evolve=rules.evolve,
         react=rules.react,
-        **more,
+        key=key,
+        begins=None if begins is None else frozenset(begins),
+        targets=targets or {},
+        version=version,
+        before=before,
+        start=start,
+        members=members,
+        attempts=attempts,
     )

@@ -1,4 +1,4 @@
-"""The two reactions that run a process, on the stores of a deployment.
+"""The handlers of the two reactions that run a process.
 
     <name>-inbox     on the categories of inputs, and on the instances' own streams: each input is one append
     <name>-outbox    on the instances' streams: performs outputs, in order, and notes in the stream how far it is
@@ -8,80 +8,47 @@ They are reactions like any other: they come again, park, are replayed, skipped 
     an input comes again            the instance has had it, and passes it
     an output comes again           it is below what has been performed, and passed
      └ its note was lost            it is performed again, under the key that it had
-    a command comes again           never decided on twice: its events, or its refusal, are one transaction with the note
+    a command comes again           it is never decided on twice: what came of it and the note are one transaction
     an output keeps failing         it parks its instance, whose later outputs wait; inputs and timers are still taken
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from epochal.feed.results import FeedEvent
-from epochal.layout.registry import source_of
+from epochal.deciders.codecs import Stored
+from epochal.deciders.on_streams import Deciders, transact_all
+from epochal.feed.history import FeedEvent
+from epochal.layout.port import source_of
 from epochal.model.events import Event, content_of
 from epochal.model.kinds import must_be_done
 from epochal.processes.outputs import (
+    APPEND,
     PERFORMED,
-    PERFORMS,
+    PUBLISH,
     REFUSED,
+    SEND,
     Target,
     message_in,
     record,
     told_by,
-    unpacked,
 )
-from epochal.processes.process import Instance, Passed, Process
 from epochal.reactions.cloudevents import cloud_event, message
-from epochal.reactions.reaction import Delivery, Reaction
-from epochal.store.codecs import Stored
-from epochal.store.deciders import Deciders, transact_all
+from epochal.reactions.reaction import Delivery
 from epochal.store.streams import Streams
+from epochal.store.timers import event_of
 
-HOME = "pages"
+if TYPE_CHECKING:
+    from epochal.processes.process import Instance, OnPassed, Process
+
+HOME: Final = "pages"
 """The layout of instances' streams."""
 
-OnPassed = Callable[[Passed, FeedEvent], object]
-"""Called with each input that is passed, and why."""
 
-
-def reactions(
-    process: Process, streams: Streams, on_passed: OnPassed = lambda _why, _event: None
-) -> tuple[Reaction, Reaction]:
-    """A process's inbox and outbox.
-
-    Args:
-        streams: where instances are, and what outputs are appended to.
-        on_passed: called with each input that is passed, and why.
-    """
-    known = [rules.codec.types for rules in process.versions.values()]
-    types = frozenset({REFUSED}.union(*known)) if all(known) else None
-    categories = process.categories.union(*(rules.categories for rules in process.versions.values()))
-    shared = {"members": process.members, "attempts": process.attempts}
-    inbox = Reaction(
-        name=f"{process.name}-inbox",
-        handler=_Inbox(process, streams, on_passed),
-        categories=categories | {process.name},
-        types=types,
-        early=(types or frozenset()) | {process.name},
-        start=process.start,
-        once=True,
-        **shared,
-    )
-    outbox = Reaction(
-        name=f"{process.name}-outbox",
-        handler=_Outbox(process, streams),
-        categories=frozenset({process.name}),
-        types=PERFORMS,
-        early=PERFORMS | {process.name},
-        **shared,
-    )
-    return inbox, outbox
-
-
-class _Inbox:
+class Inbox:
     """Takes inputs."""
 
     def __init__(self, process: Process, streams: Streams, on_passed: OnPassed) -> None:
@@ -89,6 +56,7 @@ class _Inbox:
         self.instances = process.instances(streams)
 
     def __call__(self, delivery: Delivery) -> None:
+        """Append what each input leads to."""
         layout = source_of(delivery.partition)
         own = layout == HOME and delivery.stream.startswith(f"{self.process.name}-")
         for event in delivery.each():
@@ -114,7 +82,7 @@ class _Inbox:
                 self.on_passed(why, event)
 
 
-class _Outbox:
+class Outbox:
     """Performs outputs."""
 
     def __init__(self, process: Process, streams: Streams) -> None:
@@ -122,43 +90,41 @@ class _Outbox:
         self.instances = process.instances(streams)
 
     def __call__(self, delivery: Delivery) -> None:
+        """Perform outputs, and note how far that is."""
         instance = self.instances.query(delivery.stream, lambda found: found)
         rules = self.process.of(instance.version)
         noted = below = instance.performed
         try:
             for event in delivery.each():
                 if event.index >= noted:
-                    if self._perform(rules, event, delivery):
+                    if self._perform(rules, event):
                         noted = event.index + 1
                     below = event.index + 1
         finally:
             if below > noted:
                 self.instances.transact(delivery.stream, partial(_note, below=below))
 
-    def _perform(self, rules: Process, event: FeedEvent, delivery: Delivery) -> bool:
+    def _perform(self, rules: Process, event: FeedEvent) -> bool:
         """Perform an output; whether it is noted with that, too."""
-        told, key = told_by(event), f"{event.stream}@{event.index}"
-        match event.type:
-            case "$send":
-                self._send(rules, event, told)
-                return True
-            case "$append":
-                events = [unpacked(each) for each in told["events"]]
-                self.streams.append(told["to"], events, idempotency_key=key)
-            case "$publish":
-                shown = replace(event, type=told["type"], data=message_in(told).data)
-                sent = cloud_event(shown)
-                assert sent is not None  # noqa: S101  nothing is left out without a codec
-                rules.targets[told["to"]]([message(shown, sent, rules.name)])
-            case "$call":
-                answer = rules.targets[told["to"]](rules.codec.decode(message_in(told)), key)
-                if must_be_done(answer, told["to"]) is not None:
-                    answered = [rules.codec.encode(answer)]
-                    self.instances.transact(
-                        event.stream, partial(_note, below=event.index + 1, events=answered)
-                    )
-                    return True
-        return False
+        told, below, key = told_by(event), event.index + 1, f"{event.stream}@{event.index}"
+        if event.type == SEND:
+            self._send(rules, event, told)
+            return True
+        if event.type == APPEND:
+            self.streams.append(told["to"], [*map(event_of, told["events"])], idempotency_key=key)
+            return False
+        target, given = rules.targets[told["to"]], message_in(told)
+        if event.type == PUBLISH:
+            shown = cloud_event(replace(event, type=given.type, data=given.data))
+            assert shown is not None  # noqa: S101  nothing is left out without a codec
+            target([message(event, shown, rules.name)])
+            return False
+        answer = must_be_done(target(rules.codec.decode(given), key), told["to"])
+        if answer is None:
+            return False
+        note = partial(_note, below=below, events=[rules.codec.encode(answer)])
+        self.instances.transact(event.stream, note)
+        return True
 
     def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> None:
         """Decide on a command, and note it, in one transaction: once, whatever comes again, and whoever is late."""

@@ -97,7 +97,7 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
         InvalidInput: what is malformed; the append refuses what could not be appended later.
     """
     must_be_list(Event, events, "events")
-    record = {"name": _name(name), **_when(at), "events": [_written(event) for event in events]}
+    record = {"name": _name(name), **_when(at), "events": [event_record(event) for event in events]}
     _check_events(record["events"], "events")
     return Event(type=TIMER_SET, data=_dumps(record), tags=tuple(tags))
 
@@ -197,7 +197,7 @@ def timer_of(event: StoredEvent) -> Timer:
     return Timer(
         name=record["name"],
         due=format_ticks(_due(record, parse_time(event.timestamp))),
-        events=tuple(map(_read_event, record["events"])),
+        events=tuple(map(event_of, record["events"])),
         setting=event.index if stream else event.id or "",
         stream=stream,
         tags=event.tags,
@@ -278,7 +278,7 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
         raise InvalidInput(f"{field}.data.due", f"must lie within {MAX_DAYS:,} days")
     tags = set(event.tags)
     for place, each in enumerate(record["events"]):
-        made = _read_event(each)
+        made = event_of(each)
         inner(made, f"{field}.data.events[{place}]")
         tags.update(made.tags)
     if len(tags) > MAX_TAGS:
@@ -313,8 +313,8 @@ def _due(record: Mapping[str, Any], since: Ticks) -> Ticks:
     return Ticks(since + int(record["in"] * PER_SECOND)) if "in" in record else parse_time(record["due"])
 
 
-def _written(event: Event) -> dict[str, object]:
-    """An event of a setting: in JSON as HTTP has it."""
+def event_record(event: Event) -> dict[str, object]:
+    """An event inside of another: in JSON as HTTP has it."""
     texts = {
         "timestamp": event.timestamp,
         "correlationId": event.correlation_id,
@@ -349,7 +349,8 @@ _TEXTS: Final = ("timestamp", "correlationId", "causationId", "id")
 _MEMBERS: Final = {"type", "data", "data64", "meta", "meta64", "tags", *_TEXTS}
 
 
-def _read_event(record: Mapping[str, Any]) -> Event:
+def event_of(record: Mapping[str, Any]) -> Event:
+    """That event."""
     return Event(
         type=record["type"],
         data=_bytes(record, "data"),

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from epochal.deployment import Deployment
-from epochal.feed.results import FeedEvent
+from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, source_of, store_tables
+from epochal.processes.process import Process
 from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
@@ -20,9 +21,6 @@ from epochal.reactions.read_models import ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
-
-if TYPE_CHECKING:
-    from epochal.processes.process import Process
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
 
@@ -83,7 +81,7 @@ class MemoryFeed:
 
         A process is run until neither its inbox nor its outbox gets further; DEBUG has each input that it passes.
         """
-        if not isinstance(reaction, Reaction):
+        if isinstance(reaction, Process):
             return self._process(reaction)
         self.index()
         reactor = self._reactor(reaction)
@@ -107,14 +105,16 @@ class MemoryFeed:
         return Parking(reactor=self._reactor(reaction))
 
     def _process(self, process: Process) -> list[Ran]:
-        from epochal.processes.running import reactions  # noqa: PLC0415  most tests have reactions alone
-
         def passed(why: str, event: FeedEvent) -> None:
             _LOGGER.debug("%s passes %s@%d: %s", process.name, event.stream, event.index, why)
 
-        both = reactions(process, self.streams, passed)
-        runs = [ran for each in both for ran in self.react(each)]
-        return runs + self._process(process) if any(ran.moved for ran in runs) else runs
+        runs = list[Ran]()
+        moved = True
+        while moved:
+            turn = [ran for each in process.reactions(self.streams, passed) for ran in self.react(each)]
+            moved = any(ran.moved for ran in turn)
+            runs += turn
+        return runs
 
     def _reactor(self, reaction: Reaction) -> Reactor:
         return Reactor(member=Member(reaction=reaction, reader=self.reader), on_failed=_log)
