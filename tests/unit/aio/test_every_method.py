@@ -19,13 +19,17 @@ from epochal.aio.stores import (
     AsyncReadModel,
     AsyncReadModels,
     AsyncStreams,
+    AsyncStreamTimers,
     AsyncSubjects,
     AsyncTaggedEvents,
+    AsyncTagTimers,
 )
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 
 READS: dict[type, set[str]] = {
     AsyncStreams: {"load", "page"},
+    AsyncStreamTimers: {"pending"},
+    AsyncTagTimers: {"pending"},
     AsyncTaggedEvents: {"read", "event", "events", "appended"},
     AsyncAggregates: {"lock", "latest_snapshot", "replay", "events_after"},
     AsyncDeciders: {"query"},

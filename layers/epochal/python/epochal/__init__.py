@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from epochal.deciders.codecs import json_codec as json_codec
+    from epochal.deciders.loop import Later as Later
     from epochal.deciders.on_queries import Decisions as Decisions
     from epochal.deciders.on_queries import projection as projection
     from epochal.deciders.on_streams import Decider as Decider
@@ -75,6 +76,7 @@ _NAMES = {
     "reactions.reaction": ("Delivery", "Selector", "reaction"),
     "deciders.codecs": ("json_codec",),
     "store.context": ("metadata",),
+    "deciders.loop": ("Later",),
     "deciders.on_streams": ("Decider", "Deciders"),
     "deciders.on_queries": ("Decisions", "projection"),
     "store.timers": ("call_off", "in_", "later"),

@@ -12,6 +12,7 @@ from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+from epochal.store.timers import StreamTimers, TagTimers
 
 if TYPE_CHECKING:
     from epochal.subjects.sealing import Shredded, Subjects
@@ -47,6 +48,11 @@ class AsyncStreams:
         """`Streams.tagged`, awaited."""
         return AsyncTaggedEvents(self.store.tagged)
 
+    @property
+    def timers(self) -> AsyncStreamTimers:
+        """`Streams.timers`, awaited."""
+        return AsyncStreamTimers(self.store.timers)
+
 
 @dataclass(frozen=True, slots=True)
 class AsyncTaggedEvents:
@@ -66,6 +72,33 @@ class AsyncTaggedEvents:
     event = reads(TaggedStore.event)
     events = reads(TaggedStore.events)
     appended = reads(TaggedStore.appended)
+
+    @property
+    def timers(self) -> AsyncTagTimers:
+        """`TaggedStore.timers`, awaited."""
+        return AsyncTagTimers(self.store.timers)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncStreamTimers:
+    """Timers of streams for asynchronous programs: the methods of `StreamTimers`, awaited, raise what those do."""
+
+    store: StreamTimers
+
+    pending = reads(StreamTimers.pending)
+    schedule = writes(StreamTimers.schedule)
+    cancel = writes(StreamTimers.cancel)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncTagTimers:
+    """Timers of tags for asynchronous programs: the methods of `TagTimers`, awaited, raise what those do."""
+
+    store: TagTimers
+
+    pending = reads(TagTimers.pending)
+    schedule = writes(TagTimers.schedule)
+    cancel = writes(TagTimers.cancel)
 
 
 @dataclass(frozen=True, slots=True)

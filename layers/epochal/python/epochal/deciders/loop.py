@@ -23,11 +23,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Protocol, Self, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
+from epochal.model.events import TIMERS, Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
 from epochal.store.context import block_of
 from epochal.store.driver import Driver
@@ -72,18 +74,49 @@ class WithAlso(Sequence[E]):
         return self.events[place]
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What `decide` answers with, beside its events, where events are to come later: a timer (`epochal.later`) of the
+    domain's events, which the decider's codec encodes. One in it sets the next timer when it fires.
+
+    `epochal.call_off(name)` among the events calls a timer off. Neither is an event of the domain: no state is folded
+    from it.
+
+    Args:
+        name, events, at, tags: as `epochal.later` has them.
+    """
+
+    name: str
+    events: Sequence[Any]
+    at: timedelta | datetime | str = field(kw_only=True)
+    tags: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", tuple(must_be_events(self.events, "events")))
+
+
+Answer: TypeAlias = Sequence[E | Later | Event]
+"""What `decide` answers with: events of the domain, and timers that it sets or calls off."""
+
+
+def is_timer(answered: object) -> bool:
+    """Whether a part of an answer is of a timer, and not an event of the domain."""
+    return isinstance(answered, Later) or (isinstance(answered, Event) and answered.type in TIMERS)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Decision(Generic[R, E]):
-    """The answer of a user's `decide`, the events that it leads to, and what goes with them."""
+    """The answer of a user's `decide`, the events and timers that it leads to, and what goes with them."""
 
     result: R
     events: tuple[E, ...]
+    timers: tuple[Later | Event, ...] = ()
     also: Also = ()
 
     @property
     def writes(self) -> bool:
         """Whether there are any."""
-        return bool(self.events)
+        return bool(self.events or self.timers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,11 +244,17 @@ def without_result(decide: Callable[..., T], *states: Any) -> tuple[None, T]:
     return None, decide(*states)
 
 
-def decision_of(answer: tuple[R, Sequence[E]]) -> Decision[R, E]:
+def decision_of(answer: tuple[R, Answer[E]]) -> Decision[R, E]:
     """What a user's function answered; raises `InvalidInput` for a coroutine."""
     result, events = must_be_done(answer, "decide")
     also = events.also if isinstance(events, WithAlso) else ()
-    decision = Decision(result=result, events=tuple(must_be_events(events)), also=also)
-    if also and not decision.events:
+    parts = tuple(must_be_events(events))
+    decision = Decision(
+        result=result,
+        events=tuple(cast("E", each) for each in parts if not is_timer(each)),
+        timers=tuple(cast("Later | Event", each) for each in parts if is_timer(each)),
+        also=also,
+    )
+    if also and not decision.writes:
         raise InvalidInput("also", "needs events to go with")
     return decision

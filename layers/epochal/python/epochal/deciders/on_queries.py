@@ -18,13 +18,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeVar, cast, overload
 
 from epochal.codec import json
+from epochal.deciders.codecs import EventCodec
 from epochal.deciders.folding import Loaded
 from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Load
 from epochal.deciders.loop import (
     ATTEMPTS,
+    Answer,
     Decision,
     DecisionSource,
     Earlier,
@@ -32,7 +34,7 @@ from epochal.deciders.loop import (
     decision_of,
     without_result,
 )
-from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted
+from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, encoded
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Also, Head, Result
@@ -44,10 +46,6 @@ from epochal.store.appending import Forbidden, append_on
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams, token_of
 from epochal.store.tagged import TaggedEvents, TaggedStore
-
-if TYPE_CHECKING:
-    from epochal.deciders.codecs import EventCodec
-
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -165,8 +163,10 @@ class Decided:
     capacity: Capacity = field(default=NOTHING, compare=False, repr=False)
 
 
-Decide = Callable[[Mapping[str, Any]], Sequence[Event]]
-"""Takes the states by projection and returns the events to append. It may raise the domain's own errors."""
+Decide = Callable[[Mapping[str, Any]], Answer[Event]]
+"""Takes the states by projection and returns the events to append, and timers. It may raise the domain's own errors."""
+
+_AS_THEY_ARE: Final[EventCodec[Event]] = EventCodec(encode=lambda event: event, decode=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +229,7 @@ class Decisions:
     def decide_result(
         self,
         projections: Mapping[str, Projection[Any]],
-        decide: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]],
+        decide: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]],
         *,
         metadata: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
@@ -246,7 +246,7 @@ class Decisions:
     def _on(
         self,
         projections: Mapping[str, Projection[Any]],
-        decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]],
+        decision: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]],
         key: str | None,
         *,
         answers: bool = False,
@@ -271,7 +271,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
 
     decisions: Decisions
     projections: Mapping[str, Projection[Any]]
-    decision: Callable[[Mapping[str, Any]], tuple[R, Sequence[Event]]]
+    decision: Callable[[Mapping[str, Any]], tuple[R, Answer[Event]]]
     key: str | None
     answers: bool
 
@@ -301,7 +301,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         store = self.decisions.store
         try:
             answer = store.try_append(
-                plan.events,
+                [encoded(_AS_THEY_ARE, event) for event in (*plan.events, *plan.timers)],
                 fail_if=base.query,
                 after=base.position,
                 idempotency_key=self.key,
@@ -396,7 +396,7 @@ def _folded(
 def transact_with(
     party: Party[S, E],
     projections: Mapping[str, Projection[Any]],
-    decide: Callable[[S, Mapping[str, Any]], Sequence[E]],
+    decide: Callable[[S, Mapping[str, Any]], Answer[E]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,

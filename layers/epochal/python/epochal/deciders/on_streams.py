@@ -34,11 +34,14 @@ from epochal.deciders.folding import UNOPTIMIZED, Access, Folder, Loaded
 from epochal.deciders.loading import REQUIRE_LOAD, AllowStale, Cache, Load, Loader
 from epochal.deciders.loop import (
     ATTEMPTS,
+    Answer,
     Decision,
     DecisionSource,
     Earlier,
+    Later,
     Moved,
     decision_of,
+    is_timer,
     without_result,
 )
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
@@ -88,13 +91,13 @@ class Decider(Generic[C, S, E]):
     Attributes:
         initial: the state of a stream without events.
         evolve: the state after one more event.
-        decide: the events that a command leads to in a state; none where there is nothing to do. It may raise the
-            domain's own errors, which pass through.
+        decide: the events that a command leads to in a state, and timers (`loop.Later`); none where there is
+            nothing to do. It may raise the domain's own errors, which pass through.
     """
 
     initial: Callable[[], S]
     evolve: Callable[[S, E], S]
-    decide: Callable[[C, S], Sequence[E]]
+    decide: Callable[[C, S], Answer[E]]
 
     def __post_init__(self) -> None:
         """Refuse functions that nothing would await."""
@@ -109,7 +112,7 @@ class Transacted(Generic[S, E]):
 
     Attributes:
         state: after the decision.
-        events: that were decided; where there are none nothing was written.
+        events: that were decided, without timers; where there are neither nothing was written.
         token: of the stream after it, for its ETag or an append of one's own; None where there is no stream.
         replayed: an earlier call with the idempotency key appended them.
         capacity: what the transaction consumed: its loads, and appends that were refused.
@@ -173,7 +176,7 @@ class Deciders(Generic[C, S, E]):
     def transact(
         self,
         stream: str,
-        decide: Callable[[S], Sequence[E]],
+        decide: Callable[[S], Answer[E]],
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         expected: ExpectedVersion = ANY,
@@ -182,8 +185,9 @@ class Deciders(Generic[C, S, E]):
     ) -> Transacted[S, E]:
         """Store the events that `decide` answers with, on the stream's latest state, once.
 
-        `decide` gets the state, and answers with the events, none where there is nothing to do, or with
-        `deciding.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
+        `decide` gets the state, and answers with events and timers (`loop.Later`), none where there is nothing to
+        do, or with `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of
+        side effects.
 
         Args:
             load: how the state is got at: read (`REQUIRE_LOAD`), read at half the price and perhaps late (`ALLOW_LAG`),
@@ -203,7 +207,7 @@ class Deciders(Generic[C, S, E]):
             ConflictError: the stream is not what was expected; carries a `Conflict`.
             StreamDeleted: the stream takes no more events.
             Contended: other writers were faster at every attempt.
-            ConditionUnmet: a condition of what goes with the events (`deciding.WithAlso`) does not hold.
+            ConditionUnmet: a condition of what goes with the events (`loop.WithAlso`) does not hold.
             OutcomeUndetermined: a response was lost, and the evidence with it; or what a key was used for is pruned.
             Unavailable: the store could not be reached; see `maybe_applied`.
             EventsPruned, UnknownType: the state cannot be made; see `epochal.deciders.folding`.
@@ -222,7 +226,7 @@ class Deciders(Generic[C, S, E]):
     def transact_result(
         self,
         stream: str,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
+        decide: Callable[[S], tuple[R, Answer[E]]],
         *,
         load: Load | AllowStale = REQUIRE_LOAD,
         expected: ExpectedVersion = ANY,
@@ -278,7 +282,7 @@ class Deciders(Generic[C, S, E]):
     def _decided(
         self,
         stream: str,
-        decision: Callable[[S], tuple[R, Sequence[E]]],
+        decision: Callable[[S], tuple[R, Answer[E]]],
         *,
         load: Load | AllowStale,
         expected: ExpectedVersion,
@@ -327,7 +331,7 @@ class AllTransacted(Generic[T]):
 @overload
 def transact_all(
     parties: tuple[Party[S, E], Party[S2, E2]],
-    decide: Callable[[S, S2], tuple[Sequence[E], Sequence[E2]]],
+    decide: Callable[[S, S2], tuple[Answer[E], Answer[E2]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
@@ -339,7 +343,7 @@ def transact_all(
 @overload
 def transact_all(
     parties: tuple[Party[S, E], Party[S2, E2], Party[S3, E3]],
-    decide: Callable[[S, S2, S3], tuple[Sequence[E], Sequence[E2], Sequence[E3]]],
+    decide: Callable[[S, S2, S3], tuple[Answer[E], Answer[E2], Answer[E3]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
@@ -351,7 +355,7 @@ def transact_all(
 @overload
 def transact_all(
     parties: Sequence[Party[S, E]],
-    decide: Callable[..., Sequence[Sequence[E]]],
+    decide: Callable[..., Sequence[Answer[E]]],
     *,
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
@@ -372,7 +376,7 @@ def transact_all(
     """Store the events that `decide` finds in the states of the parties' streams, all of them or none, once.
 
     `decide` gets a state for each party, and answers with a sequence of events for each, in their order; each may be
-    `deciding.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
+    `loop.WithAlso`. It is called again whenever another writer was faster, so it must be free of side effects.
 
     Args:
         parties: at most 100, of one store, each another stream; 99 under a key.
@@ -684,18 +688,22 @@ def _check_is(stream: str, expected: ExpectedVersion, token: Token | None) -> No
 
 def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -> StreamPlan:
     """What a decision stores, and what that leaves."""
-    if not decision.events:
+    if not decision.writes:
         return StreamPlan(base=base, state=base.state)
-    deciders = party.deciders
-    state = deciders.loader.folder.fold(base.state, decision.events)
-    events, unfolds = must_be_done(deciders.access.transmute(decision.events, state), "transmute")
+    deciders, state = party.deciders, base.state
+    events, unfolds = list[E | Later | Event](), None
+    if decision.events:
+        state = deciders.loader.folder.fold(state, decision.events)
+        kept, unfolds = must_be_done(deciders.access.transmute(decision.events, state), "transmute")
+        events.extend(kept)
+    events.extend(decision.timers)
     if not events and unfolds is None:
         if decision.also:
             raise InvalidInput("also", "needs events to go with, of which transmute has left none")
         return StreamPlan(base=base, state=base.state)
     append = StreamAppend(
         stream=party.stream,
-        events=[_encoded(deciders.codec, event) for event in events],
+        events=[encoded(deciders.codec, event) for event in events],
         unfolds=None if unfolds is None else [_unfold(deciders.codec, event) for event in unfolds],
     )
     return StreamPlan(base=base, state=state, events=decision.events, append=append, also=decision.also)
@@ -728,10 +736,18 @@ def _check_access(access: Access[Any, Any]) -> None:
         raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
 
-def _encoded(codec: EventCodec[E], event: E) -> Event:
-    return must_be_done(codec.encode(event), "encode")
+def encoded(codec: EventCodec[E], event: E | Later | Event) -> Event:
+    """A part of an answer as it is appended."""
+    if isinstance(event, Later):
+        from epochal.store.timers import later  # noqa: PLC0415  most decisions set no timer
+
+        inner = [encoded(codec, each) for each in event.events]
+        return later(event.name, inner, at=event.at, tags=event.tags)
+    if isinstance(event, Event) and is_timer(event):
+        return event
+    return must_be_done(codec.encode(cast("E", event)), "encode")
 
 
 def _unfold(codec: EventCodec[E], event: E) -> Unfold:
-    encoded = _encoded(codec, event)
-    return Unfold(type=encoded.type, data=encoded.data, meta=encoded.meta, timestamp=encoded.timestamp)
+    made = encoded(codec, event)
+    return Unfold(type=made.type, data=made.data, meta=made.meta, timestamp=made.timestamp)

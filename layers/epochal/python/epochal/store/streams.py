@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
     from epochal.model.tags import Query, Takes
     from epochal.store.tagged import TaggedEvents
+    from epochal.store.timers import StreamTimers
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
@@ -562,6 +563,13 @@ class Streams:
         from epochal.store.tagged import beside  # noqa: PLC0415  most streams have no tags
 
         return beside(self)
+
+    @property
+    def timers(self) -> StreamTimers:
+        """The timers of streams: sets them, calls them off, and says which are pending."""
+        from epochal.store.timers import StreamTimers  # noqa: PLC0415  most streams have none
+
+        return StreamTimers(store=self)
 
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
         """The results of a decision under a key in each of these streams, or None if there is none."""

@@ -76,6 +76,7 @@ from epochal.store.streams import Streams, streams_of
 if TYPE_CHECKING:
     from epochal.store.importing import Importer, TaggedImporter
     from epochal.store.listings import Listings, TaggedListings
+    from epochal.store.timers import TagTimers
 
 
 MAX_FIELD_BYTES: Final = 1024
@@ -310,6 +311,13 @@ class TaggedStore(ABC):
     @abstractmethod
     def importer(self) -> Importer:
         """Brings a history along, with its ids and times."""
+
+    @property
+    def timers(self) -> TagTimers:
+        """The timers of tags: sets them, calls them off, and says which are pending."""
+        from epochal.store.timers import TagTimers  # noqa: PLC0415  most tags have none
+
+        return TagTimers(store=self)
 
     @abstractmethod
     def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:

@@ -29,7 +29,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal.codec import json
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import Contended, CorruptData, InvalidInput
 from epochal.layout.streams import TaggedStreams
 from epochal.model.events import (
     PER_SECOND,
@@ -52,15 +52,21 @@ from epochal.model.events import (
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
+from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
 from epochal.store.encoding import check_event
+from epochal.store.outcomes import not_made
 
 if TYPE_CHECKING:
+    from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedStore
 
 MAX_DAYS: Final = 5 * 366
 """What lies farther off is a slip of units more often than a plan."""
 
 MAX_EVENTS: Final = 100
+
+ATTEMPTS: Final = 10
+"""To call a timer off, while others write to its stream."""
 
 MAX_TAGS: Final = 90
 """Of a setting and all its events: the firing is one transaction of 100 items."""
@@ -287,6 +293,108 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
         )
 
 
+# Of a store.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamTimers:
+    """The timers of streams: `Streams.timers`."""
+
+    store: Streams
+
+    def pending(self, stream: str) -> tuple[Timer, ...]:
+        """Those of a stream, by their due times. All of the stream is read."""
+        return pending(self.store.read(stream, types=TIMERS))
+
+    def schedule(
+        self,
+        stream: str,
+        name: str,
+        events: Sequence[Event],
+        *,
+        at: At,
+        expected: ExpectedVersion = ANY,
+        idempotency_key: str | None = None,
+    ) -> Appended:
+        """Set a timer by itself. With the events that it follows from, `append` takes `later(…)` among them.
+
+        Args:
+            name, events, at: as `later` has them; the others as `append` does, and what it raises.
+        """
+        setting = later(name, events, at=at)
+        return self.store.append(stream, [setting], expected=expected, idempotency_key=idempotency_key)
+
+    def cancel(self, stream: str, name: str) -> Timer | None:
+        """Call a timer off: it never fires. None where none of the name is pending: it has fired, or never was.
+
+        All of the stream is read. `append` takes `call_off(…)` without that, and does not tell.
+
+        Raises:
+            Contended: other writers were faster at every attempt.
+            OutcomeUndetermined, Unavailable: as of `append`.
+        """
+        refused: Conflict | None = None
+        for _ in range(ATTEMPTS):
+            # The head before the events: they are at least those that the append is conditional on.
+            state = self.store.load(stream, refused=refused)
+            timer = _named(name, self.pending(stream))
+            if timer is None or state is None:
+                return None
+            outcome = self.store.try_append(stream, [call_off(name)], expected=state.token)
+            if isinstance(outcome, Appended):
+                return timer
+            if not isinstance(outcome, Conflict):
+                raise not_made(stream, outcome, state.token)
+            refused = outcome
+        raise Contended(stream, ATTEMPTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagTimers:
+    """The timers of tags: `TaggedStore.timers`. Each is of exactly the tags of its setting, and of no stream."""
+
+    store: TaggedStore
+
+    def pending(self, tags: Sequence[str]) -> tuple[Timer, ...]:
+        """Those that have these tags, and perhaps others, by their due times."""
+        return pending(event for event in self.store.read(query_of(tags)).events if not event.stream)
+
+    def schedule(
+        self,
+        tags: Sequence[str],
+        name: str,
+        events: Sequence[Event],
+        *,
+        at: At,
+        idempotency_key: str | None = None,
+    ) -> Appended:
+        """Set a timer by itself, as `later` has it; raises what `append` does."""
+        return self.store.append([later(name, events, at=at, tags=tags)], idempotency_key=idempotency_key)
+
+    def cancel(self, tags: Sequence[str], name: str) -> Timer | None:
+        """Call off the timer of exactly these tags: it never fires. None where none of the name is pending.
+
+        Raises:
+            Contended: other writers were faster at every attempt.
+        """
+        own, query = tuple(sorted(set(tags))), query_of(tags)
+        for _ in range(ATTEMPTS):
+            seen = self.store.read(query)
+            timers = pending(event for event in seen.events if not event.stream and event.tags == own)
+            timer = _named(name, timers)
+            if timer is None:
+                return None
+            off = call_off(name, tags=own)
+            if isinstance(self.store.try_append([off], fail_if=query, after=seen.position), Appended):
+                return timer
+        raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
+
+
+def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
+    _name(name)
+    return next((timer for timer in timers if timer.name == name), None)
+
+
 # What is written, and how it is read.
 
 
@@ -306,6 +414,11 @@ def _when(at: At) -> dict[str, object]:
         raise InvalidInput("at", f"must be 0 to {MAX_DAYS:,} days from now")
     whole, rest = divmod(at, timedelta(seconds=1))
     return {"in": whole + Decimal(rest.microseconds) / 1_000_000 if rest else whole}
+
+
+def due_at(at: At, since: Ticks) -> Ticks:
+    """When a timer is due that is set at `since`. Raises `InvalidInput` as `later` does."""
+    return _due(_when(at), since)
 
 
 def _due(record: Mapping[str, Any], since: Ticks) -> Ticks:

@@ -5,24 +5,29 @@
 
     given_tagged({"taken": taken}, seat("4A")).when(reserve("4A")).then_raises(Occupied)
 
-No store, no stream, no time. With a codec every event passes through it as it would through a store, so that an example
-also shows that its events survive.
+    given(loans).when(Lend(days=14)).after(days=14).then(Reminded())
+
+No store, no stream, no waiting: time goes by where `after` says so. With a codec every event passes through it as it
+would through a store, so that an example also shows that its events survive.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pprint import pformat
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
+from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.loop import Later, is_timer
 from epochal.deciders.on_queries import Decide, Decisions, Projection
 from epochal.deciders.on_streams import Decider
-from epochal.model.events import Event
+from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event, Recorded, Ticks, format_ticks, read_moment
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
+from epochal.store.timers import due_at, in_, timer_of
 from epochal.testing.stores import memory_tagged_events
 
 C = TypeVar("C")
@@ -31,57 +36,135 @@ E = TypeVar("E")
 X = TypeVar("X", bound=BaseException)
 
 
-def given(decider: Decider[C, S, E], *events: E, codec: EventCodec[E] | None = None) -> Given[C, S, E]:
-    """A stream in which these events have happened.
+MILLENNIUM: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def given(
+    decider: Decider[C, S, E],
+    *events: E | Later | Event,
+    codec: EventCodec[E] | None = None,
+    now: datetime | str = MILLENNIUM,
+) -> Given[C, S, E]:
+    """A stream in which these events have happened, and these timers are set.
 
     Args:
         codec: what events are stored with; None leaves them as they are.
+        now: the moment, for timers that are due at one; others are due so long after it.
     """
-    return Given(decider=decider, codec=codec, state=decider.initial()).and_then(*events)
+    begun = Given(decider=decider, codec=codec, state=decider.initial(), now=read_moment(now, "now"))
+    return begun.and_then(*events)
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Given(Generic[C, S, E]):
-    """A stream's state, to be commanded."""
+    """A stream's state and its pending timers, to be commanded, or to have time go by.
+
+    Attributes:
+        timers: when each is due, by its name, and what it appends.
+    """
 
     decider: Decider[C, S, E]
     codec: EventCodec[E] | None
     state: S
+    now: Ticks
+    timers: Mapping[str, tuple[Ticks, tuple[E | Later | Event, ...]]] = field(default_factory=dict)
 
     def when(self, command: C) -> When[C, S, E]:
         """What the decider makes of a command."""
         return When(given=self, command=command)
 
+    def after(
+        self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> After[C, S, E]:
+        """What has come of the timers once so much time has gone by: each that is due has fired, in order."""
+        given, came = self, list[E]()
+        span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+        until = due_at(span, self.now)
+        while due := [name for name, (at, _) in given.timers.items() if at <= until]:
+            name = min(due, key=lambda name: given.timers[name][0])
+            at, events = given.timers[name]
+            given = replace(given._without(name), now=max(at, given.now)).and_then(*events)
+            came += [cast("E", event) for event in events if not is_timer(event)]
+        return After(given=replace(given, now=until), came=tuple(came))
+
     def then_state(self, expected: S) -> None:
         """The events given led to this state."""
         _equal(expected, self.state, "state")
 
-    def and_then(self, *events: E) -> Given[C, S, E]:
+    def and_then(self, *events: E | Later | Event) -> Given[C, S, E]:
         """The same stream after more events."""
-        return replace(self, state=reduce(self._moved, map(self.stored, events), self.state))
+        given = self
+        for event in events:
+            given = given._with(self.stored(event))
+        return given
 
-    def _moved(self, state: S, event: E) -> S:
-        return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
+    def _with(self, event: E | Later | Event) -> Given[C, S, E]:
+        if isinstance(event, Later):
+            return self._timed(event.name, due_at(event.at, self.now), tuple(event.events))
+        if isinstance(event, Event) and event.type == TIMER_SET:
+            at = event.timestamp or format_ticks(self.now)
+            timer = timer_of(Recorded(stream="given", type=event.type, data=event.data, timestamp=at))
+            return self._timed(timer.name, timer.ticks, tuple(map(self._decoded, timer.events)))
+        if is_timer(event):
+            off = isinstance(event, Event) and event.type == TIMER_CANCELLED
+            return self._without(json.loads(cast("Event", event).content)["name"]) if off else self
+        moved = self.decider.evolve(self.state, cast("E", event))
+        return replace(self, state=must_be_state(moved, self.state, self.decider.initial, event))
 
-    def stored(self, event: E) -> E:
-        """An event as it comes back from a store."""
-        if self.codec is None:
+    def _timed(self, name: str, at: Ticks, events: tuple[Any, ...]) -> Given[C, S, E]:
+        return replace(self, timers={**self._without(name).timers, name: (at, events)})
+
+    def _without(self, name: str) -> Given[C, S, E]:
+        return replace(self, timers={each: timer for each, timer in self.timers.items() if each != name})
+
+    def stored(self, event: E | Later | Event) -> E | Later | Event:
+        """A part of an answer as it comes back from a store."""
+        if isinstance(event, Later):
+            return replace(event, events=tuple(map(self.stored, event.events)))
+        if self.codec is None or is_timer(event):
             return event
-        encoded = self.codec.encode(event)
+        encoded = self.codec.encode(cast("E", event))
         if not isinstance(encoded.data, bytes) or not isinstance(encoded.meta, bytes):
             raise AssertionError(f"{event!r} is stored as a claim, which is not here to be read")  # noqa: TRY004
-        decoded = self.codec.decode(Stored(type=encoded.type, data=encoded.data, meta=encoded.meta))
+        return self._decoded(encoded)
+
+    def _decoded(self, event: Event) -> E | Event:
+        if self.codec is None or is_timer(event):
+            return event
+        meta = cast("bytes", event.meta)
+        decoded = self.codec.decode(Stored(type=event.type, data=event.content, meta=meta))
         if decoded is None:
-            raise AssertionError(f"{event!r} is stored as {encoded.type}, which the codec does not know")
+            raise AssertionError(f"{event!r} is stored as {event.type}, which the codec does not know")
         return decoded
+
+
+# No slots, as above.
+@dataclass(frozen=True, kw_only=True)
+class After(Generic[C, S, E]):
+    """A stream once time has gone by, and the events that came with it."""
+
+    given: Given[C, S, E]
+    came: tuple[E, ...]
+
+    def then(self, *events: E) -> None:
+        """Exactly these events have come, in this order; none where no timer was due."""
+        _equal(events, self.came, "events")
+
+    def then_state(self, expected: S) -> None:
+        """They have led to this state."""
+        self.given.then_state(expected)
+
+    def when(self, command: C) -> When[C, S, E]:
+        """What the decider makes of a command by then."""
+        return self.given.when(command)
 
 
 class _Claims(ABC, Generic[E]):
     """What can be said of a decision."""
 
-    def then(self, *events: E) -> None:
-        """Exactly these events are decided, in this order; none where nothing is to be done."""
+    def then(self, *events: E | Later | Event) -> None:
+        """Exactly these events and timers are decided, in this order; none where nothing is to be done."""
         _equal(events, self._decided(), "events")
 
     def then_raises(self, error: type[X]) -> X:
@@ -95,8 +178,8 @@ class _Claims(ABC, Generic[E]):
         )
 
     @abstractmethod
-    def _decided(self) -> tuple[E, ...]:
-        """The events that it leads to."""
+    def _decided(self) -> tuple[E | Later | Event, ...]:
+        """The events and timers that it leads to."""
 
     @abstractmethod
     def _named(self) -> object:
@@ -114,7 +197,14 @@ class When(_Claims[E], Generic[C, S, E]):
         """The events that are decided lead to this state."""
         self.given.and_then(*self._decided()).then_state(expected)
 
-    def _decided(self) -> tuple[E, ...]:
+    def after(
+        self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> After[C, S, E]:
+        """What has come of its timers, and of earlier ones, so long after the decision."""
+        given = self.given.and_then(*self._decided())
+        return given.after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+
+    def _decided(self) -> tuple[E | Later | Event, ...]:
         decided = self.given.decider.decide(self.command, self.given.state)
         return tuple(map(self.given.stored, must_be_events(decided)))
 
@@ -157,7 +247,7 @@ class WhenTagged(_Claims[Event]):
     given: GivenTagged
     decide: Decide
 
-    def _decided(self) -> tuple[Event, ...]:
+    def _decided(self) -> tuple[Event | Later, ...]:
         return tuple(must_be_events(must_be_done(self.decide(self.given.states), "decide")))
 
     def _named(self) -> object:

@@ -15,7 +15,7 @@ left out to save the work of making it, and what is sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Final, Generic, TypeVar, cast
@@ -36,6 +36,7 @@ from epochal.contrib.event_store_adapter.store import (
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.loop import (
     ATTEMPTS,
+    Answer,
     Decision,
     DecisionSource,
     Earlier,
@@ -215,7 +216,7 @@ class AggregateDeciders(Generic[C, S, E]):
     def transact(
         self,
         aggregate: AggregateId,
-        decide: Callable[[S], Sequence[E]],
+        decide: Callable[[S], Answer[E]],
         *,
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
@@ -244,7 +245,7 @@ class AggregateDeciders(Generic[C, S, E]):
     def transact_result(
         self,
         aggregate: AggregateId,
-        decide: Callable[[S], tuple[R, Sequence[E]]],
+        decide: Callable[[S], tuple[R, Answer[E]]],
         *,
         known: Standing[S] | None = None,
         idempotency_key: str | None = None,
@@ -260,7 +261,7 @@ class AggregateDeciders(Generic[C, S, E]):
     def _on(
         self,
         aggregate: AggregateId,
-        decision: Callable[[S], tuple[R, Sequence[E]]],
+        decision: Callable[[S], tuple[R, Answer[E]]],
         known: Standing[S] | None,
         key: str | None,
         *,
@@ -371,7 +372,7 @@ class _OnAggregate(
 
     deciders: AggregateDeciders[Any, S, E]
     aggregate: AggregateId
-    decision: Callable[[S], tuple[R, Sequence[E]]]
+    decision: Callable[[S], tuple[R, Answer[E]]]
     known: Standing[S] | None
     key: str | None
     answers: bool
@@ -401,6 +402,8 @@ class _OnAggregate(
         decision = decision_of(self.decision(base.state))
         if decision.also:
             raise InvalidInput("also", "cannot go with events of an aggregate")
+        if decision.timers:
+            raise InvalidInput("decide", "must set no timer: aggregates have none")
         return decision
 
     def unchanged(self, base: Standing[S], plan: Decision[R, E]) -> tuple[R, AggregateTransacted[S, E]]:
