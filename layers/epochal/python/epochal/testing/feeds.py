@@ -1,17 +1,19 @@
-"""A deployment in memory, feed included, for users' tests of their reactions: append, then react."""
+"""A deployment in memory, feed and timers included, for users' tests: append, then react, or have time go by."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from epochal.deployment import Deployment
 from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import Record
-from epochal.layout.port import READ_MODELS, source_of, store_tables
+from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
+from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.processes.process import Process
 from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
@@ -19,10 +21,16 @@ from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.read_models import ReadModels
 from epochal.store.driver import Driver, Meter
+from epochal.store.timers import due_at, in_
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
+from epochal.timers.care import coming
+from epochal.timers.engine import engine_of
 
 _LOGGER: Final = logging.getLogger("epochal.reactions")
+
+_A_MOMENT: Final = PER_SECOND // 1000
+"""Later than said: appends of one moment to the same tags follow one another, and so do their timers."""
 
 
 def _all_tables() -> MemoryTables:
@@ -49,7 +57,10 @@ class MemoryFeed:
         settings = memory_settings(**self.options)
         opened = Deployment(settings=settings, driver=self._driver, bucket=MemoryBucket())
         self._deployment = opened
-        self.streams, self.tagged = opened.streams, opened.tagged
+        self._stopped: int | None = None
+        self._timers = MemoryTables({TIMERS.kind: TIMERS})
+        self.streams = replace(opened.streams, now=self._now)
+        self.tagged = self.streams.tagged
         self.read_models = ReadModels(driver=self._driver, table=READ_MODELS.kind)
         self.reader = opened.feed
         self._indexer = opened.indexer
@@ -59,7 +70,8 @@ class MemoryFeed:
         """A store of a plug-in's, as a deployment has it: `tips`, `aggregates`, `dcb`."""
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._deployment, name)
+        store = getattr(self._deployment, name)
+        return replace(store, now=self._now) if hasattr(store, "now") else store
 
     def index(self) -> None:
         """Index whatever has been appended since the last time."""
@@ -83,9 +95,62 @@ class MemoryFeed:
         """
         if isinstance(reaction, Process):
             return self._process(reaction)
-        self.index()
         reactor = self._reactor(reaction)
-        runs = [
+        runs = self._run(reactor)
+        seen = {name for ran in runs for name in ran.seen}
+        for words in told_of(unmet(reactor.member), seen):
+            _LOGGER.warning(words)
+        return runs
+
+    def advance(
+        self,
+        *reactions: Reaction | Process,
+        weeks: float = 0,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+    ) -> int:
+        """Have time go by, without waiting. The clock of all stores here stands still from now on, and moves by this
+        alone. At each moment at which timers are due they fire, and then these reactions run; before the first and
+        after the last one, too. How many have fired.
+
+        Raises:
+            EpochalError: a timer could not fire.
+        """
+        engine = engine_of(cast("Deployment", self), TIMERS.kind, send=lambda _: None, now=self._now)
+        engine = replace(engine, driver=Driver(execute=self._timers.execute, meter=Meter()), at_once=1)
+        span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+        self._stopped = self._now()
+        ends, fired = Ticks(due_at(span, from_unix_nanoseconds(self._stopped)) + _A_MOMENT), 0
+        while True:
+            for each in reactions:
+                self._process(each) if isinstance(each, Process) else self._run(self._reactor(each))
+            self._run(self._reactor(engine.reaction(on_failure="block", attempts=1)))
+            due = next(coming(engine, limit=1), None)
+            self._move_to(ends if due is None else min(ends, due.due))
+            if due is None or due.due > ends:
+                return fired
+            worked = engine.sweep(grace=Ticks(-1))
+            for _, error in worked.failures:
+                raise error
+            fired += worked.fired
+
+    def parking(self, reaction: Reaction) -> Parking:
+        """What a reaction has parked."""
+        return Parking(reactor=self._reactor(reaction))
+
+    def _now(self) -> int:
+        return time.time_ns() if self._stopped is None else self._stopped
+
+    def _move_to(self, moment: Ticks) -> None:
+        """Set the clock, unless it is there already."""
+        self._stopped = self._now() + max(0, (moment - from_unix_nanoseconds(self._now())) * 100)
+
+    def _run(self, reactor: Reactor) -> list[Ran]:
+        self.index()
+        reaction = reactor.member.reaction
+        return [
             Ran.of_all(
                 [
                     reactor.run(each.partition, share=unit.share, seconds=inf)
@@ -95,14 +160,6 @@ class MemoryFeed:
             for each in self.reader.partitions()
             if source_of(each.partition) in reaction.sources
         ]
-        seen = {name for ran in runs for name in ran.seen}
-        for words in told_of(unmet(reactor.member), seen):
-            _LOGGER.warning(words)
-        return runs
-
-    def parking(self, reaction: Reaction) -> Parking:
-        """What a reaction has parked."""
-        return Parking(reactor=self._reactor(reaction))
 
     def _process(self, process: Process) -> list[Ran]:
         def passed(why: str, event: FeedEvent) -> None:

@@ -1,0 +1,131 @@
+"""Time goes by in memory: timers fire in order, reactions run, and nothing waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from epochal.errors import EventsPruned, InvalidInput
+from epochal.model.events import TIMER_FIRED, TIMER_SET, Event, parse_time
+from epochal.reactions.reaction import Delivery, Reaction
+from epochal.store.streams import Streams
+from epochal.store.timers import call_off, in_, later
+from epochal.testing.feeds import MemoryFeed
+
+REMINDED = Event(type="Reminded")
+DAY = 86_400 * 10**7
+
+
+def types(streams: Streams, stream: str = "Loan-17") -> list[str]:
+    return [event.type for event in streams.read(stream)]
+
+
+def test_a_timer_fires_once_when_its_time_has_come_and_not_before() -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Loan-17", [Event(type="Lent"), later("reminder", [REMINDED], at=in_(days=14))])
+    assert feed.advance(days=13, hours=23) == 0
+    assert types(feed.streams) == ["Lent", TIMER_SET]
+    assert feed.advance(hours=1) == 1
+    assert types(feed.streams) == ["Lent", TIMER_SET, "Reminded", TIMER_FIRED]
+    assert feed.advance(days=400) == 0
+    assert feed.streams.timers.pending("Loan-17") == ()
+
+
+def test_what_is_called_off_never_fires() -> None:
+    feed = MemoryFeed()
+    feed.streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    feed.advance(days=13)
+    feed.streams.append("Loan-17", [call_off("reminder")])
+    assert feed.advance(days=30) == 0
+    assert REMINDED.type not in types(feed.streams)
+
+
+def test_timers_fire_in_the_order_of_their_times_each_at_its_own() -> None:
+    feed = MemoryFeed()
+    for stream, days in (("Loan-1", 3), ("Loan-2", 1), ("Loan-3", 2)):
+        feed.streams.timers.schedule(stream, "reminder", [REMINDED], at=in_(days=days))
+    begun = parse_time(next(feed.streams.read("Loan-2")).timestamp)
+    assert feed.advance(days=3) == 3
+    fired = {stream: list(feed.streams.read(stream))[1] for stream in ("Loan-1", "Loan-2", "Loan-3")}
+    moments = [parse_time(fired[stream].timestamp) - begun for stream in ("Loan-2", "Loan-3", "Loan-1")]
+    assert [round(each / DAY, 2) for each in moments] == [1, 2, 3]
+
+
+def test_the_clock_of_every_store_has_moved() -> None:
+    feed = MemoryFeed()
+    feed.advance(days=14)
+    for store in (feed.streams, feed.tips, feed.tagged, feed.dcb):
+        assert store.now() > feed._deployment.streams.now() + 13 * 86_400 * 10**9  # noqa: SLF001  the clock on the wall
+    feed.streams.append("Loan-17", [REMINDED], idempotency_key="k")
+    feed.advance(hours=25)
+    assert not feed.streams.append("Loan-17", [REMINDED], idempotency_key="k").replayed
+
+
+def test_a_firing_may_set_the_next_timer() -> None:
+    feed = MemoryFeed()
+    second = later("weekly", [REMINDED], at=in_(weeks=1))
+    feed.streams.timers.schedule("Loan-17", "weekly", [REMINDED, second], at=in_(weeks=1))
+    assert feed.advance(weeks=2) == 2
+    assert types(feed.streams).count("Reminded") == 2
+
+
+def test_the_clock_stands_still_but_for_what_goes_by() -> None:
+    feed = MemoryFeed()
+    feed.advance(days=1)
+    begun = feed.streams.now()
+    feed.tagged.append([Event(type="A", tags=("a:1",))] * 3)
+    feed.tagged.timers.schedule(["a:1"], "r", [Event(type="B", tags=("a:1",))], at=in_(days=1))
+    assert feed.streams.now() == begun
+    assert feed.advance(days=1) == 1
+
+
+def test_reactions_run_at_every_moment_and_set_timers_themselves() -> None:
+    feed = MemoryFeed()
+    came = list[str]()
+
+    def remind(delivery: Delivery) -> None:
+        for event in delivery.each():
+            came.append(f"{event.stream} {event.type}")
+            if event.type == "Lent":
+                feed.streams.timers.schedule(event.stream, "reminder", [REMINDED], at=in_(days=14))
+
+    reaction = Reaction(name="reminders", handler=remind)
+    feed.streams.append("Loan-17", [Event(type="Lent")])
+    assert feed.advance(reaction, days=14) == 1
+    assert came == ["Loan-17 Lent", "Loan-17 Reminded"]
+
+
+@pytest.mark.parametrize("name", ["tagged", "dcb"])
+def test_timers_of_tags_fire_under_their_tags(name: str) -> None:
+    feed = MemoryFeed()
+    store = getattr(feed, name)
+    lapsed = Event(type="Lapsed", tags=("seat:1",))
+    store.timers.schedule(["seat:1", "show:2"], "hold", [lapsed], at=in_(minutes=10))
+    assert (feed.advance(minutes=9), feed.advance(minutes=1)) == (0, 1)
+    assert store.timers.pending(["seat:1"]) == ()
+
+
+def test_timers_of_other_layouts_of_streams_fire_too() -> None:
+    feed = MemoryFeed()
+    feed.tips.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    assert feed.advance(days=14) == 1
+    assert types(feed.tips) == [TIMER_SET, "Reminded", TIMER_FIRED]
+
+
+def test_time_does_not_go_back() -> None:
+    with pytest.raises(InvalidInput):
+        MemoryFeed().advance(days=-1)
+
+
+def test_the_fixtures_have_time_go_by(epochal_feed: MemoryFeed, epochal_streams: Streams) -> None:
+    epochal_streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    assert epochal_feed.advance(days=14) == 1
+
+
+def test_a_timer_whose_setting_was_pruned_is_gone() -> None:
+    feed = MemoryFeed()
+    feed.streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    feed.streams.append("Loan-17", [REMINDED])
+    feed.streams.prune("Loan-17", 1)
+    assert feed.advance(days=14) == 0
+    with pytest.raises(EventsPruned):
+        list(feed.streams.read("Loan-17", start=0))
