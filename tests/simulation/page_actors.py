@@ -19,7 +19,9 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.items import Page, state_of
 from epochal.layout.pages.streams import Pages, append
 from epochal.layout.pages.writes import Packed, joined, packed
+from epochal.layout.queries import IdTaken
 from epochal.layout.streams import (
+    IDENTIFIED,
     Batch,
     EncodedEvent,
     EncodedUnfold,
@@ -68,17 +70,20 @@ def batch_of(
     unfolds: str | None = None,
     clock: int = 5,
     key: str = "",
+    ids: Sequence[int] = (),
 ) -> Batch:
-    """An append, whose identity is its name, or its key."""
+    """An append, whose identity is its name, or its key; with `ids` its events are these."""
     fresh, moment = hashlib.sha256(name.encode()).digest(), format_ticks(Ticks(clock))
     identity = hashlib.sha256(key.encode()).digest() if key else fresh
     states = None
     if unfolds is not None:
         body = Encoded(DIRECT, unfolds.encode())
         states = (EncodedUnfold(version=0, type="U", data=body, timestamp=moment),) if unfolds else ()
+    event = EncodedEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment)
+    named = tuple(event._replace(label=IDENTIFIED + each.to_bytes(16, "big")) for each in ids)
     return Batch(
         stream=stream,
-        events=(EncodedEvent(type="E", data=Encoded(DIRECT, b""), timestamp=moment),) * events,
+        events=named or (event,) * events,
         unfolds=states,
         etag=fresh[16:].hex(),
         append_id=identity[:16],
@@ -97,6 +102,7 @@ class Call:
         unfolds: what the state is replaced by; empty for none, None to keep it.
         key: an idempotency key, which others may use too.
         ahead: appends of others that go out in the same write, ahead of it.
+        ids: of its events.
     """
 
     name: str
@@ -106,12 +112,19 @@ class Call:
     clock: int = 5
     key: str = ""
     ahead: int = 0
+    ids: tuple[int, ...] = ()
 
     @property
     def given(self) -> Batch:
         """What the layout is given."""
         return batch_of(
-            self.name, STREAM, events=self.events, unfolds=self.unfolds, clock=self.clock, key=self.key
+            self.name,
+            STREAM,
+            events=self.events,
+            unfolds=self.unfolds,
+            clock=self.clock,
+            key=self.key,
+            ids=self.ids,
         )
 
     @property
@@ -158,8 +171,13 @@ class Seen:
     version: int
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Some of an append's ids are there, and not all in a row."""
+
+
 Doing = Call | Prune | Delete | Read | Load
-Told = Written | Rejected[Page] | Unknown | PruneProgress | Seen | Page | None
+Told = Written | Rejected[Page] | Unknown | PruneProgress | Seen | Page | Taken | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +215,10 @@ def _do(doing: Doing, expected: ExpectedVersion) -> Steps[Told]:
         case Call(ahead=ahead) if ahead:
             return (yield from append(TABLE, doing.batch, expected))
         case Call(key=key):
-            return (yield from PAGES.append(TABLE, doing.given, expected, key or None))
+            try:
+                return (yield from PAGES.append(TABLE, doing.given, expected, key or None))
+            except IdTaken:
+                return Taken()
         case Prune(before=before):
             return (yield from PAGES.prune(TABLE, STREAM, before, "0" * 32))
         case Delete(leave_open=leave_open):

@@ -7,7 +7,7 @@ state of the table is held to that, and so is all that anyone is told.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from epochal.layout.pages.frames import read_unfolds
 from epochal.layout.pages.items import STREAMS, Page, is_page, read_page, state_of
@@ -28,6 +28,7 @@ from tests.simulation.page_actors import (
     Load,
     Read,
     Seen,
+    Taken,
     act,
     ruled_by,
 )
@@ -108,6 +109,8 @@ class Explorer(Exploring[Actor, Table]):
                     state = state._replace(
                         ended=state.ended or (isinstance(doing, Delete) and not doing.leave_open)
                     )
+                case _ if isinstance(doing, Call) and doing.ids:
+                    self._check_identified(doing, told, table)
                 case _ if isinstance(doing, Call):
                     batch = self.batches[doing.name]
                     _check_told(doing, batch, self._own(doing), told, table)
@@ -122,6 +125,36 @@ class Explorer(Exploring[Actor, Table]):
         calls = [call for call in calls if call == doing or (call.key and call.key == doing.key)]
         batches = [self.batches[call.name] for call in calls]
         return frozenset(each for batch in batches for each in (batch.rest, batch.mark))
+
+    def _check_identified(self, call: Call, told: object, table: Table) -> None:
+        """What is said of an append with ids is true of the ids that are there, whoever has appended them."""
+        there, own = self.ids_of(table), self.batches[call.name].rest
+        match told:
+            case Written(first=first, version=version, token=token, replayed=replayed):
+                assert there[first:version] == list(call.ids), f"told {first} to {version} of {there}"
+                assert replayed or own in table.appends, "told that it was new, and it is another's"
+                if token.etag is not None:
+                    _check_token(token, frozenset(table.appends), table)
+            case Taken():
+                assert set(call.ids) & set(there), "told that ids are taken, and none is there"
+                assert own not in table.appends, "refused, and it is there"
+            case Rejected():
+                assert own not in table.appends, "told of a conflict, and it is there"
+                begun = call.expects == "none" and there[: len(call.ids)] == list(call.ids)
+                assert not begun, "told of a conflict, and it was made before"
+            case Unknown(first=first):
+                assert first not in table.held, "undetermined, though the evidence is there"
+
+    def ids_of(self, table: Table) -> list[int]:
+        """Of the event that each index was given; 0 where it has none."""
+        ids = {self.batches[call.name].rest: call.ids for each in self.everyone for call in each.calls}
+        if not any(ids.values()):
+            return []
+        found: list[int] = []
+        for index, rest in enumerate(table.appends):
+            given = ids.get(rest) or (0,)
+            found.append(given[(index - table.appends.index(rest)) % len(given)])
+        return found
 
     # ------------------------------------------------------------------------------------------------------ the table
 
@@ -175,6 +208,8 @@ class Explorer(Exploring[Actor, Table]):
                 assert time > latest, f"stamps that go back, on page {page.index}"
                 latest = time
         grown = len(appends) - len(before.appends)
+        chosen = [each for each in self.ids_of(replace(before, appends=tuple(appends))) if each]
+        assert len(chosen) == len(set(chosen)), "an id was appended twice"
         assert follows == len(appends), f"a version of {follows} after {len(appends)} events"
         assert not (grown and before.pages and before.pages[-1].deleted), "an event after a tombstone"
         unfolds = _unfolds(pages)

@@ -319,3 +319,12 @@ def test_a_stream_that_is_whole_is_read_without_a_word(terminal: Terminal) -> No
 def test_to_begin_at_an_event_that_is_gone_is_an_error(terminal: Terminal, options: tuple[str, ...]) -> None:
     result = pruned(terminal, 3).run("read", "Cart-1", *options)
     assert isinstance(result.exception, EventsPruned)
+
+
+def test_an_event_with_an_id_is_appended_once_and_shown_with_it() -> None:
+    terminal = Terminal()
+    given = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
+    told = [terminal.documents("append", "Cart-1", "Opened", "--id", given)[0] for _ in range(2)]
+    assert [each["replayed"] for each in told] == [False, True]
+    (event,) = terminal.documents("read", "Cart-1")
+    assert (event["id"], "tags" in event) == (given, False)

@@ -48,6 +48,36 @@ def test_everything_that_an_event_was_sent_with_comes_back(api: Api) -> None:
     assert events(api) == [{**sent, "stream": "Cat-1", "index": 0, "timestamp": normal}]
 
 
+ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
+
+
+def test_a_batch_of_ids_that_is_sent_again_is_answered_as_it_was_or_refused_where_none_are_kept(
+    api: Api,
+) -> None:
+    sent = {"events": [{"type": "Moved", "id": ID.upper()}], "expected": "no_stream"}
+    first, again = (api.call("POST", "/streams/Cat-1/events", sent) for _ in range(2))
+    if api.store == "tips":
+        assert (first.status, first.json["field"]) == (400, "events[0].id")
+        return
+    assert (first.status, again.status) == (201, 201)
+    assert again.json == {**first.json, "replayed": True, "capacity": again.json["capacity"]}
+    assert again.headers["ETag"] == first.headers["ETag"]
+    (shown,) = events(api)
+    assert (shown["id"], "tags" in shown) == (ID, False)
+
+
+def test_a_part_of_an_append_is_answered_with_the_version_that_it_ends_at() -> None:
+    api = Api()
+    both = [{"type": "A", "id": ID}, {"type": "B", "id": ID[:-1] + "2"}]
+    api.call("POST", "/streams/Cat-1/events", {"events": both})
+    part = api.call("POST", "/streams/Cat-1/events", {"events": both[:1]})
+    assert (part.json["version"], part.headers["ETag"]) == (1, '"1"')
+    on_it = api.call(
+        "POST", "/streams/Cat-1/events", {"events": [{"type": "C"}]}, headers={"If-Match": '"1"'}
+    )
+    assert on_it.status == 412
+
+
 @pytest.mark.parametrize(
     "number",
     ["1.10", "0.1", "-0.0", "1E+400", "123456789012345678901234567890", "3.141592653589793238462643"],

@@ -144,6 +144,7 @@ class Cards:
     name = "cards"
     compress_from = 48
     keeps_unfolds = False
+    keeps_ids = False
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:  # noqa: ARG002  there are none
         return ITEM_BYTES // 4

@@ -48,10 +48,10 @@ BAD: dict[str, tuple[Act, str, str]] = {
         "events[1].tags",
         "keeps no tags",
     ),
-    "an id, which goes with tags": (
-        appending(Event(type="E", id="0189f0a5-0000-7000-8000-000000000001")),
-        "events[0].id",
-        "idempotency key",
+    "an id where none is kept": (
+        appending(E, Event(type="E", id="0189f0a5-0000-7000-8000-000000000001")),
+        "events[1].id",
+        "is not kept where streams are stored as tips",
     ),
     "no time": (appending(E, E, Event(type="E", timestamp="noon")), "events[2].timestamp", "ISO 8601"),
     "a time after time": (

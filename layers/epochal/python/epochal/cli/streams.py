@@ -53,6 +53,7 @@ def append(
     meta: str | None,
     timestamp: str | None,
     tags: Sequence[str],
+    event_id: str | None,
     unfolds: Sequence[str],
     expected: str,
     key: str | None,
@@ -69,9 +70,12 @@ def append(
     if batch is not None and source is None:
         raise click.UsageError("--batch cuts up what --events gives.")
     if source is None:
-        events = [] if type is None else [replace(_event(type, data, meta, timestamp), tags=tuple(tags))]
-    elif meta or timestamp or tags:
-        raise click.UsageError("--meta, --at and --tag belong to a single event; --events carry their own.")
+        single = None if type is None else _event(type, data, meta, timestamp)
+        events = [] if single is None else [replace(single, tags=tuple(tags), id=event_id)]
+    elif meta or timestamp or tags or event_id:
+        raise click.UsageError(
+            "--meta, --at, --tag and --id belong to a single event; --events have their own."
+        )
     else:
         events = inputs.several_of(source, event_of)
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None

@@ -64,12 +64,15 @@ on_tagged = given(lambda store: _with_tags(store).tagged)
 
 
 def one_event(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that appends `--tag` and `--meta`, of a single event, and `--events`."""
+    """Give a command that appends `--tag`, `--id` and `--meta`, of a single event, and `--events`."""
     for option in (
         click.option(
             "--events", "source", help="Events in the HTTP API's form: a JSON array, or JSON lines."
         ),
         click.option("--meta", help="Metadata of the event: JSON text, @file, or - for standard input."),
+        click.option(
+            "--id", "event_id", help="The event's id, a UUID: it is known again if it is sent again."
+        ),
         click.option("--tag", "tags", multiple=True, help="What the event concerns; may be repeated."),
     ):
         command = option(command)
@@ -92,9 +95,6 @@ def conditional(command: Callable[..., None]) -> Callable[..., None]:
 @click.argument("type", required=False)
 @click.argument("data", required=False)
 @one_event
-@click.option(
-    "--id", "event_id", help="The event's id, a UUID: the same call again is answered like the first."
-)
 @conditional
 @on_tagged_store
 def append(

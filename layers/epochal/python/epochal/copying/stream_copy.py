@@ -225,6 +225,7 @@ class _Copying:
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
             tags=event.tags,
+            id=_id_of(event),
         )
 
     def _unfold(self, unfold: RecordedUnfold) -> model.Unfold:
@@ -537,6 +538,11 @@ def said_by(codec: BodyCodec) -> Said:
     return said
 
 
+def _id_of(event: CopiedEvent) -> str | None:
+    """The id that its caller chose; that of an event with tags is the store's."""
+    return None if event.tags else event.id or None
+
+
 @dataclass(slots=True)
 class Digest:
     """A digest of the events of a stream, in their order."""
@@ -548,6 +554,7 @@ class Digest:
     def add(self, event: CopiedEvent) -> bytes:
         """Take in the next event; what it adds, by which two events can be compared."""
         texts = (event.type, event.correlation_id, event.causation_id, *event.tags)
+        texts += ("id", chosen) if (chosen := _id_of(event)) else ()
         parts = [
             f"{event.index} {time_of(event.timestamp)}".encode(),
             self.said(event.data),

@@ -48,7 +48,7 @@ class FeedEvent:
         meta: metadata, likewise; empty for none. Aggregates keep none.
         timestamp: as stored: ISO 8601, or the number that other libraries store for an aggregate's event.
         tags: all tags of the event, in their order.
-        id: of an event with tags, a UUID: the same in the feed's streams of all its tags.
+        id: of an event with tags, a UUID: the same in the feed's streams of all its tags. Of another one its caller's.
         home: the named stream that an event with tags was appended to; empty where it has tags alone.
         user: who caused it, where Sekiban's tables say so; elsewhere a user is a member of `meta`.
         gone: why there is no event any more; its place in the feed stays.

@@ -57,6 +57,7 @@ from epochal.http.shapes import (
 from epochal.model.events import (
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
+    TAG_STREAMS,
     Body,
     Claim,
     Event,
@@ -202,8 +203,9 @@ _TAGGED: Final = {
     "tags": array(TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED),
     "id": {
         **ID,
-        "description": "With tags, below `/events`: a UUID of the caller's makes repeats of the append harmless, and "
-        "finds the event.",
+        "description": "A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, "
+        "and finds the event. In a stream it goes without tags: a batch whose events all have ids is known by them if "
+        "it is sent again. Refused where a layout keeps none.",
     },
 }
 
@@ -314,7 +316,7 @@ SHOWN_EVENT: Final = {
     "type": words("What kind of event it is."),
 }
 TAGS_SHOWN: Final = {
-    "id": text("Of an event with tags: the same in the streams of all of them."),
+    "id": text("Of an event with tags: the same in the streams of all of them. Else its caller's."),
     "tags": array(text("A tag."), "What it concerns, in order."),
 }
 EVENT: Final = Component(
@@ -352,7 +354,9 @@ def event_frame(found: Recorded | FeedEvent) -> dict[str, Any]:
         "timestamp": found.timestamp,
     }
     if found.id:
-        frame |= {"id": found.id, "tags": list(found.tags)}
+        frame["id"] = found.id
+        if found.tags or found.stream.startswith(TAG_STREAMS):
+            frame["tags"] = list(found.tags)
         if not isinstance(found, Recorded) and found.home:
             frame["home"] = found.home
     if found.correlation_id is not None:
@@ -381,7 +385,7 @@ FEED_ITEM: Final = Component(
             "timestamp": words(),
             **IDS_SHOWN,
             **shown_bodies(),
-            "id": text("A tagged event's id, the same in the streams of all its tags."),
+            "id": text("A tagged event's id, the same in the streams of all its tags; or its caller's."),
             "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
             "home": words(
                 "The stream that an event with tags was appended to: through it that comes exactly once."

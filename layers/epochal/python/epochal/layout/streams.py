@@ -24,10 +24,19 @@ from epochal.model.versions import ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite
 from epochal.plan.values import Item
 
+IDENTIFIED: Final = b"\x01\x00\x00"
+"""What the label of an event with an id and no tags begins with; the 16 bytes of the id follow (FORMATS §8)."""
+
+
+def id_in(label: bytes) -> str:
+    """The id in such a label, as a UUID is written."""
+    digits = label[len(IDENTIFIED) :].hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
 
 class EncodedEvent(NamedTuple):
-    """An event with its bodies encoded. The first of an append carries its id. One with tags says so in its `label`; as
-    it is read, it has the append's `stamp` beside that.
+    """An event with its bodies encoded. The first of an append carries its id. One with tags, or an id that its caller
+    chose, says so in its `label`; as it is read, it has the append's `stamp` beside that.
 
     A tuple, because a long read makes one of each event, and a frozen dataclass takes three times as long to make.
     """
@@ -265,6 +274,10 @@ class StreamLayout(Protocol[H, C]):
     @property
     def keeps_unfolds(self) -> bool:
         """Whether a stream has unfolds; where not, an append with some is refused before it gets here."""
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether an event without tags may have an id; likewise."""
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append of events has beside these unfolds, all its fields counted."""

@@ -164,8 +164,9 @@ class Event:
         correlation_id: the conversation it belongs to.
         causation_id: what caused it.
         tags: what it concerns, each at most 512 bytes of printable text; order and repetition do not matter.
-        id: a UUID, for an event that has tags alone; None lets the store choose. With an id a repeat of the append
-            writes nothing, however late it is. To named streams it must not be given.
+        id: a UUID. Of an event that has tags alone None lets the store choose, and with an id a repeat of the append
+            writes nothing, however late it is. In a named stream it is kept, and a batch whose events all have one is
+            known again as `Streams.append` says; with tags it must not be given there.
     """
 
     type: str
@@ -237,7 +238,7 @@ class Recorded:
         append_id: of the first event of each append (16 bytes); None elsewhere, and on events that other libraries
             wrote.
         tags: what it concerns, in order.
-        id: of an event with tags, a UUID; else empty.
+        id: a UUID: of an event with tags, or where the caller chose one; else empty.
         place: of an event with tags, which are ordered by this text; else empty.
     """
 

@@ -1,6 +1,6 @@
 """Events of the feed as CloudEvents 1.0, in JSON.
 
-    id          stream and index, or a tagged event's own: the same however often an event is sent
+    id          the event's own, or stream and index: the same however often an event is sent
     source      the store; with `id` it names the event, so receivers can tell repetitions
     subject     the stream; a tagged event has its tags as an extension, with commas between them
     time        as stored, where it is a time as RFC 3339 has it

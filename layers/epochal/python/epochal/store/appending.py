@@ -345,8 +345,9 @@ def _tagged(appends: Sequence[StreamAppend], batches: Sequence[Batch], also: Als
 
 
 def _dated(event: Event, stored: tuple[str, int, EncodedEvent]) -> Event:
-    """An event with its own time, where it has one, as that is stored."""
-    return event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
+    """An event with its own time, where it has one, as that is stored; an id is kept in its home alone."""
+    given = event if event.timestamp is None else replace(event, timestamp=stored[2].timestamp)
+    return given if given.id is None else replace(given, id=None)
 
 
 def _replayed(tagged: TaggedEvents, appends: Sequence[StreamAppend], forbidden: Forbidden) -> Appended:

@@ -20,7 +20,7 @@ from epochal.codec.bodies import (
     overflowing,
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
-from epochal.layout.streams import Also, EncodedEvent, EncodedUnfold
+from epochal.layout.streams import IDENTIFIED, Also, EncodedEvent, EncodedUnfold, id_in
 from epochal.model.events import (
     MAX_TYPE_BYTES,
     Body,
@@ -203,6 +203,7 @@ def store_events(
             timestamp=time_or_now(event.timestamp, now, f"events[{position}].timestamp"),
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
+            label=b"" if event.id is None else _label_of(event.id, f"events[{position}].id"),
         )
         for position, (event, (data, meta)) in enumerate(zip(events, bodies, strict=True))
     )
@@ -252,7 +253,7 @@ def recorded_events(
             correlation_id=event.correlation_id,
             causation_id=event.causation_id,
             append_id=event.append_id,
-            **(_of_tags(event) if event.label else {}),
+            **(_of_label(event) if event.label else {}),
         )
         for (index, event), data, meta in zip(listed, bodies, bodies, strict=True)
     ]
@@ -315,6 +316,8 @@ def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:
     for event in append.events:
         _feed(digest, event.type, event.data, event.meta, event.timestamp)
         _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)
+        if event.id is not None:
+            _feed(digest, "id", event.id.encode(), b"", None)
         if event.tags:
             _feed(digest, "tags", "\0".join(sorted(set(event.tags))).encode(), b"", None)
     if append.unfolds is not None:
@@ -334,8 +337,16 @@ def _bytes(body: Body) -> bytes:
     return body.sha256.encode() if isinstance(body, Claim) else body
 
 
-def _of_tags(event: EncodedEvent) -> dict[str, Any]:
-    """What a recorded event has for its tags."""
+def _label_of(event_id: str, field: str) -> bytes:
+    from epochal.model.tags import parse_event_id  # noqa: PLC0415  most events in streams have no id
+
+    return IDENTIFIED + bytes.fromhex(parse_event_id(event_id, field).replace("-", ""))
+
+
+def _of_label(event: EncodedEvent) -> dict[str, Any]:
+    """What a recorded event has for its tags and its id."""
+    if event.label.startswith(IDENTIFIED):
+        return {"id": id_in(event.label)}
     from epochal.layout.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags
 
     tags, event_id, place = told_by(event)
@@ -350,10 +361,11 @@ def check_event(event: Event, field: str, *, tags: bool) -> None:
             must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
     if event.tags and not tags:
         raise InvalidInput(f"{field}.tags", "must not be given: this store keeps no tags")
-    if event.id is not None:
-        raise InvalidInput(f"{field}.id", "must not be given in a stream: give the append an idempotency key")
+    if event.id is not None and event.tags:
+        rule = "must not be given with tags in a stream: give the append an idempotency key"
+        raise InvalidInput(f"{field}.id", rule)
 
 
 def _fields_size(event: Event) -> int:
-    texts = (event.type, event.correlation_id or "", event.causation_id or "")
+    texts = (event.type, event.correlation_id or "", event.causation_id or "", event.id or "")
     return _FIELDS + sum(len(text.encode()) for text in (*texts, *event.tags))

@@ -169,7 +169,7 @@ class JoinedAppends:
         self._lock = threading.Lock()
 
     def append(self, stream: str, events: Sequence[Event]) -> Appended:
-        """`Streams.append` of events, whatever the stream's version is.
+        """`Streams.append` of events, whatever the stream's version is. Events with ids go out by themselves.
 
         The capacity of a write is shared among its appends; its requests are counted with the first of them. A token is
         of what the append has left; where others came with it, the stream has moved on, and an append on it is in
@@ -186,6 +186,8 @@ class JoinedAppends:
     def try_append(self, stream: str, events: Sequence[Event]) -> Outcome:
         """`append` that answers a conflict: the stream was deleted."""
         own = Waiting(batch=self._streams.batch(stream, events))
+        if any(each.label for each in own.batch.events):
+            return self._streams.try_append(stream, events)
         with self._lock:
             leads = self._lines.setdefault(stream, Line()).join(own)
         if not leads:

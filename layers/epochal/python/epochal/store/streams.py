@@ -150,7 +150,9 @@ class Streams:
     ) -> Appended:
         """Append events, replace unfolds, or both, in one atomic write.
 
-        Events may carry tags: then queries of `tagged` find them, with their stream and index.
+        Events may carry tags: then queries of `tagged` find them, with their stream and index. If all have ids and no
+        tags, a batch that is there already is answered as the append that wrote it, `replayed`: where the stream was
+        expected to be, however far back; where anything is expected, if it is on the last 8 pages.
 
         Args:
             events: at most what an item holds, 400 KB after encoding; larger bodies go to the bucket first. Where they
@@ -167,7 +169,7 @@ class Streams:
 
         Raises:
             InvalidInput: nothing to write, a malformed name or field, a key used for other contents; tags or a query,
-                where the layout has no tags.
+                where the layout has no tags; where any stream is expected, ids of which some are there.
             TooLarge: the events do not fit an item, or have too many tags.
             ConflictError: the stream is not what was expected, or events match; carries a `Conflict`. `StreamDeleted`
                 is one.
@@ -603,6 +605,11 @@ class Streams:
                 raise InvalidInput("unfolds", f"are not kept where streams are stored as {self.layout.name}")
         if not events and unfolds is None:
             raise InvalidInput("events", "must not be empty unless unfolds are given")
+        if not self.layout.keeps_ids:
+            for place, event in enumerate(events):
+                if event.id is not None:
+                    rule = f"is not kept where streams are stored as {self.layout.name}"
+                    raise InvalidInput(f"events[{place}].id", rule)
         identity = None
         if key is not None:
             identity = identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key)

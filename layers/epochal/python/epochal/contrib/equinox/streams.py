@@ -42,6 +42,7 @@ class Tips:
     begin_pruned = staticmethod(pruning.begin_pruned)
     archive = staticmethod(pruning.archive)
     keeps_unfolds = True
+    keeps_ids = False
 
     def room(self, unfolds: Sequence[EncodedUnfold]) -> int:
         """Bytes that an append has beside these unfolds, in a Tip without other events."""

@@ -103,7 +103,7 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
         head = yield from load_head(table, stream, consistent=consistent)
     if head is None:
         return None
-    pages = tuple(_sound(table, reply.items))
+    pages = tuple(sound(table, reply.items))
     return (yield from whole(replace(head, before=pages)))
 
 
@@ -230,10 +230,10 @@ def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool)
     if part is None and cursor.located:
         most = cursor.pages_of(limit)
         reply = yield query(table, stream, cursor.at, end - 1, limit=most, consistent=consistent)
-        part = yield from _learning(table, _onward(cursor, _sound(table, reply.items)))
+        part = yield from _learning(table, _onward(cursor, sound(table, reply.items)))
     if part is None:
         reply = yield query(table, stream, 0, cursor.at, forward=False, limit=1, consistent=consistent)
-        part = yield from _learning(table, _onward(cursor, _sound(table, reply.items)))
+        part = yield from _learning(table, _onward(cursor, sound(table, reply.items)))
     return part
 
 
@@ -265,7 +265,7 @@ def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool
     stream, last = cursor.head.stream, cursor.at - 1
     most = cursor.pages_of(limit)
     reply = yield query(table, stream, 0, last, forward=False, limit=most, consistent=consistent)
-    return (yield from _learning(table, _downward(cursor, _sound(table, reply.items))))
+    return (yield from _learning(table, _downward(cursor, sound(table, reply.items))))
 
 
 def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
@@ -303,7 +303,7 @@ def _learned(table: str, pages: Collection[Page]) -> Steps[None]:
         yield from learn_for(table, pages)
 
 
-def _sound(table: str, items: Iterable[Item]) -> Iterator[Page]:
+def sound(table: str, items: Iterable[Item]) -> Iterator[Page]:
     """Pages up to one that cannot be read, which is an error once it comes first."""
     for position, item in enumerate(items):
         try:

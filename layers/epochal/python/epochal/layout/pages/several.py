@@ -90,7 +90,14 @@ def append_all(
     once = None if key is None else SeveralKey.of_append([batch for batch, _ in appends], key)
     part = StreamsPart.of(table, appends, key=once)
     came = yield from commit(replace(part.commit, also=also))
-    return came if isinstance(came, Unmet) else part.results(came)
+    if isinstance(came, Unmet):
+        return came
+    results = part.results(came)
+    if any(isinstance(each, Rejected) for each in results) and all(batch.ids for batch, _ in appends):
+        from epochal.layout.pages import identified  # noqa: PLC0415  a function starts without it
+
+        return (yield from identified.all_before(table, appends)) or results
+    return results
 
 
 def append_all_on(

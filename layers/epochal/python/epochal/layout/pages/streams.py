@@ -83,6 +83,10 @@ if TYPE_CHECKING:
     from epochal.layout.queries import Condition
 
 
+ANYWHERE: Final = (Expected.ANY, Expected.STREAM_EXISTS)
+"""Expectations of no place: on whatever comes back the append goes on."""
+
+
 def append(
     table: str, batch: Packed, expected: ExpectedVersion, start: Known[Page] | Unread = UNREAD
 ) -> Steps[Result[Page]]:
@@ -93,13 +97,19 @@ def append(
         InvalidInput: the idempotency key was used for other events; the stream is full.
     """
     known: Known[Page] | Unread = expected_head(expected) if start is UNREAD else start
-    if known is UNREAD:
+    if known is UNREAD and batch.ids:
+        from epochal.layout.pages import identified  # noqa: PLC0415  a function starts without it
+
+        found = yield from identified.begin(table, batch, expected)
+        if isinstance(found, Written | Unknown | Rejected):
+            return found
+        known = found
+    elif known is UNREAD:
         known = yield from load_head(table, batch.stream)
         if not accepts(expected, known):
             return Rejected(head=known)
-    repeatable = expected in (Expected.ANY, Expected.STREAM_EXISTS)
     while True:
-        result = yield from append_on(table, batch, known, repeatable=repeatable)
+        result = yield from append_on(table, batch, known, repeatable=expected in ANYWHERE)
         if not isinstance(result, Rejected) or not accepts(expected, result.head):
             return result
         known = result.head
@@ -111,14 +121,18 @@ def append_on(
     """Append on exactly the last page that is known (None: no stream yet). Any other is a rejection, which brings it.
 
     Args:
-        repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key may
-            stand later than on what is known, by another process.
+        repeatable: unfolds alone may be written again where nobody can tell whether they were; events under a key, or
+            with ids, may stand later than on what is known, by another process.
     """
     sent = yield from write(table, batch, known)
     if isinstance(sent, Planned):
         return sent.written
     head = yield from head_from(table, batch.stream, sent.page)
     settled = yield from _settle(table, batch, sent, head, version_of(known), repeatable=repeatable)
+    if settled is None and batch.ids:
+        from epochal.layout.pages import identified  # noqa: PLC0415  likewise
+
+        settled = yield from identified.settle(table, batch, head, version_of(known), anywhere=repeatable)
     return Rejected(head=head) if settled is None else settled
 
 
@@ -136,7 +150,7 @@ def decided(table: str, head: Page, append_id: bytes, since: int) -> Steps[Settl
     """The outcome of a decision under a key, from index `since` on, or None if there is none."""
     found = yield from find(table, head, SoughtDecision(rest=rest_of(append_id)), since, or_later=True)
     if isinstance(found, FoundAppend):
-        return _left_by(found, replayed=True)
+        return written_by(found, replayed=True)
     return Unknown(first=since) if found is Earlier.PRUNED else None
 
 
@@ -178,14 +192,15 @@ def _already(batch: Packed, planned: Planned | None, found: FoundAppend) -> Writ
     """
     # Two that decide under one key at one moment have one stamp, whatever each of them has decided.
     ours = planned is not None and planned.stamp == found.stamp and not is_decision(batch)
-    left = _left_by(found, replayed=batch.keyed and not ours)
+    left = written_by(found, replayed=batch.keyed and not ours)
     as_found = found.page.version == found.end and found.page.stamp is None
     if planned is not None and ours and not batch.keyed and not as_found:
         return replace(left, token=planned.token)
     return left
 
 
-def _left_by(found: FoundAppend, *, replayed: bool) -> Written:
+def written_by(found: FoundAppend, *, replayed: bool) -> Written:
+    """The outcome of an append that was found."""
     page, version = found.page, found.end
     as_left = page.version == version and page.stamp is None
     token = page.token() if as_left else left_by(page, version, found.stamp)
@@ -336,6 +351,7 @@ class Pages:
     name = "pages"
     compress_from = COMPRESS_FROM
     keeps_unfolds = True
+    keeps_ids = True
 
     dictionaries: bool = False
     _in_use: InUse = field(default_factory=dict, init=False, repr=False, compare=False)

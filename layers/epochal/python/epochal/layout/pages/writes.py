@@ -28,7 +28,7 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
-from epochal.layout.streams import Batch, EncodedEvent, Known, Written
+from epochal.layout.streams import IDENTIFIED, Batch, EncodedEvent, Known, Written
 from epochal.model.events import PER_SECOND, Ticks
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
@@ -84,6 +84,7 @@ class Packed:
         keyed: `rest` stems from a caller's idempotency key, so another process may have written it.
         dictionary: what the events are packed under, where that gains.
         dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
+        ids: of its events, as labels, where all have one and no key tells who it is.
         above: no stamp of it is at this time or before: of the streams that it is for besides this one.
     """
 
@@ -100,6 +101,7 @@ class Packed:
     keyed: bool
     dictionary: Dictionary | None = None
     dated: bool = False
+    ids: tuple[bytes, ...] = ()
     above: Ticks = NEVER
     before: tuple[Packed, ...] = ()
 
@@ -162,6 +164,7 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
     """
     unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, batch.now))
     identity = batch.append_id
+    labels = () if batch.keyed else tuple([event.label for event in batch.events])
     return Packed(
         stream=batch.stream,
         count=len(batch.events),
@@ -176,6 +179,7 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         keyed=batch.keyed,
         dictionary=dictionary,
         dated=batch.dated,
+        ids=labels if all(label.startswith(IDENTIFIED) for label in labels) else (),
     )
 
 
@@ -190,7 +194,8 @@ def joined(batches: Sequence[Packed]) -> Packed:
     now = max(each.now for each in batches)
     if last.dated and now != last.now:
         last = replace(last, content=pack_events(last.events, now, dictionary=last.dictionary))
-    return replace(last, before=tuple(before), count=sum(len(each.events) for each in batches), now=now)
+    count = sum(len(each.events) for each in batches)
+    return replace(last, before=tuple(before), count=count, now=now, ids=())
 
 
 def _after(now: Ticks, last: Ticks | None) -> Ticks:

@@ -1,0 +1,202 @@
+"""Events with ids in streams of pages, on small worlds: all that can happen to batches that are sent again."""
+
+# ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from epochal.layout.pages import identified
+from epochal.layout.pages.items import Page
+from epochal.layout.queries import IdTaken
+from epochal.layout.streams import Written
+from epochal.plan.ops import Steps
+from tests.simulation.exploring import Budget
+from tests.simulation.mutants import Mutant, Patch
+from tests.simulation.page_actors import Actor, Call, Expects, Prune, Rule
+from tests.simulation.page_explorer import Explorer
+
+ALWAYS = Rule(full=frozenset(range(20)))
+ODD = Rule(full=frozenset(range(1, 20, 2)))
+
+
+def sender(name: str, *ids: int, expects: Expects = "any", rule: Rule = ALWAYS) -> Actor:
+    """A process that appends events of these ids."""
+    return Actor(does=(Call(name=name, expects=expects, ids=ids),), rule=rule)
+
+
+def others(name: str, count: int = 1, rule: Rule = ALWAYS) -> Actor:
+    """A process that appends events without ids, each on a page of its own where the rule is so."""
+    return Actor(does=tuple(Call(name=f"{name}{k}") for k in range(count)), rule=rule)
+
+
+def two_send_the_same_batch() -> Explorer:
+    """Another appends in between, on a page of its own."""
+    return Explorer(
+        before=(others("s"),),
+        actors=(sender("a", 1, 2), sender("b", 1, 2, rule=ODD), others("c")),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def two_begin_a_stream_with_the_same_batch() -> Explorer:
+    """One of them may have died before it was sent again; what follows is on other pages."""
+    return Explorer(
+        actors=(sender("a", 1, 2, expects="none"), sender("b", 1, 2, expects="none"), others("c", 2)),
+        budget=Budget(unheard=1, crashes=1),
+    )
+
+
+def a_batch_and_a_part_of_it() -> Explorer:
+    return Explorer(
+        before=(others("s"),),
+        actors=(sender("a", 1, 2, 3), sender("b", 2, 3, rule=ODD), sender("d", 2, 1)),
+        budget=Budget(unheard=1),
+    )
+
+
+def the_same_batch_wherever_and_at_a_place() -> Explorer:
+    """Who expects a place is in conflict with all but the batch there."""
+    return Explorer(
+        actors=(sender("a", 1, 2, expects="none"), sender("b", 1, 2), others("c")),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
+def a_batch_that_is_pruned() -> Explorer:
+    """Before it is sent again by one who expects a place, and while another is at it."""
+    return Explorer(
+        actors=(
+            sender("a", 1, 2, expects="none"),
+            sender("b", 1, 2, expects="none"),
+            others("c"),
+            Actor(does=(Prune(before=2),)),
+        ),
+    )
+
+
+WORLDS = (
+    two_send_the_same_batch,
+    two_begin_a_stream_with_the_same_batch,
+    a_batch_and_a_part_of_it,
+    the_same_batch_wherever_and_at_a_place,
+    a_batch_that_is_pruned,
+)
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_no_id_is_appended_twice_and_what_is_said_of_a_batch_sent_again_is_true(
+    world: Callable[[], Explorer],
+) -> None:
+    explorer = world()
+
+    assert explorer.explore() > 100, "a world in which hardly anything happens proves nothing"
+
+
+def test_the_worlds_meet_all_that_there_is_to_meet() -> None:
+    met = set[str]()
+    for world in WORLDS:
+        explorer = world()
+        explorer.explore()
+        met |= explorer.met
+
+    assert met >= {"Written", "Rejected", "Taken", "Unknown"}
+
+
+# ------------------------------------------------------------------------------------------------------------- mutants
+
+
+def a_refused_batch_is_not_looked_for(patch: Patch) -> None:
+    def unasked(*_: Any, **__: Any) -> Steps[None]:
+        yield from ()
+
+    patch.setattr(identified, "settle", unasked)
+
+
+def the_last_page_is_not_looked_at(patch: Patch) -> None:
+    sound = identified._told
+    patch.setattr(
+        identified,
+        "_told",
+        lambda batch, pages, since, end: None if since is None else sound(batch, pages, since, end),
+    )
+
+
+def only_the_last_page_is_looked_at(patch: Patch) -> None:
+    def only(_table: str, head: Page, *_: int) -> Steps[list[Page]]:
+        yield from ()
+        return [head]
+
+    patch.setattr(identified, "_pages", only)
+
+
+def one_id_is_enough(patch: Patch) -> None:
+    sound = identified._labels
+
+    def told(batch: Any, pages: Sequence[Page], since: int | None, end: int) -> Any:
+        labels = sound(pages, since or 0, end)
+        at = next((k for k, each in enumerate(labels) if each == batch.ids[0]), None)
+        first = end - len(labels) + (at or 0)
+        return None if at is None else identified._written(pages, first, first + batch.count)
+
+    patch.setattr(identified, "_told", told)
+
+
+def a_part_of_a_batch_is_news(patch: Patch) -> None:
+    sound = identified._told
+
+    def lenient(*given: Any) -> Any:
+        try:
+            return sound(*given)
+        except IdTaken:
+            return None
+
+    patch.setattr(identified, "_told", lenient)
+
+
+def a_batch_at_a_place_need_not_be_there_whole(patch: Patch) -> None:
+    def begun(batch: Any, pages: Sequence[Page], since: int, end: int) -> Any:
+        labels = identified._labels(pages, since, end)
+        return identified._written(pages, since, end) if labels[-1:] == list(batch.ids[-1:]) else None
+
+    patch.setattr(identified, "_at", begun)
+
+
+def what_is_pruned_was_never_there(patch: Patch) -> None:
+    sound = identified._at
+
+    def sure(*given: Any) -> Any:
+        settled = sound(*given)
+        return settled if isinstance(settled, Written) else None
+
+    patch.setattr(identified, "_at", sure)
+
+
+def a_batch_that_was_found_is_called_new(patch: Patch) -> None:
+    sound = identified._written
+    patch.setattr(identified, "_written", lambda *given: replace(sound(*given), replayed=False))
+
+
+@pytest.mark.parametrize(
+    ("mutant", "world", "found"),
+    [
+        (a_refused_batch_is_not_looked_for, two_send_the_same_batch, "appended twice"),
+        (the_last_page_is_not_looked_at, two_send_the_same_batch, "appended twice"),
+        (only_the_last_page_is_looked_at, two_send_the_same_batch, "evidence is there"),
+        (one_id_is_enough, a_batch_and_a_part_of_it, "told . to ."),
+        (a_part_of_a_batch_is_news, a_batch_and_a_part_of_it, "appended twice"),
+        (a_batch_at_a_place_need_not_be_there_whole, a_batch_that_is_pruned, None),
+        (what_is_pruned_was_never_there, a_batch_that_is_pruned, "was made before"),
+        (a_batch_that_was_found_is_called_new, two_begin_a_stream_with_the_same_batch, "it is another's"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_rule_of_ids_left_out_is_found_out(
+    mutant: Mutant, world: Callable[[], Explorer], found: str | None, monkeypatch: Patch
+) -> None:
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError, match=found):
+        world().explore()
