@@ -88,3 +88,13 @@ def test_before_the_beginning_no_stream_is_listed(feed: MemoryFeed) -> None:
     page = feed.reader.streams(start=Checkpoint(0), direction="backward")
     assert (page.streams, page.at_end) == ((), True)
     assert feed.reader.streams(start=None, direction="backward").streams
+
+
+@pytest.mark.parametrize("ask", ["newest", "streams", "ordered"])
+def test_so_are_categories_where_the_index_has_no_partition_yet(ask: str) -> None:
+    feed = MemoryFeed()
+    for each in (5, "Flight", [5]):
+        more = {"categories": each} | ({"partitions": []} if ask == "ordered" else {})
+        empty = {"before": {}} if ask == "newest" else {"start": {}} if ask == "streams" else {}
+        with pytest.raises(InvalidInput, match="categories"):
+            ASKS[ask](feed.reader)(**more, **empty)

@@ -14,7 +14,10 @@ from epochal import NO_STREAM, Appended, Conflict, Event, Query, QueryItem, Stre
 from epochal.aio.stores import AsyncStreams
 from epochal.also import (
     Absent,
+    All,
     AnyOf,
+    BeginsWith,
+    Not,
     Present,
     TransactionWrite,
     check,
@@ -34,7 +37,7 @@ from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
-from epochal.plan.ops import KeyAttribute, Lost, Op, Reply, TableSpec, Transact
+from epochal.plan.ops import Compare, KeyAttribute, Lost, Op, Reply, TableSpec, Transact
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
@@ -212,6 +215,17 @@ def test_a_repeat_under_a_key_is_answered_like_the_first_and_writes_nothing(
         (lambda: delete("carts", {"id": "c"}, when=claim()), "when"),  # type: ignore[arg-type]
         (lambda: check("carts", {"id": "c"}, None), "when"),  # type: ignore[arg-type]
         (lambda: compare("n", ">", 1), "operator"),  # type: ignore[arg-type]
+        (lambda: delete("carts", {"id": "c"}, when=Absent(5)), "when.name"),  # type: ignore[arg-type]
+        (lambda: delete("carts", {"id": "c"}, when=Present("")), "when.name"),
+        (lambda: check("carts", {"id": "c"}, BeginsWith("id", b"c")), "when.prefix"),  # type: ignore[arg-type]
+        (lambda: put("carts", {"id": "c"}, when=Compare("n", "=", 5)), "when.value"),  # type: ignore[arg-type]
+        (lambda: put("carts", {"id": "c"}, when=Not(Absent("\ud800"))), "when.condition.name"),  # type: ignore[arg-type]
+        (lambda: put("carts", {"id": "c"}, when=AnyOf(())), "when.conditions"),
+        (lambda: put("carts", {"id": "c"}, when=All("id")), "when.conditions"),  # type: ignore[arg-type]
+        (
+            lambda: put("carts", {"id": "c"}, when=All((Absent("id"), AnyOf(("id",))))),  # type: ignore[arg-type]
+            "when.conditions[1].conditions[0]",
+        ),
         (lambda: update("carts", {"id": "c"}, removes="name"), "removes"),
     ],
 )

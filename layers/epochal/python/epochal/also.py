@@ -68,6 +68,9 @@ LEAST_EXPONENT: Final = -130
 MOST_EXPONENT: Final = 125
 """What DynamoDB takes: levels of lists and mappings in an attribute, and numbers."""
 
+ATTRIBUTE_BYTES: Final = 65_535
+"""Of an attribute's name."""
+
 NAME_BYTES: Final = 1_024
 """Of a table's name, which may be its ARN."""
 
@@ -146,7 +149,7 @@ def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
 
 def check(table: str, key: Values, when: Condition) -> Check:
     """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `put` does."""
-    must_be(get_args(Condition), when, "when", "a condition of `epochal.also`")
+    _check_condition(when, "when")
     return Check(table=_table(table), key=_item(key), condition=when)
 
 
@@ -274,8 +277,36 @@ def _value(value: object, name: str, depth: int = 0) -> AttributeValue:
 
 
 def _when(condition: Condition | None) -> Condition | None:
-    must_be((*get_args(Condition), type(None)), condition, "when", "a condition of `epochal.also`")
+    if condition is not None:
+        _check_condition(condition, "when")
     return condition
+
+
+def _check_condition(condition: object, field: str) -> None:
+    """Raise `InvalidInput` naming the part that is none, or that only DynamoDB would refuse."""
+    match condition:
+        case All(conditions=parts) | AnyOf(conditions=parts):
+            must_be((list, tuple), parts, f"{field}.conditions", "a list of conditions")
+            if not parts:
+                raise InvalidInput(f"{field}.conditions", "must not be empty")
+            for place, each in enumerate(parts):
+                _check_condition(each, f"{field}.conditions[{place}]")
+        case Not(condition=part):
+            _check_condition(part, f"{field}.condition")
+        case Absent(name=name) | Present(name=name) | BeginsWith(name=name) | Compare(name=name):
+            must_be_text(name, ATTRIBUTE_BYTES, f"{field}.name")
+            if isinstance(condition, BeginsWith):
+                must_be(str, condition.prefix, f"{field}.prefix", "text")
+                _utf8(condition.prefix, f"{field}.prefix")
+            if isinstance(condition, Compare):
+                must_be(
+                    Mapping,
+                    condition.value,
+                    f"{field}.value",
+                    "what `compare` of `epochal.also` makes of one",
+                )
+        case _:
+            must_be(get_args(Condition), condition, field, "a condition of `epochal.also`")
 
 
 def _utf8(text: str, name: str) -> str:

@@ -74,11 +74,7 @@ def wanted(
         InvalidInput: the categories are no names; or the predicate would have to be awaited, and what it returns would
             count as true.
     """
-    if categories is not None:
-        must_be_names(categories, "categories")
-    if predicate is not None:
-        must_be_plain(predicate, "predicate")
-
+    check_wanted(categories, predicate)
     of = None if categories is None else known()
 
     def is_wanted(span: Span) -> bool:
@@ -86,6 +82,14 @@ def wanted(
         return in_category and (predicate is None or must_be_done(predicate(span), "predicate"))
 
     return is_wanted
+
+
+def check_wanted(categories: Collection[str] | None, predicate: Predicate | None) -> None:
+    """Raise as `wanted` does; also for an index that has no partition yet, of which nothing is read."""
+    if categories is not None:
+        must_be_names(categories, "categories")
+    if predicate is not None:
+        must_be_plain(predicate, "predicate")
 
 
 # Reading a partition: spans page by page, and between pages what a request has brought beyond the last.
@@ -548,6 +552,7 @@ class FeedReader:
         ends: float,
     ) -> Iterator[_Entry]:
         """The entries of partitions that have something wanted, in the order of their times."""
+        check_wanted(categories, predicate)
         sign = 1 if direction == "forward" else -1
         each = (
             self._entries(
@@ -691,6 +696,7 @@ class FeedReader:
         must_be_seconds(within, "within")
         if not 0 <= within <= LONGEST:
             raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
+        check_wanted(categories, predicate)
         if partitions is None:
             partitions = [each.partition for each in self.partitions()]
         numbers = must_be_numbers(partitions, "partitions")
