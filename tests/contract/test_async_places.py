@@ -34,14 +34,14 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS
-from epochal.dynamo import kms
+from epochal.joined import JoinedAppends
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.port import READ_MODELS
 from epochal.model.versions import Appended
 from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.read_models import Documents
-from epochal.store.joined import JoinedAppends
+from epochal.subjects import kms
 from epochal.subjects.items import SUBJECT_KEYS
 from epochal.subjects.sealing import Shredded
 from epochal.testing.subjects import MemoryWrapping

@@ -10,10 +10,10 @@ from epochal.contrib.sekiban import open_dcb_events
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.dynamo.stores import Place
+from epochal.http.tag_pages import TagPages
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.tags import TagCount
-from epochal.store.listings import TagPages
 from tests.support.tables import Tables
 
 NAMES = ["u", "u:", "u: a", "u:1", "u:10", "u:2", "u:~", "u:é", "u:世", "u:🜁"]

@@ -74,7 +74,7 @@ GUIDED = (
     "epochal.also.compare",
     "epochal.also.plain",
     "epochal.deciders.loop.WithAlso",
-    "epochal.dynamo.kms.open_subjects",
+    "epochal.subjects.kms.open_subjects",
     "epochal.deciders.on_streams.transact_all",
     "epochal.deciders.on_streams.transact_all_result",
     "epochal.deciders.on_queries.transact_with",

@@ -49,12 +49,12 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import Misconfigured
+from epochal.joined import JoinedAppends
 from epochal.model.events import Claim
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.read_models import Documents
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
-from epochal.store.joined import JoinedAppends
 from epochal.store.tagged import TaggedStore
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies, memory_streams, memory_tagged_events

@@ -36,16 +36,16 @@ from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deciders import on_streams
 from epochal.deciders.codecs import EventCodec
-from epochal.dynamo import kms
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
+from epochal.joined import JoinedAppends
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
 from epochal.reactions.read_models import ReadModel, ReadModels
-from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
+from epochal.subjects import kms
 from epochal.subjects.sealing import Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events

@@ -14,11 +14,11 @@ from epochal.contrib.sekiban import listings as tag_listings
 from epochal.contrib.sekiban.items import Keys
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.errors import InvalidInput
+from epochal.http import tag_pages
+from epochal.http.tag_pages import DatedPage, TagPage, TagPages
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Put, Query, Scan
 from epochal.plan.values import text
-from epochal.store import listings as store_listings
-from epochal.store.listings import DatedPage, TagPage, TagPages
 from tests.unit.dcb.world import NOW, World, event, query
 
 
@@ -174,7 +174,7 @@ def test_a_page_of_all_tags_takes_a_bounded_number_of_requests() -> None:
 def test_a_page_of_a_table_with_large_parts_reads_one_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(store_listings, "PARTS", 4)
+    monkeypatch.setattr(tag_pages, "PARTS", 4)
     world = World()
     pad(world, "TAG#$x", 60)
     scans = scans_of(world)
@@ -187,7 +187,7 @@ def test_a_page_of_a_table_with_large_parts_reads_one_of_them(
 
 
 def test_a_page_of_many_small_parts_reads_a_megabyte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_listings, "PARTS", 256)
+    monkeypatch.setattr(tag_pages, "PARTS", 256)
     world = World()
     pad(world, "TAG#$x", 60)
     place, read = pages(world).tags(limit=10).next, []
@@ -197,7 +197,7 @@ def test_a_page_of_many_small_parts_reads_a_megabyte(monkeypatch: pytest.MonkeyP
         read.append(world.meter.units.read - before)
 
     assert len(read) >= 20
-    assert max(read) <= store_listings.READ_UNITS + 3 * 48
+    assert max(read) <= tag_pages.READ_UNITS + 3 * 48
 
 
 @pytest.mark.parametrize("limit", [1, 1000])
@@ -288,7 +288,7 @@ def test_a_tenant_may_have_the_name_of_a_mark_in_keys(service: str) -> None:
 def test_a_page_of_a_groups_tags_that_ends_at_its_requests_goes_on_where_it_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(store_listings, "QUERIES", 2)
+    monkeypatch.setattr(tag_pages, "QUERIES", 2)
     monkeypatch.setattr(tag_listings, "PAGE", 3)
     world = World()
     fill(world, 60)

@@ -21,6 +21,7 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.deciders.codecs import Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
+from epochal.http.tag_pages import read_place
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.port import READ_MODELS
 from epochal.model.events import Event, parse_time
@@ -29,7 +30,6 @@ from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.read_models import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
-from epochal.store.listings import read_place
 from epochal.subjects.sealing import read_sealed
 from epochal.testing.memory import MemoryTables
 

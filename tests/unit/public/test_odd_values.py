@@ -28,12 +28,12 @@ from epochal.contrib.sekiban.listings import TagListings
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.errors import EpochalError, InvalidInput
 from epochal.feed.reader import FeedReader
+from epochal.http.tag_pages import TagPages
 from epochal.index.checkpoints import parse_checkpoint
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import AtVersion, Token
 from epochal.store.importing import ImportedEvent
-from epochal.store.listings import TagPages
 from epochal.testing.feeds import MemoryFeed
 from tests.support.examples import examples
 

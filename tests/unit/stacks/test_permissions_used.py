@@ -32,6 +32,7 @@ from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, StreamHistory
 from epochal.http.operation import Request
 from epochal.http.streams import Opened, prune_stream
+from epochal.http.tag_pages import TagPages
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
@@ -50,7 +51,6 @@ from epochal.reactions.read_models import Documents, ReadModels
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
-from epochal.store.listings import TagPages
 from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents, tagged_of
 from epochal.testing.feeds import MemoryFeed

@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import pytest
 
-from epochal import Appended, Event
+from epochal import Appended, Event, joined
 from epochal.aio.bridge import wait
 from epochal.aio.stores import AsyncJoinedAppends
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, MissingTable, OutcomeUndetermined, StreamDeleted, Unavailable
+from epochal.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.pages.port import appended
@@ -24,10 +25,8 @@ from epochal.layout.port import Span
 from epochal.layout.streams import Batch
 from epochal.model.versions import Conflict, Outcome
 from epochal.plan.ops import Lost, Op, Put, Query, Reply, Update
-from epochal.store import joined
 from epochal.store.driver import Patience, Turn, turn
 from epochal.store.encoding import BodyCodec
-from epochal.store.joined import JOINED_APPENDS, JOINED_BYTES, JoinedAppends, Line, Waiting
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables

@@ -16,8 +16,8 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateI
 from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states, projections
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
+from epochal.joined import JoinedAppends
 from epochal.store import streams, tagged
-from epochal.store.joined import JoinedAppends
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
 STEPS = (".", "..")

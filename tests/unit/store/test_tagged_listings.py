@@ -7,13 +7,14 @@ from random import Random
 import pytest
 
 from epochal.errors import InvalidInput
+from epochal.http import tag_pages
+from epochal.http.tag_pages import TagPages
 from epochal.layout.pages.reading import query
 from epochal.layout.pages.tags.entries import stream_of
 from epochal.layout.pages.tags.reading import stand_after
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import TagCount
-from epochal.store import listings as store_listings
-from epochal.store.listings import GroupCount, TaggedListings, TagPages
+from epochal.store.listings import GroupCount, TaggedListings
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 
 LONG = 60
@@ -136,7 +137,7 @@ def test_pages_of_tags_join(
     limit: int,
     group: str | None,
 ) -> None:
-    monkeypatch.setattr(store_listings, "PARTS", parts)
+    monkeypatch.setattr(tag_pages, "PARTS", parts)
     listings, _ = long
     pages, found, after = TagPages(listings=listings), list[TagCount](), None
     while True:

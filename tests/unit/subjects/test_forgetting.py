@@ -19,12 +19,12 @@ from epochal.contrib.sekiban import memory_dcb_events
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.folding import snapshot
 from epochal.deciders.loading import Cache
-from epochal.dynamo.kms import KmsWrapping
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, Refused, SubjectForgotten, Unavailable
 from epochal.plan.ops import Lost, Op, Put, Reply
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.driver import Driver, Meter
 from epochal.subjects.items import SUBJECT_KEYS
+from epochal.subjects.kms import KmsWrapping
 from epochal.subjects.sealing import (
     NONCE_BYTES,
     Shredded,

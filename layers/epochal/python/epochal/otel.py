@@ -28,6 +28,7 @@ from epochal.deciders.loop import DecisionSource
 from epochal.errors import InvalidInput
 from epochal.extras import brought_by
 from epochal.feed.history import FeedEvent
+from epochal.joined import JoinedAppends
 from epochal.model.events import Event, category_of
 from epochal.model.versions import NOTHING
 from epochal.plugins import parts
@@ -35,7 +36,6 @@ from epochal.reactions.handling import Calls
 from epochal.reactions.reaction import Delivery
 from epochal.store.context import Context
 from epochal.store.encoding import AMBIENT
-from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 

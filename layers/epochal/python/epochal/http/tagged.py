@@ -70,6 +70,8 @@ from epochal.http.shapes import (
     whole,
     words,
 )
+from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
+from epochal.http.tag_pages import DatedPage, TagPage, TagPages
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.tags import (
     BackwardPage,
@@ -92,8 +94,7 @@ from epochal.model.tags import (
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
-from epochal.store.listings import MAX_LIMIT as MAX_TAGS
-from epochal.store.listings import DatedPage, Listings, TagPage, TagPages
+from epochal.store.listings import Listings
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
 PLACE: Final = text(

@@ -1,0 +1,206 @@
+"""Bounded pages of what listings list, each with where the next one goes on: what an HTTP API answers with.
+
+events, entries    go on after a place; a page ends at a number or a size, and never between equal ids
+tags of a group    go on after a tag
+tags of all        go on at a place in the tags table: to sort them, all must be read
+
+Pages of tags that no index lists: by a scan, a part of the table at a time.
+
+    place   how many parts the table is read in, which of them is next, and beyond which of its own tags to go on
+
+A place names nothing but numbers and a tag of the caller's own tenant. The key at which a scan of DynamoDB stands
+would not do: it may be another tenant's, and a caller could hand in any. So a part is read again for each
+page that begins in it, and its tags are taken by their names. A table that one request reads is one part. Any
+other is read in `PARTS`, so that one of 8 GB has 8 MB in each.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from epochal.errors import InvalidInput
+from epochal.model.events import Recorded
+from epochal.model.kinds import MAX_WHOLE, must_be_whole
+from epochal.model.tags import TagCount, TagEntry, check_tag, group_of
+from epochal.plan.values import Key
+from epochal.settings import RESPONSE_BYTES
+from epochal.store.listings import Listings, check_group
+
+T = TypeVar("T", TagEntry, Recorded)
+
+PARTS: Final = 1_024
+
+REQUESTS: Final = 64
+"""After which a page ends, where parts are small."""
+
+READ_UNITS: Final = 128
+"""After which a page ends too, at the end of a part: 1 MB, some 4,000 entries. Asking should not cost much less than
+answering."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPosition:
+    """Where a page goes on: in the part `part` of `parts`, with the tags that follow `beyond`."""
+
+    parts: int
+    part: int = 0
+    beyond: str = ""
+
+    def text(self) -> str:
+        """Opaque, safe in URLs."""
+        raw = json.dumps([self.parts, self.part, self.beyond], ensure_ascii=False).encode()
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def read_place(written: str, field: str = "after") -> ScanPosition:
+    """Read `ScanPosition.text` back, and nothing else; raises `InvalidInput` naming `field`."""
+    try:
+        raw = base64.b64decode(written + "=" * (-len(written) % 4), altchars=b"-_", validate=True)
+        parts, part, beyond = json.loads(raw)
+        place = ScanPosition(parts, part, beyond)
+        whole = all(type(number) is int for number in (parts, part)) and isinstance(beyond, str)
+        if whole and parts in (1, PARTS) and 0 <= part < parts and place.text() == written:
+            if beyond:
+                check_tag(beyond, field)
+            return place
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise InvalidInput(field, "must be `next` of the page before")
+
+
+def scan(
+    listings: Listings, group: str | None, after: ScanPosition | None, limit: int
+) -> tuple[dict[str, int], ScanPosition | None]:
+    """At most `limit` tags of a group, or of all, with their numbers of events, and where the next page goes on; None
+    at the end. There may be no tags, and the scan still have moved on.
+    """
+    first, requests, units = listings.tags_page(group), 0, 0.0
+
+    def part(place: ScanPosition) -> Counter[str] | None:
+        """The tenant's tags of a part; None where a table is too large to be one, and was not one before."""
+        nonlocal requests, units
+        counts: Counter[str] = Counter()
+        after: Key | None = None
+        while True:
+            page = listings.store.driver.ask(replace(first, after=after, segment=(place.part, place.parts)))
+            for tag in filter(None, map(listings.read_tag, page.items)):
+                counts[tag.tag] += tag.events
+            after, requests, units = page.last, requests + 1, units + page.units.read
+            if after is None or place == ScanPosition(1):
+                return counts if after is None else None
+
+    place = after or ScanPosition(1)
+    found: dict[str, int] = {}
+    while place.part < place.parts:
+        if len(found) == limit or requests >= REQUESTS or units >= READ_UNITS:
+            return found, place
+        events = part(place)
+        if events is None:
+            return found, ScanPosition(PARTS)
+        tags = sorted(tag for tag in events if tag > place.beyond)
+        taken = tags[: limit - len(found)]
+        found |= {tag: events[tag] for tag in taken}
+        if len(taken) < len(tags):
+            return found, replace(place, beyond=taken[-1])
+        place = ScanPosition(place.parts, place.part + 1)
+    return found, None
+
+
+MAX_LIMIT: Final = 1_000
+
+QUERIES: Final = 16
+"""Requests, of 500 entries each, that a page of a group's tags takes at most. Where tags have many events, one may
+bring a single tag."""
+
+_FIELDS: Final = 300
+"""Bytes reckoned for the fields of an event besides its data, and for an entry."""
+
+
+# No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class DatedPage(Generic[T]):
+    """Events or entries in order of their places. `next` is the `since` of the next page; None at the end."""
+
+    items: tuple[T, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagPage:
+    """Some tags. It may have none, and still have moved on. `next` is the `after` of the next; None at the end."""
+
+    tags: tuple[TagCount, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TagPages:
+    """Pages of a store's listings. Limits are 1 to 1,000."""
+
+    listings: Listings
+
+    def all_events(self, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
+        """Some of all events after `since`."""
+        found = self.listings.all_events(since=since, page=_checked(limit) + 1)
+        return _cut(found, limit, _event_bytes)
+
+    def tagged(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[Recorded]:
+        """Some of a tag's events after `since`; those that have expired are missing."""
+        found = self.listings.tagged(tag, since=since, page=_checked(limit) + 1)
+        return _cut(found, limit, _event_bytes)
+
+    def entries(self, tag: str, *, since: str | None = None, limit: int) -> DatedPage[TagEntry]:
+        """Some of a tag's entries after `since`."""
+        found = self.listings.entries(tag, since=since, page=_checked(limit) + 1)
+        return _cut(found, limit, lambda _: _FIELDS)
+
+    def tags(self, group: str | None = None, *, after: str | None = None, limit: int) -> TagPage:
+        """Some tags of a group, or without one of all groups.
+
+        Args:
+            after: `next` of the page before.
+        """
+        _checked(limit)
+        if group is None or not self.listings.groups_are_indexed:
+            if group is not None:
+                check_group(group)
+            events, rest = scan(self.listings, group, None if after is None else read_place(after), limit)
+            tags = tuple(self.listings.settled(events))
+            return TagPage(tags=tags, next=None if rest is None else rest.text())
+        if after is not None and group_of(check_tag(after, "after")) != group:
+            raise InvalidInput("after", "must be `next` of a page of the same group")
+        names, more = list[str](), False
+        for asked, page in enumerate(self.listings.tag_name_pages(group, after, page=limit + 1), start=1):
+            names += page
+            if more := len(names) > limit or asked == QUERIES:
+                break
+        names = names[:limit]
+        return TagPage(tags=tuple(self.listings.counted(names)), next=names[-1] if more else None)
+
+
+def _cut(found: Iterator[T], limit: int, size: Callable[[T], int]) -> DatedPage[T]:
+    taken: list[T] = []
+    total = 0
+    for item in found:
+        total += size(item)
+        full = len(taken) >= limit or total > RESPONSE_BYTES
+        if taken and full and item.place > taken[-1].place:
+            return DatedPage(items=tuple(taken), next=taken[-1].place)
+        taken.append(item)
+    return DatedPage(items=tuple(taken), next=None)
+
+
+def _event_bytes(event: Recorded) -> int:
+    return _FIELDS + event.size
+
+
+def _checked(limit: int) -> int:
+    must_be_whole(limit, "limit", -MAX_WHOLE)
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput("limit", f"must be 1 to {MAX_LIMIT:,}")
+    return limit
