@@ -12,6 +12,7 @@ from epochal.codec.bodies import DIRECT, Encoded
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
 from epochal.feed.history import FeedEvent
+from epochal.joined import JoinedAppends
 from epochal.layout.pages.identified import LOOKED_BACK
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.tags.entries import read_label
@@ -31,7 +32,6 @@ from epochal.plan.ops import Op, Query, Reply
 from epochal.reactions.cloudevents import cloud_event, message
 from epochal.reactions.reaction import Reaction
 from epochal.store.driver import Driver, Meter
-from epochal.store.joined import JoinedAppends
 from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.feeds import MemoryFeed
