@@ -13,6 +13,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
+from epochal.cdk.process import Process
 from epochal.cdk.reaction import TIMEOUT, Reaction
 from epochal.cdk.stages import Allow, Declared, Stage
 from epochal.cdk.store import Store
@@ -33,9 +34,11 @@ class ReactionsStack(Stack):
         }
 
 
-def _reaction(scope: Construct, name: str, declared: Declared, *, store: Store, root: Path) -> Reaction:
+def _reaction(
+    scope: Construct, name: str, declared: Declared, *, store: Store, root: Path
+) -> Reaction | Process:
     seconds = declared.timeout_seconds
-    return Reaction(
+    return (Process if declared.process else Reaction)(
         scope,
         name,
         store=store,

@@ -1,6 +1,6 @@
-"""Constructs for AWS CDK: a store of events, and the reactions that it feeds, in stacks of one's own.
+"""Constructs for AWS CDK: a store of events, and the reactions and processes that it feeds, in stacks of one's own.
 
-from epochal.cdk import EventStore, Reaction
+from epochal.cdk import EventStore, Process, Reaction
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from epochal.extras import brought_by
 
 with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
     from epochal.cdk.store import EventStore, Store, SubjectKeys
+from epochal.cdk.process import Process
 from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
 
-__all__ = ["EventStore", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]
+__all__ = ["EventStore", "Process", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]

@@ -355,7 +355,7 @@ def module_of(entry: Path, handler: str) -> Path:
     return entry.joinpath(*named.split(".")).with_suffix(".py")
 
 
-def declared_name(entry: Path, handler: str) -> str:
+def declared_name(entry: Path, handler: str, decorator: str = "reaction") -> str:
     """What the decorator of the reaction that a handler names calls it: `@reaction(name="departures")`.
 
     Raises:
@@ -363,21 +363,21 @@ def declared_name(entry: Path, handler: str) -> str:
     """
     module = module_of(entry, handler)
     reaction = handler.partition(":")[2]
-    found = dict(_reactions(ast.parse(module.read_text()))) if module.is_file() else {}
+    found = dict(_reactions(ast.parse(module.read_text()), decorator)) if module.is_file() else {}
     names = [found[reaction]] if reaction in found else list(found.values())
     if (reaction and reaction not in found) or len(names) != 1:
-        rule = f"must be given, as the decorator in {module} has it: no one reaction was found there"
-        raise BadSetting("Reaction.name", rule)
+        rule = f"must be given, as the decorator in {module} has it: no one {decorator} was found there"
+        raise BadSetting(f"{decorator.capitalize()}.name", rule)
     return names[0]
 
 
-def _reactions(module: ast.Module) -> Iterator[tuple[str, str]]:
-    """Functions of a module with the decorator, and their names as reactions."""
+def _reactions(module: ast.Module, name: str) -> Iterator[tuple[str, str]]:
+    """Functions and classes of a module with the decorator, and their names as reactions."""
     for each in module.body:
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             for decorator in each.decorator_list:
-                if isinstance(decorator, ast.Call) and _is_called(decorator.func, "reaction"):
-                    yield from ((each.name, name) for name in _named(decorator))
+                if isinstance(decorator, ast.Call) and _is_called(decorator.func, name):
+                    yield from ((each.name, said) for said in _named(decorator))
 
 
 def _is_called(function: ast.expr, name: str) -> bool:

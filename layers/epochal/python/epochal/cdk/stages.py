@@ -138,6 +138,7 @@ class Declared:
         environment: of the handler.
         allow: what the handler needs.
         read_models: names of those that it makes, in the stage's table.
+        process: it is a process, and so two reactions.
     """
 
     entry: str
@@ -148,6 +149,7 @@ class Declared:
     environment: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     allow: tuple[Allow, ...] = ()
     read_models: tuple[str, ...] = ()
+    process: bool = False
 
 
 def _an_environment(value: object) -> Mapping[str, str]:
@@ -178,6 +180,7 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "environment": _an_environment,
         "allow": a_list(_an_allow),
         "read_models": a_list(a_text(_MODEL, "the name of a read model")),
+        "process": a_flag,
     }
 )
 

@@ -257,6 +257,14 @@ def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
     return [*statements, *on_key(stores.key, write=may.writes)]
 
 
+def appending(stage: Stage, stores: Stores) -> Statements:
+    """What a reaction may do besides that appends to named streams, whatever it appends."""
+    ports = [each.port for each in stage.deployed_layouts() if each.name == "pages"]
+    access = [each for port in ports for each in port.access(stage)["append"]]
+    written = [on_items(stores.tables[each.table.kind], each) for each in access]
+    return [*written, on_objects(stores.bucket, BODIES, *_FUNCTIONS["append"].bodies)]
+
+
 def read_models(stores: Stores, names: Sequence[str]) -> Statements:
     """The access of a reaction that makes read models of these names, of any generation."""
     table = stores.tables.get(READ_MODELS.kind)
