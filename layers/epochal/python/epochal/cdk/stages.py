@@ -132,7 +132,7 @@ class Declared:
 
     Attributes:
         entry: folder of its code, from where `cdk.json` is.
-        handler: `module.function` in it.
+        handler: `module:reaction` or `module.function` in it.
         memory_mb, timeout_seconds: of the function.
         reserved_concurrency: invocations at once, and kept for it.
         environment: of the handler.
@@ -173,7 +173,7 @@ def _an_allow(value: object) -> Allow:
 _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "entry": a_text(r"\S(.*\S)?", "a folder"),
-        "handler": a_text(r"\w+\.\w+", "module.function"),
+        "handler": a_text(r"\w+[.:]\w+", "module:reaction or module.function"),
         "memory_mb": a_number(128, 10_240),
         "timeout_seconds": a_number(10, 900),
         "reserved_concurrency": a_number(1, 100_000),
