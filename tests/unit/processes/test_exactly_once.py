@@ -8,7 +8,7 @@ from tests.unit.processes.world import Placed, World
 
 PAID = [
     "$input", "$send", "$timer-set", "$performed",
-    "$input", "$timer-cancelled", "$call",
+    "$input", "$call", "$timer-cancelled",
     "Shipped", "$performed",
     "$input", "$publish", "$append", "$done", "$performed",
 ]  # fmt: skip
@@ -31,7 +31,7 @@ def test_an_order_is_paid_shipped_and_confirmed_in_this_order() -> None:
     assert world.types("checkout-1") == PAID
     assert world.types("Payment-1") == ["Charged"]
     assert world.types("Order-1") == ["Placed", "Confirmed"]
-    assert world.outside.calls == [("carrier", "checkout-1@6"), ("news", "checkout-1@10")]
+    assert world.outside.calls == [("carrier", "checkout-1@5"), ("news", "checkout-1@10")]
     assert world.instance().state.seen == ("Placed", "Charged", "Shipped")
     assert world.instance().done
 

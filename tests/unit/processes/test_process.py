@@ -11,11 +11,12 @@ import pytest
 from epochal.deciders.codecs import Stored
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.processes import Append, Call, Output, Publish, Send, process
+from epochal.processes import After, Append, Call, Cancel, Done, Output, Publish, Send, process
 from epochal.processes.process import Instance
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
+from epochal.store.timers import in_
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.processes.world import (
     CODEC,
@@ -25,6 +26,7 @@ from tests.unit.processes.world import (
     GaveUp,
     Outside,
     Placed,
+    Shipped,
     World,
     checkout,
 )
@@ -53,6 +55,37 @@ def test_a_timer_is_taken_while_an_output_keeps_failing() -> None:
     assert world.types("Order-1") == ["Placed"], "outputs are in order: the one that fails is before it"
 
 
+def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
+    feed, outside = MemoryFeed(), Outside(fails=lambda: True)
+    process = replace(checkout(outside), react=lambda _, event: THREE.get(type(event).__name__, []))
+    feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
+    state = process.instances(feed.streams).query
+    assert feed.advance(process, minutes=29) == 0
+    assert state("checkout-1", lambda found: found.state.seen) == ("Placed",)
+    assert feed.advance(process, minutes=1) == 1
+    assert state("checkout-1", lambda found: found.state.seen) == ("Placed", "GaveUp")
+    assert state("checkout-1", lambda found: found.timers) == {"first", "other"}, (
+        "that of its own name has fired"
+    )
+    assert feed.advance(process, minutes=100) == 1, "the third was set anew"
+    feed.streams.append("Order-1", [CODEC.encode(Shipped("1"))])
+    assert feed.advance(process, days=10) == 0, "who is done has no timers"
+    last = [each.type for each in feed.streams.read("checkout-1")][-4:]
+    assert last == ["$input", "$done", "$timer-cancelled", "$timer-cancelled"]
+
+
+THREE: dict[str, list[Output]] = {
+    "Placed": [
+        After(in_(minutes=30), GaveUp()),
+        After(in_(minutes=40), Charged(1), name="other"),
+        After(in_(hours=1), Charged(2), name="first"),
+        Cancel("other"),
+        After(in_(days=20), Charged(3), name="other"),
+    ],
+    "Shipped": [Done()],
+}
+
+
 def test_an_output_that_fails_parks_its_instance_and_a_replay_performs_what_waits_in_order() -> None:
     world = World(outside=Outside(fails=lambda: True))
     for key, total in (("1", 10), ("2", 1_000)):
@@ -68,7 +101,7 @@ def test_an_output_that_fails_parks_its_instance_and_a_replay_performs_what_wait
     world.outside.fails = lambda: False
     assert parking.replay(partition, "checkout-1", seconds=60).unparked
     world.run()
-    assert world.outside.calls == [("carrier", "checkout-1@6")]
+    assert world.outside.calls == [("carrier", "checkout-1@5")]
     assert world.types("Order-1") == ["Placed", "Released"]
     assert world.passed == [("late", "Order-2@1"), ("late", "checkout-1@11"), ("late", "Order-1@1")]
 

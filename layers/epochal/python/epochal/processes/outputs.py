@@ -1,6 +1,7 @@
 """What a process answers an input with, and how that is stored in its instance's stream.
 
-    $input      an input that was taken: which event it was, which version of the process took it, and a copy
+    $input      an input that was taken: which event it was, which version of the process took it, a copy, and the names
+                of the timers that are set after it
     $send       a command, and the stream that it is for
     $append     events, and the stream that they are for
     $publish    a message, and the target that it is for

@@ -47,11 +47,15 @@ from epochal.processes.outputs import (
     INPUT,
     PERFORMS,
     REFUSED,
+    After,
+    Cancel,
+    Done,
     Output,
     Refused,
     message_in,
     record,
     stored,
+    timer_of,
     told_by,
 )
 from epochal.processes.running import Inbox, Outbox
@@ -236,10 +240,6 @@ class Process:
                 return replace(instance, performed=max(instance.performed, told["below"]))
             case "$done":
                 return replace(instance, done=True)
-            case "$timer-set":
-                return replace(instance, timers=instance.timers | {told["name"]})
-            case "$timer-cancelled":
-                return replace(instance, timers=instance.timers - {told["name"]})
             case _:
                 return instance
 
@@ -258,14 +258,19 @@ class Process:
             return "unknown", []
         copy = Event(type=given.type, data=given.data, meta=given.meta, timestamp=given.timestamp or None)
         told = {"of": f"{source}@{given.index}", "version": rules.version, **event_record(copy)}
-        events = [record(INPUT, told)]
-        instance = self.fold(instance, events[0])
-        for output in must_be_events(rules.react(instance.state, message), "react"):
-            events.append(stored(output, stream.partition("-")[2], rules.codec, rules.targets))
-            instance = self.fold(instance, events[-1])
-        if instance.done:
-            events += [call_off(name) for name in sorted(instance.timers)]
-        return None, events
+        state = self.fold(instance, record(INPUT, told)).state
+        outputs = list(must_be_events(rules.react(state, message), "react"))
+        timers = instance.timers - {given.type}  # which has fired, if it has its event's name
+        for output in outputs:
+            if isinstance(output, After | Cancel):
+                timers = timers - {timer_of(output)} | (
+                    {timer_of(output)} if isinstance(output, After) else set()
+                )
+        key = stream.partition("-")[2]
+        events = [stored(output, key, rules.codec, rules.targets) for output in outputs]
+        if Done() in outputs:
+            events += [call_off(name) for name in sorted(timers)]
+        return None, [record(INPUT, {**told, "timers": sorted(timers)}), *events]
 
     def _taken(self, instance: Instance, told: Mapping[str, Any]) -> Instance:
         rules = self.of(instance.version or told["version"])
@@ -274,7 +279,7 @@ class Process:
         message = rules.message(message_in(told, source.partition("/")[2], int(index)))
         state = must_be_state(rules.evolve(before, message), before, rules.state, message)
         had = {**instance.had, source: int(index) + 1}
-        timers = instance.timers - {told["type"]}  # which has fired, if it has its event's name
+        timers = frozenset(told.get("timers", ()))
         return replace(instance, version=rules.version, state=state, had=had, timers=timers)
 
     def _encode(self, event: Event | Instance) -> Event:
