@@ -107,6 +107,17 @@ def test_the_newest_items_come_first_and_go_on_before_a_position(filled: Termina
     assert page["atBeginning"]
 
 
+def test_a_writer_waits_until_its_events_are_in_the_feed(filled: Terminal) -> None:
+    wait = ("wait", "Cart-2", "--source", "tips")
+    (position,) = filled.lines(*wait, "1")
+    assert (position, filled.documents(*wait, "1")) == ("0:0@2", [{"position": "0:0@2"}])
+    filled.lines("append", "Cart-2", "Added")
+    late = filled.run(*wait, "2", "--for", "0")
+    assert (late.exit_code, late.stdout) == (1, "not yet\n")
+    filled.index()
+    assert filled.lines(*wait, "2") == ["0:0@3"]
+
+
 def test_following_the_feed_from_a_checkpoint_prints_a_line_an_event(filled: Terminal) -> None:
     shown = filled.documents(
         "tail", "--from", "0@0", "--for", "0", "--category", "User", "--category", "Cart"

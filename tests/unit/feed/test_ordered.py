@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
-from epochal.feed.history import FeedItem
+from epochal.feed.history import FeedItem, PageBounds
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
@@ -455,3 +457,49 @@ def test_what_a_lost_record_told_is_indexed_at_its_time_among_what_others_tell()
         Record(table="streams", sequence_number=str(number), image=told[number]) for number in (1, 3, 4)
     )
     assert plainly(world) == ["A-1@0", "B-2@0", "A-1@1", "B-2@1", "A-1@2"]
+
+
+def count_of(names: list[str], stream: str) -> int:
+    return sum(name.startswith(f"{stream}@") for name in names)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pages_that_end_where_their_room_does_have_all_once_and_in_order(seed: int) -> None:
+    rng = random.Random(seed)
+    world = World()
+    world.append("S-0", at=0)
+    for moment in range(40):
+        world.append(
+            f"S-{rng.randrange(6)}",
+            at=moment + rng.random() * 4,
+            data=bytes(rng.randrange(1, 60)),
+            causation_id="S-0@0" if moment and rng.random() < 0.3 else None,
+        )
+        if rng.random() < 0.4:
+            world.index(moment)
+    world.index(40)
+    whole = world.read(90)
+
+    def size(item: FeedItem) -> int:
+        assert item.event is not None
+        return len(item.event.content)
+
+    found, start = list[FeedItem](), OrderedCheckpoint()
+    at_tail = False
+    while not at_tail:
+        room = PageBounds(max_bytes=100, largest=50, size_of=size, until=inf)
+        page = world.place.feed.ordered_within(room, within=5.0, start=start, partitions=(30_000, 30_001))
+        shown = [size(item) for item in page.items if not item.omitted]
+        assert len(shown) == 1 or sum(shown) <= 100
+        found += page.items
+        start, at_tail = OrderedCheckpoint.parse(str(page.next)), page.at_tail
+    names = places(tuple(found))
+    assert sorted(names) == sorted(whole)
+    for stream in {item.stream for item in found}:
+        assert [item.index for item in found if item.stream == stream] == list(range(count_of(names, stream)))
+    for number, item in enumerate(found):
+        cause = item.event and item.event.causation_id
+        assert cause is None or cause == names[number] or cause in names[:number]
+    assert 0 < sum(item.omitted for item in found) < len(found)
+    assert all(item.event is None for item in found if item.omitted)
+    assert max(size(item) for item in found if item.event) <= 50

@@ -358,6 +358,152 @@ def test_a_partition_that_there_is_not_is_404(api: Api) -> None:
     assert (answer.status, answer.problem, answer.json["partition"]) == (404, "partition-not-found", 1)
 
 
+def test_the_newest_of_all_partitions_come_first_and_a_page_goes_on_before_its_last() -> None:
+    api = Api(partitions=3)
+    names = [f"Cat-{number}" for number in range(9)]
+    for name in names:
+        api.append(name, "A")
+        api.index()
+    found, before = list[str](), ""
+    while True:
+        answer = api.call("GET", "/feed/newest", query=f"limit=2&data=true{before}")
+        assert answer.status == 200
+        found += [item["stream"] for item in answer.json["items"]]
+        assert all("timestamp" in item for item in answer.json["items"])
+        if answer.json["atBeginning"]:
+            break
+        before = f"&before={answer.json['next']}"
+    assert found == names[::-1]
+    bare = api.call("GET", "/feed/newest", query="category=Cat").json
+    assert [set(item) for item in bare["items"]] == [{"stream", "index", "type"}] * 9
+    assert api.call("GET", "/feed/newest", query="category=Dog").json["items"] == []
+
+
+def test_the_newest_and_the_feed_in_order_have_what_an_answer_has_room_for() -> None:
+    api = Api()
+    names = [f"Cat-{number}" for number in range(72)]
+    for number, name in enumerate(names):
+        api.streams.append(name, [Event(type="A", data=random.Random(number).randbytes(100_000))])
+        api.index()
+    newest = api.call("GET", "/feed/newest", query="data=true").json
+    shown = [item["stream"] for item in newest["items"]]
+    assert 24 <= len(shown) <= 36
+    rest = api.call("GET", "/feed/newest", query=f"before={newest['next']}").json
+    assert shown + [item["stream"] for item in rest["items"]] == names[::-1]
+
+    streams, start = list[str](), "beginning"
+    for _ in range(3):
+        page = api.call("POST", "/feed/ordered", {"within": 0, "from": start}).json
+        assert len(page["items"]) <= 36
+        assert all("data64" in item for item in page["items"])
+        streams += [item["stream"] for item in page["items"]]
+        start = page["next"]
+    assert streams == names
+    assert page["atTail"]
+
+
+def test_the_feed_in_order_has_what_was_written_first_first_and_goes_on_within_a_window() -> None:
+    """Within a window what is younger is held back, and comes with a later page."""
+    api = Api(partitions=3)
+    for number in range(8):
+        api.append(f"Cat-{7 - number}", f"T{number}")
+    api.index()
+    assert [item["type"] for item in api.call("POST", "/feed/ordered", {"within": 60}).json["items"]] == []
+    found, start = list[str](), "beginning"
+    while True:
+        page = api.call("POST", "/feed/ordered", {"within": 0, "limit": 1, "from": start}).json
+        found += [item["type"] for item in page["items"]]
+        start = page["next"]
+        if page["atTail"]:
+            break
+    assert found == [f"T{number}" for number in range(8)]
+    some = api.call("POST", "/feed/ordered", {"within": 0, "categories": ["Dog"]}).json
+    assert (some["items"], some["atTail"]) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({}, "within"),
+        ({"within": -1}, "within"),
+        ({"within": 61}, "within"),
+        ({"within": 0.5}, "within"),
+        ({"within": 0, "from": "0@1"}, "from"),
+        ({"within": 0, "from": "{"}, "from"),
+        ({"within": 0, "from": '{"0":["0@99"]}'}, "from"),
+        ({"within": 0, "from": "soon"}, "from"),
+        ({"within": 0, "limit": 0}, "limit"),
+        ({"within": 0, "wait": 21}, "wait"),
+        ({"within": 0, "categories": ["a-b"]}, "category"),
+        ({"within": 0, "categories": [1]}, "categories[0]"),
+        ({"within": 0, "data": True}, "data"),
+    ],
+)
+def test_a_reading_in_order_that_cannot_be_is_refused(api: Api, sent: dict[str, object], field: str) -> None:
+    answer = api.call("POST", "/feed/ordered", sent)
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", field)
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("before=tail", "before"),
+        ("before=0:0@99", "from"),
+        ("limit=0", "limit"),
+        ("category=a-b", "category"),
+    ],
+)
+def test_newest_of_what_cannot_be_is_refused(api: Api, query: str, field: str) -> None:
+    answer = api.call("GET", "/feed/newest", query=query)
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", field)
+
+
+def test_a_writer_waits_until_its_events_are_in_the_feed() -> None:
+    api = Api()
+    version = api.append("Cat-1", "A", "B").json["version"]
+
+    def position_of(version: int, wait: int = 0) -> str | None:
+        answer = api.call("GET", "/feed/position", query=f"stream=Cat-1&version={version}&wait={wait}")
+        assert answer.status == 200
+        found: str | None = answer.json["position"]
+        return found
+
+    assert position_of(version, wait=1) is None
+    api.index()
+    assert position_of(version + 1, wait=1) is None
+    position = position_of(version)
+    assert position is not None
+    page = api.call("GET", "/feed/30000", query=f"direction=backward&from={position.split(':')[1]}").json
+    assert [item["index"] for item in page["items"]] == [1, 0]
+
+
+def test_a_wait_for_a_position_is_no_longer_than_the_deployment_lets_it_be() -> None:
+    api = Api(feed_wait_seconds=3)
+    api.append("Cat-1", "A")
+    api.index()
+    began = api.clock()
+    assert api.call("GET", "/feed/position", query="stream=Cat-1&version=2&wait=20").json == {
+        "position": None
+    }
+    assert 3 <= api.clock() - began <= 6
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("", "stream"),
+        ("stream=&version=1", "stream"),
+        ("stream=Cat-1", "version"),
+        ("stream=Cat-1&version=0", "version"),
+        ("stream=Cat-1&version=1&source=nothing", "source"),
+        ("stream=Cat-1&version=1&wait=21", "wait"),
+    ],
+)
+def test_a_position_of_what_cannot_be_is_refused(api: Api, query: str, field: str) -> None:
+    answer = api.call("GET", "/feed/position", query=query)
+    assert (answer.status, answer.problem, answer.json["field"]) == (400, "invalid-input", field)
+
+
 def test_streams_are_listed_by_creation_by_category_and_by_name(api: Api) -> None:
     def listed(query: str) -> list[str]:
         answer = api.call("GET", "/streams", query=query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,6 +24,7 @@ from epochal.feed.history import FeedEvent, FeedItem, ListedStream
 from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_of
 from epochal.model.events import Recorded
+from epochal.plugins import NATIVE
 
 # Commands on the feed: look at it, follow it.
 
@@ -103,6 +105,25 @@ def newest(
     }
     end = "at the beginning" if page.at_beginning else f"next {page.next}"
     output.document(view, [*map(views.item_line, page.items), end])
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("version", type=click.IntRange(min=1))
+@click.option("--for", "seconds", type=Seconds(min=0), default=10.0, help="Wait so many seconds; else 10.")
+@click.option("--source", default=NATIVE, show_default=True, help="The layout that STREAM is stored in.")
+@on_store
+def wait(store: OpenedStore, *, stream: str, version: int, seconds: float, source: str) -> None:
+    """Wait until STREAM is in the feed, up to VERSION.
+
+    Prints the position behind its events. Where they are not there in time, the exit code is 1.
+    """
+    found = store.feed.wait_for(stream, version, source=source, seconds=seconds)
+    output.document(
+        {"position": None if found is None else str(found)}, ["not yet" if found is None else str(found)]
+    )
+    if found is None:
+        sys.exit(1)
 
 
 @click.command()

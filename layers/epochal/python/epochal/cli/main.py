@@ -20,7 +20,7 @@ from click.shell_completion import get_completion_class
 
 from epochal.cli import output
 from epochal.cli.copying import copy
-from epochal.cli.feed import feed, newest, search, streams, tail, trace, watch
+from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
@@ -154,6 +154,7 @@ for command in (
     stats,
     streams,
     newest,
+    wait,
     search,
     trace,
     watch,

@@ -7,7 +7,7 @@ that its plug-in names (`plugins`).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -381,20 +381,37 @@ class PageBounds:
 
 
 def fill(
-    room: PageBounds, entries: Sequence[SpanPage], hydrate: Hydrate | None, clock: Callable[[], float]
-) -> FeedPage:
-    """A page of as many entries as have room, and at least one; without `hydrate`, of items alone."""
+    room: PageBounds,
+    entries: Sequence[tuple[int, SpanPage]],
+    hydrate: Callable[[int], Hydrate] | None,
+    clock: Callable[[], float],
+) -> tuple[tuple[FeedItem, ...], int]:
+    """Items of as many entries of partitions as have room, at least of one, and how many these are; without `hydrate`,
+    items alone.
+    """
     filling = _Filling(room=room, clock=clock, data=hydrate is not None)
-    items, reached = list[FeedItem](), entries[0]
-    with closing(_events(entries, hydrate, filling.window)) as events:
-        for entry in entries:
-            found = filling.items(entry, events)
-            if not filling.full or entry is entries[0]:
+    items, taken = list[FeedItem](), 0
+    with ExitStack() as stack:
+        events = {
+            number: stack.enter_context(
+                closing(
+                    _events(
+                        [entry for of, entry in entries if of == number],
+                        None if hydrate is None else hydrate(number),
+                        filling.window,
+                    )
+                )
+            )
+            for number, _ in entries
+        }
+        for number, entry in entries:
+            found = filling.items(entry, events[number])
+            if not filling.full or not taken:
                 items += found
-                reached = entry
+                taken += 1
             if filling.full:
                 break
-    return FeedPage(items=tuple(items), next=reached.next, at_tail=reached.at_tail)
+    return tuple(items), taken
 
 
 def _events(

@@ -37,7 +37,7 @@ from epochal.model.events import PER_SECOND, Ticks, body_size, from_unix_nanosec
 from epochal.model.kinds import must_be
 
 if TYPE_CHECKING:
-    from epochal.feed.history import Hydrate
+    from epochal.feed.history import Hydrate, PageBounds
     from epochal.feed.reader import Predicate
     from epochal.store.driver import Driver
 
@@ -225,6 +225,31 @@ class _Partition:
         return Released(checkpoint=self.done, ahead=ahead)
 
 
+class _Filled:
+    """The room of a page as far as it is filled."""
+
+    def __init__(self, room: PageBounds, clock: Callable[[], float]) -> None:
+        self.full = False
+        self._room, self._clock, self._used = room, clock, 0
+        self._large: list[FeedItem] = []
+
+    def take(self, item: FeedItem) -> bool:
+        """Take an item in, if there is room: for the first there is. One that no page could hold takes none."""
+        size = self._room.size_of(item)
+        if size > self._room.largest:
+            self._large.append(item)
+            return True
+        late = self._clock() > self._room.until
+        self.full = self._used > 0 and (late or self._used + size > self._room.max_bytes)
+        self._used += size
+        return not self.full
+
+    def shown(self, item: FeedItem) -> FeedItem:
+        """An item as the page has it."""
+        large = any(item is each for each in self._large)
+        return item._replace(event=None, omitted=True) if large else item
+
+
 @dataclass(slots=True, kw_only=True)
 class OrderedReader:
     """Reads partitions in one order.
@@ -232,6 +257,7 @@ class OrderedReader:
     Attributes:
         window: ticks that an event may be held back.
         now: nanoseconds since 1970.
+        room: of a page; None for any.
     """
 
     driver: Driver
@@ -241,6 +267,8 @@ class OrderedReader:
     now: Callable[[], int]
     once: bool = False
     strict: bool = False
+    room: PageBounds | None = None
+    _filled: _Filled | None = None
     _heap: list[tuple[int, tuple[int, Checkpoint, int], _Held]] = field(default_factory=list)
     _named: dict[str, _Held] = field(default_factory=dict)
     _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
@@ -259,6 +287,7 @@ class OrderedReader:
         now: Callable[[], int],
         once: bool,
         strict: bool,
+        room: PageBounds | None = None,
     ) -> OrderedReader:
         """A reader of these partitions that stands where `start` says."""
         opened = []
@@ -277,7 +306,14 @@ class OrderedReader:
             )
         window = int(within * PER_SECOND)
         return cls(
-            driver=driver, table=table, window=window, partitions=opened, now=now, once=once, strict=strict
+            driver=driver,
+            table=table,
+            window=window,
+            partitions=opened,
+            now=now,
+            once=once,
+            strict=strict,
+            room=room,
         )
 
     def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
@@ -287,6 +323,7 @@ class OrderedReader:
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         items: list[FeedItem] = []
         early = 0
+        self._filled = None if self.room is None else _Filled(self.room, self.driver.clock)
         for each in self.partitions:
             each.at_tail = False
         while True:
@@ -298,8 +335,11 @@ class OrderedReader:
             )
             over = self.driver.clock() >= (ends if items else max(ends, patience))
             done = behind is None and (items or self.driver.clock() >= patience)
-            if over or done or len(items) >= limit:
-                at_tail = behind is None and len(items) < limit
+            full = self._full() or len(items) >= limit
+            if over or done or full:
+                at_tail = behind is None and not full
+                if self._filled is not None:
+                    items = [self._filled.shown(item) for item in items]
                 return OrderedPage(items=tuple(items), next=self._next(), at_tail=at_tail, early=early)
             if behind is None:
                 self.driver.sleep(min(POLL_SECONDS, patience - self.driver.clock()))
@@ -307,6 +347,9 @@ class OrderedReader:
                     each.at_tail = False
             else:
                 self._read(behind)
+
+    def _full(self) -> bool:
+        return self._filled is not None and self._filled.full
 
     def _next(self) -> OrderedCheckpoint:
         return OrderedCheckpoint({each.number: each.place() for each in self.partitions})
@@ -375,7 +418,7 @@ class OrderedReader:
         """What is so old that nothing older can come, up to so many items."""
         bound = min((each.reached for each in self.partitions), default=NEVER) - self.window
         found: list[FeedItem] = []
-        while self._heap and self._heap[0][0] <= bound and len(found) < most:
+        while self._heap and self._heap[0][0] <= bound and len(found) < most and not self._full():
             held = heappop(self._heap)[-1]
             found += self._with_causes(held, most - len(found), held.time)
         return found
@@ -383,7 +426,7 @@ class OrderedReader:
     def _crowded(self, most: int) -> list[FeedItem]:
         """The oldest of what there is no room for."""
         found: list[FeedItem] = []
-        while (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(found) < most:
+        while (self._held > MOST_HELD or self._bytes > MOST_BYTES) and len(found) < most and not self._full():
             found += self._with_causes(heappop(self._heap)[-1], most - len(found), inf)
         return found
 
@@ -403,6 +446,8 @@ class OrderedReader:
             if before is not None:
                 path.append(before)
                 continue
+            if not held.released and self._filled is not None and not self._filled.take(held.item):
+                break
             path.pop()
             if not held.released:
                 found.append(held.item)

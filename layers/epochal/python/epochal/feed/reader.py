@@ -57,7 +57,7 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.reading import Direction
 
 if TYPE_CHECKING:
-    from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
+    from epochal.feed.ordered import OrderedCheckpoint, OrderedPage, OrderedReader
 
 Predicate = Callable[[Span], bool]
 
@@ -287,6 +287,11 @@ class _Entry(NamedTuple):
         return format_ticks(Ticks(self.ticks)) if self.ticks else ""
 
 
+def _behind(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
+    """The position that entries of partitions lead to."""
+    return FeedPosition({**start, **{each.partition: each.page.next for each in entries}})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedReader:
     """Reads the partitions of an index.
@@ -389,14 +394,18 @@ class FeedReader:
         wait: float = 0.0,
     ) -> FeedPage:
         """`page` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
-        hydrate = self._hydrate(partition, fetch=False) if data else None
-        entries = self._span_reader(partition, start, direction).entries(
-            limit=limit,
-            wanted=wanted(partial(self.categories, partition), categories, None),
-            seconds=seconds,
-            wait=wait,
+        entries = list(
+            self._span_reader(partition, start, direction).entries(
+                limit=limit,
+                wanted=wanted(partial(self.categories, partition), categories, None),
+                seconds=seconds,
+                wait=wait,
+            )
         )
-        return fill(room, list(entries), hydrate, self.driver.clock)
+        hydrate = partial(self._hydrate, fetch=False) if data else None
+        items, taken = fill(room, [(partition, each) for each in entries], hydrate, self.driver.clock)
+        reached = entries[taken - 1]
+        return FeedPage(items=items, next=reached.next, at_tail=reached.at_tail)
 
     def newest(
         self,
@@ -419,25 +428,55 @@ class FeedReader:
             InvalidInput: a limit below 1, data without the store.
             BeyondTheEnd: `before` is of another index.
         """
+        start, entries = self._back(limit, before, categories, predicate, seconds)
+        found = [(entry.partition, span) for entry in entries for span in entry.page.spans]
+        items = {
+            partition: iter(
+                self._items(partition, [span for of, span in found if of == partition], data=data)
+            )
+            for partition in start
+        }
+        shown = tuple(next(items[partition]) for partition, _ in found)
+        return NewestPage(items=shown, next=_behind(start, entries))
+
+    def newest_within(
+        self,
+        room: PageBounds,
+        *,
+        limit: int = 100,
+        before: Mapping[int, Checkpoint] | None = None,
+        categories: Collection[str] | None = None,
+        data: bool = False,
+        seconds: float = 10.0,
+    ) -> NewestPage:
+        """`newest` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
+        start, entries = self._back(limit, before, categories, None, seconds)
+        hydrate = partial(self._hydrate, fetch=False) if data else None
+        pages = [(each.partition, each.page) for each in entries]
+        items, taken = fill(room, pages, hydrate, self.driver.clock)
+        return NewestPage(items=items, next=_behind(start, entries[:taken]))
+
+    def _back(
+        self,
+        limit: int,
+        before: Mapping[int, Checkpoint] | None,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        seconds: float,
+    ) -> tuple[Mapping[int, Checkpoint], list[_Entry]]:
+        """Where reading back begins, and the entries that have so many items."""
         must_be_whole(limit, "limit", 1)
         must_be_seconds(seconds, "seconds")
         if before is None:
             before = {each.partition: each.tail for each in self.partitions()}
         must_be(Mapping, before, "before", "a position")
-        reached, ends = FeedPosition(before), self.driver.clock() + seconds
-        found: list[tuple[int, Span]] = []
-        for entry in self._merged(before, "backward", categories, predicate, ends):
-            reached[entry.partition] = entry.page.next
-            found += [(entry.partition, span) for span in entry.page.spans]
-            if len(found) >= limit:
+        found, count = list[_Entry](), 0
+        for entry in self._merged(before, "backward", categories, predicate, self.driver.clock() + seconds):
+            found.append(entry)
+            count += len(entry.page.spans)
+            if count >= limit:
                 break
-        items = {
-            partition: iter(
-                self._items(partition, [span for of, span in found if of == partition], data=data)
-            )
-            for partition in before
-        }
-        return NewestPage(items=tuple(next(items[partition]) for partition, _ in found), next=reached)
+        return before, found
 
     def streams(
         self,
@@ -514,16 +553,18 @@ class FeedReader:
             seconds: to wait for what has not been indexed. Looking back may take two more.
 
         Raises:
-            InvalidInput: no partition of that layout is on record.
+            InvalidInput: no partition of that layout is on record, in all that time.
         """
         must_be(str, stream, "stream", "text")
         must_be_whole(version, "version", 1)
         must_be(str, source, "source", "text")
         must_be_seconds(seconds, "seconds")
-        count = self.driver.run(read_series(self.table)).partitions.get(source)
-        if count is None:
-            raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
-        partition, ends = partition_of(stream, count, base_of(source)), self.driver.clock() + seconds
+        ends = self.driver.clock() + seconds
+        while (count := self.driver.run(read_series(self.table)).partitions.get(source)) is None:
+            if self.driver.clock() >= ends:
+                raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
+            self.driver.sleep(POLL_SECONDS)
+        partition = partition_of(stream, count, base_of(source))
         tail, met = self.place(partition, "tail"), False
         on, back = self._span_reader(partition, tail), self._span_reader(partition, tail, "backward")
         for reader, longest in ((back, 0.0), (on, LOOK_BACK_SECONDS), (back, inf), (on, inf)):
@@ -684,6 +725,49 @@ class FeedReader:
         Raises:
             InvalidInput: a window that is negative or longer than an hour, or the reader has no store.
         """
+        must_be_whole(limit, "limit", 1)
+        must_be_seconds(wait, "wait")
+        reader = self._in_order(
+            within, start, partitions, categories, predicate, once=once, strict=strict, now=now
+        )
+        at_tail = False
+        while follow or not at_tail:
+            page = reader.page(limit, 10.0, wait if follow else 0.0)
+            at_tail = page.at_tail
+            yield page
+
+    def ordered_within(
+        self,
+        room: PageBounds,
+        *,
+        within: float,
+        start: OrderedCheckpoint | Place = BEGINNING,
+        partitions: Collection[int] | None = None,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        seconds: float = 10.0,
+        wait: float = 0.0,
+    ) -> OrderedPage:
+        """The next page of `ordered`, which ends earlier where `room` does; bodies that are in the bucket stay claims.
+        What is within the window is read anew for each.
+        """
+        must_be_whole(limit, "limit", 1)
+        reader = self._in_order(within, start, partitions, categories, None, room=room)
+        return reader.page(limit, seconds, wait)
+
+    def _in_order(
+        self,
+        within: float,
+        start: OrderedCheckpoint | Place,
+        partitions: Collection[int] | None,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        *,
+        once: bool = False,
+        strict: bool = False,
+        room: PageBounds | None = None,
+        now: Callable[[], int] = time.time_ns,
+    ) -> OrderedReader:
         from epochal.feed.ordered import (  # noqa: PLC0415  few need it
             LONGEST,
             OrderedCheckpoint,
@@ -691,8 +775,6 @@ class FeedReader:
             Released,
         )
 
-        must_be_whole(limit, "limit", 1)
-        must_be_seconds(wait, "wait")
         must_be_seconds(within, "within")
         if not 0 <= within <= LONGEST:
             raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
@@ -704,13 +786,13 @@ class FeedReader:
             start = OrderedCheckpoint(
                 {number: Released(checkpoint=self.place(number, start)) for number in numbers}
             )
-        reader = OrderedReader.begin(
+        return OrderedReader.begin(
             self.driver,
             self.table,
             [
                 (
                     number,
-                    self._hydrate(number),
+                    self._hydrate(number, fetch=room is None),
                     wanted(partial(self.categories, number), categories, predicate),
                 )
                 for number in numbers
@@ -720,12 +802,8 @@ class FeedReader:
             now=now,
             once=once,
             strict=strict,
+            room=room,
         )
-        at_tail = False
-        while follow or not at_tail:
-            page = reader.page(limit, 10.0, wait if follow else 0.0)
-            at_tail = page.at_tail
-            yield page
 
     def _span_reader(
         self, partition: int, start: Place | None, direction: Direction = "forward"

@@ -53,6 +53,9 @@ EVENTS: Final = 4.0
 ANSWER: Final = 2.0
 """Seconds of these after which no more events are read."""
 
+MAX_CATEGORY: Final = 512
+CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1,{MAX_CATEGORY}}}$"}
+
 CHECKPOINT: Final = text(
     "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
@@ -97,11 +100,11 @@ STREAMS_PAGE: Final = Shown(
         "atEnd": (flag("There were no more."), "at_end"),
     },
 )
-_CATEGORIES: Final = query(
+CATEGORIES: Final = query(
     "category",
     {
         "type": "array",
-        "items": {"type": "string", "pattern": r"^[A-Za-z0-9$_.:~@+=-]{1,512}$"},
+        "items": CATEGORY_NAME,
         "description": "Only streams of this category; may be given several times. Of tagged events below "
         "`/events` it is `$tag-` and their group; another one with `-` is one that is declared.",
     },
@@ -136,7 +139,7 @@ def opened(deployment: Deployment) -> Reading:
 )
 def list_partitions(reading: Reading, request: Request, _: QueryString) -> Response:
     """Every partition and how far it has got; an empty one is at the beginning."""
-    source, meter = _measured(reading.feed, request)
+    source, meter = measured(reading.feed, request)
     found = _tails(source)
     shown = [{"partition": each, "tail": str(found.get(each, BEGINNING))} for each in reading.partitions]
     return answer(meter, PARTITIONS(partitions=shown))
@@ -173,7 +176,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
         ),
         query("limit", {**LIMIT, "description": "Items after which the page ends."}),
         query("data", flag("Also the events themselves.")),
-        _CATEGORIES,
+        CATEGORIES,
         query(
             "wait",
             whole(
@@ -189,7 +192,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
 )
 def read_feed(reading: Reading, request: Request, asked: QueryString) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
-    start, categories = asked.text("from"), _categories(reading, asked)
+    start, chosen = asked.text("from"), categories_of(reading, asked.texts("category"))
     partition = _partition(request.path["partition"])
     backward = asked.choice("direction") == "backward"
     place = parse_place(start) if start is not None else TAIL if backward else "beginning"
@@ -197,17 +200,17 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
     wait = asked.whole("wait") or 0
     if partition not in reading.partitions:
         raise Problem(problems.PARTITION_NOT_FOUND, "this feed has no such partition", partition=partition)
-    source, meter = _measured(reading.feed, request)
+    source, meter = measured(reading.feed, request)
     begin = _tails(source).get(partition, BEGINNING) if place == TAIL else source.place(partition, place)
     shown = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
     found = source.page_within(
-        _bounds(source, shown, request.seconds),
+        bounds(source, shown, request.seconds),
         partition,
         start=begin,
         direction="backward" if backward else "forward",
         limit=limit,
-        categories=categories,
+        categories=chosen,
         data=data,
         seconds=seconds,
         # The deployment may let a reader wait for less than is asked for.
@@ -237,7 +240,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
             {"enum": ["forward", "backward"], "default": "forward", "description": "Or the newest first."},
         ),
         query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
-        _CATEGORIES,
+        CATEGORIES,
     ),
     gives=STREAMS_PAGE,
 )
@@ -245,12 +248,12 @@ def list_streams(reading: Reading, request: Request, asked: QueryString) -> Resp
     """A page of streams of all partitions."""
     start = asked.text("from")
     place = None if start is None else parse_places(start)
-    source, meter = _measured(reading.feed, request)
+    source, meter = measured(reading.feed, request)
     found = source.streams(
         asked.limit(),
         start=place,
         direction="backward" if asked.choice("direction") == "backward" else "forward",
-        categories=_categories(reading, asked),
+        categories=categories_of(reading, asked.texts("category")),
         prefix=asked.text("prefix") or "",
         seconds=max(1.0, request.seconds - EVENTS),
     )
@@ -278,15 +281,16 @@ class FeedItems:
         return bare(item) if item.event is None else RawJSON(self._texts[item.stream, item.index])
 
 
-def _categories(reading: Reading, asked: QueryString) -> frozenset[str] | None:
-    categories = asked.texts("category")
+def categories_of(reading: Reading, categories: Sequence[str]) -> frozenset[str] | None:
+    """Those that are asked for; None for all."""
     if not all(_CATEGORY.fullmatch(each) or each in reading.feed.declared for each in categories):
         rule = "must be what precedes the first - of stream names, one that is declared, or $tag- and a group"
         raise InvalidInput("category", rule)
     return frozenset(categories) or None
 
 
-def _bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
+def bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
+    """What an answer has room and time for."""
     return PageBounds(
         max_bytes=RESPONSE_BYTES,
         largest=LARGEST,
@@ -295,7 +299,7 @@ def _bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
     )
 
 
-def _measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
+def measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
     """The reader for one request, and all its stores."""
     driver, meter = driver_for(request, reader.driver)
     return reader.on(driver), meter

@@ -11,6 +11,7 @@ from epochal.plugins import NATIVE, Layout, layouts
 
 _streams: Final = partial(Operation, module="epochal.http.streams")
 _feed: Final = partial(Operation, module="epochal.http.feed", function="feed", scope="feed")
+_whole: Final = partial(_feed, module="epochal.http.whole_feed", rare=True)
 _groups: Final = partial(Operation, module="epochal.http.groups", function="feed", rare=True)
 
 
@@ -53,8 +54,11 @@ HEALTH: Final = Operation(
 FEED: Final = (
     _feed("GET", "/streams", "list_streams", requests_per_second=10),
     _feed("GET", "/feed", "list_partitions"),
-    # Each may wait for `feed_wait_seconds`: with five, these are at most 300 invocations at once, of an account's
-    # usual 1,000. A page has thousands of events, so nobody needs many a second.
+    # Each may wait for `feed_wait_seconds`: with five, these are at most 420 invocations at once, of an account's
+    # usual 1,000. A page has thousands of events, so nobody needs many a second. A path of two routes is of the first.
+    _whole("GET", "/feed/newest", "read_newest", requests_per_second=50),
+    _whole("GET", "/feed/position", "read_position", requests_per_second=10),
+    _whole("POST", "/feed/ordered", "read_ordered", requests_per_second=10),
     _feed("GET", "/feed/{partition}", "read_feed", requests_per_second=50),
     _groups("GET", "/groups/{group}", "read_group", scope="feed"),
     _groups("POST", "/groups/{group}", "steer_group", scope="manage"),

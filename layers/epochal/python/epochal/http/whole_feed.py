@@ -1,0 +1,203 @@
+"""The feed of all partitions at once: the newest, the order of its writes, and where a stream's events are in it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from epochal.errors import InvalidInput
+from epochal.http.feed import (
+    CATEGORIES,
+    CATEGORY_NAME,
+    EVENTS,
+    MAX_CATEGORY,
+    FeedItems,
+    Reading,
+    bounds,
+    categories_of,
+    measured,
+    opened,
+)
+from epochal.http.operation import Request, Response
+from epochal.http.shapes import (
+    LIMIT,
+    MEGABYTES,
+    Component,
+    QueryString,
+    Shown,
+    answer,
+    array,
+    document,
+    flag,
+    operation,
+    or_null,
+    parameter,
+    query,
+    record,
+    ref,
+    text,
+    whole,
+    words,
+)
+from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_position
+from epochal.layout.port import source_of
+from epochal.model.versions import MAX_VERSION
+from epochal.plugins import NATIVE
+from epochal.settings import MAX_WAIT_SECONDS
+
+if TYPE_CHECKING:
+    from epochal.feed.ordered import OrderedCheckpoint
+
+__all__ = ["opened", "read_newest", "read_ordered", "read_position"]
+
+LONGEST_WINDOW: Final = 60
+"""Seconds: every page of a reader in order reads its window anew."""
+
+NEWEST_PAGE: Final = Shown(
+    "NewestPage",
+    {
+        "items": array(ref("FeedItem"), "Newest first; between partitions by the times of their entries."),
+        "next": words("The position before which to go on."),
+        "atBeginning": (flag("Nothing is older."), "at_beginning"),
+    },
+)
+ORDERED: Final = Component(
+    "OrderedRead",
+    record(
+        {
+            "within": whole("Seconds that an event is held back at most.", 0, LONGEST_WINDOW),
+            "from": text(
+                "`next` of the page before, `tail`, a moment, or `beginning`, as if left out.",
+                most=1024 * 1024,
+            ),
+            "limit": {**LIMIT, "description": "Items of the page at most."},
+            "categories": array(CATEGORY_NAME, "Only streams of these categories.", 100),
+            "wait": whole("Seconds to wait at the tail.", 0, MAX_WAIT_SECONDS, default=0),
+        },
+        required=("within",),
+    ),
+    reads={"categories": lambda node: node.text(MAX_CATEGORY)},
+)
+ORDERED_PAGE: Final = Shown(
+    "OrderedPage",
+    {
+        "items": array(ref("FeedItem"), "In the order of their writes, causes before effects."),
+        "next": words("From where to go on."),
+        "atTail": (
+            flag("The index held no more; what is younger than the window is held back."),
+            "at_tail",
+        ),
+        "early": (whole("Items that came before their time, as the window had no room."), "early"),
+    },
+)
+INDEXED: Final = Shown(
+    "Indexed",
+    {
+        "position": or_null(
+            text("As `partition:epoch@offset`."),
+            "A position of the feed behind the events, once it has them.",
+        )
+    },
+)
+
+_asked: Final = partial(parameter, "query", required=True)
+
+
+@operation(
+    "Read the newest of the feed",
+    f"Of all partitions, newest first. A page ends with an entry of the index, or at {MEGABYTES} MB.",
+    parameters=(
+        query("before", words("`next` of the page before; else the tail.")),
+        query("limit", {**LIMIT, "default": 100, "description": "Items after which the page ends."}),
+        query("data", flag("Also the events themselves.")),
+        CATEGORIES,
+    ),
+    gives=NEWEST_PAGE,
+)
+def read_newest(reading: Reading, request: Request, asked: QueryString) -> Response:
+    """A page of all partitions, backward."""
+    before = asked.text("before")
+    start = None if before is None else parse_position(before, "before")
+    source, meter = measured(reading.feed, request)
+    shown = FeedItems(reading.link)
+    found = source.newest_within(
+        bounds(source, shown, request.seconds),
+        limit=asked.limit(),
+        before=start,
+        categories=categories_of(reading, asked.texts("category")),
+        data=asked.flag("data"),
+        seconds=max(1.0, request.seconds - EVENTS),
+    )
+    items = [shown.view(item) for item in found.items]
+    view = NEWEST_PAGE(found, items=items, next=str(found.next))
+    return answer(meter, view, figures={"Items": float(len(items))})
+
+
+@operation(
+    "Read the feed in order",
+    "All partitions as one, with their events, in the order of their writes: an event is held back for `within` "
+    "seconds, so that what was written before it comes first. It is a POST, as `next` may be longer than an address. "
+    "Each page reads its window anew: ask for large ones.",
+    takes=ORDERED,
+    gives=ORDERED_PAGE,
+)
+def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response:
+    """A page of all partitions in the order of their writes."""
+    fields = ORDERED.read(document(request))
+    if "within" not in fields:
+        raise InvalidInput("within", "is required")
+    source, meter = measured(reading.feed, request)
+    shown = FeedItems(reading.link)
+    seconds = max(1.0, request.seconds - EVENTS)
+    found = source.ordered_within(
+        bounds(source, shown, request.seconds),
+        within=float(fields["within"]),
+        start=_start_in_order(fields.get("from", "beginning")),
+        limit=fields["limit"],
+        categories=categories_of(reading, fields.get("categories", ())),
+        seconds=seconds,
+        wait=min(float(fields["wait"]), reading.longest, seconds),
+    )
+    items = [shown.view(item) for item in found.items]
+    view = ORDERED_PAGE(found, items=items, next=str(found.next))
+    return answer(meter, view, figures={"Items": float(len(items))})
+
+
+def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:
+    from epochal.feed.ordered import OrderedCheckpoint  # noqa: PLC0415  few read in order
+
+    if given.startswith("{"):
+        return OrderedCheckpoint.parse(given)
+    place = parse_place(given)
+    if isinstance(place, Checkpoint):
+        raise InvalidInput("from", "must be next of a page in order, a moment, beginning or tail")
+    return place
+
+
+@operation(
+    "Wait until events are in the feed",
+    "The position behind a stream's events, for readers to compare: what has got there has seen them. Null where "
+    "they are not in the feed by the end of `wait`.",
+    parameters=(
+        _asked("stream", text("Its name, or `$tag-` and a tag.")),
+        _asked("version", whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
+        query("source", {**text("The layout that the stream is stored in."), "default": NATIVE}),
+        query("wait", whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
+    ),
+    gives=INDEXED,
+)
+def read_position(reading: Reading, request: Request, asked: QueryString) -> Response:
+    """The position behind a stream's events once they are indexed."""
+    stream, version, layout = asked.text("stream"), asked.whole("version"), asked.text("source") or NATIVE
+    if not stream or version is None:
+        raise InvalidInput("version" if stream else "stream", "is required")
+    known = {source_of(each) for each in reading.partitions}
+    if layout not in known:
+        raise InvalidInput("source", f"must be {' or '.join(sorted(known))}")
+    source, meter = measured(reading.feed, request)
+    seconds = min(float(asked.whole("wait") or 0), reading.longest, max(0.0, request.seconds - EVENTS))
+    try:
+        found = source.wait_for(stream, version, source=layout, seconds=seconds)
+    except InvalidInput:  # nothing of that layout has been indexed yet
+        found = None
+    return answer(meter, INDEXED(position=None if found is None else str(found)))
