@@ -19,6 +19,7 @@ from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
 from epochal.http.events import event_of
 from epochal.http.streams import append_of
+from epochal.index.checkpoints import at
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.versions import AtVersion, Conflict, ExpectedVersion
 from epochal.store.driver import Meter
@@ -146,18 +147,21 @@ def read(
 
 @click.command()
 @click.argument("stream")
+@click.option("--as-of", help="Where it stood: at a version, or at a time, in ISO 8601.")
 @on_streams
-def state(streams: Streams, *, stream: str) -> None:
+def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
     """Print where STREAM stands.
 
-    That is its version, its token and the state stored beside its events. One request.
+    That is its version, its token and the state stored beside its events. One request; as of a version or a time, it
+    reads the events up to there.
     """
-    found = existing(streams, stream)
+    then = None if as_of is None else int(as_of) if as_of.isdecimal() else at(as_of)
+    found = existing(streams, stream, as_of=then)
     rows: list[tuple[str, object]] = [
         ("stream", found.stream),
         ("version", found.version),
         ("token", found.token.text()),
-        ("events in head", len(found.events)),
+        ("events in head" if then is None else "events", len(found.events)),
         *([("pruned below", found.low_water)] if found.low_water else []),
         *([("deleted", "yes: it takes no more events")] if found.deleted else []),
         *((f"unfold {each.type}", f"@{each.version} {views.body_text(each.data)}") for each in found.unfolds),

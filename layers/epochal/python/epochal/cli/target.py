@@ -27,6 +27,7 @@ from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader
 from epochal.http.shapes import Node
 from epochal.http.tagged import event_of
+from epochal.index.checkpoints import Moment
 from epochal.layout.port import declared, layout_named, layouts_in
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
@@ -141,9 +142,11 @@ on_store = given(lambda store: store)
 on_streams = given(_streams)
 
 
-def existing(streams: Streams, stream: str, *, fetch: bool = True) -> StreamState:
+def existing(
+    streams: Streams, stream: str, *, fetch: bool = True, as_of: int | Moment | None = None
+) -> StreamState:
     """The state of a stream; raises `StreamMissing` where there is none."""
-    found = streams.load(stream, fetch=fetch)
+    found = streams.load(stream, fetch=fetch, as_of=as_of)
     if found is None:
         raise StreamMissing(stream)
     return found

@@ -20,8 +20,8 @@ from epochal.deciders.codecs import EventCodec, Stored
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
-from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold, parse_time
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
+from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_state
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole
 from epochal.store.streams import Streams
@@ -269,22 +269,8 @@ class Folder(Generic[S, E]):
         head = self.streams.head(stream)
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)
-        if isinstance(when, Moment):
-            version = 0 if head is None else self._version_at(head, when)
-        else:
-            must_be_whole(when, "as_of", 0)
-            version = when
-        if version > (0 if head is None else head.version):
-            raise InvalidInput("as_of", f"is beyond the end of {stream}")
+        version = self.streams.reader(fetch=False).version_as_of(stream, head, when)
         return self.begin() if head is None else self._at(head, version, version)[0]
-
-    def _version_at(self, head: Head, when: Moment) -> int:
-        for found in self.streams.reader(fetch=False).onward(head, None, "backward"):
-            if isinstance(found, Hole):
-                return found.end
-            if parse_time(found.timestamp) <= when.ticks:
-                return found.index + 1
-        return 0
 
     def _at(self, head: Head, first: int, end: int) -> tuple[S, tuple[E, ...]]:
         """The state at an index that the stream may have left behind, and the events from there to `end`."""

@@ -76,6 +76,7 @@ from epochal.store.encoding import (
 from epochal.store.reading import Direction, Hole, Page, Pruned, Reader, Selection, StreamState
 
 if TYPE_CHECKING:
+    from epochal.index.checkpoints import Moment
     from epochal.layout.once import DecisionKey
     from epochal.model.tags import Query, Takes
     from epochal.store.tagged import TaggedEvents
@@ -290,6 +291,7 @@ class Streams:
         stream: str,
         *,
         since: int | None = None,
+        as_of: int | Moment | None = None,
         refused: Conflict | None = None,
         fetch: bool = True,
     ) -> StreamState | None:
@@ -298,6 +300,9 @@ class Streams:
         With `since=0` all events come along: of a short stream in the same request.
 
         Args:
+            as_of: the stream as it was at a version; or at a moment (`epochal.at`), which is with its last event that
+                happened by then, and those before it. All its events come along, or those from `since` on; unfolds only
+                if they are from then. An append that expects its token is in conflict, unless that is the end.
             since: bring the events from this index on: those that a state lacks which was folded from those before.
             refused: what an append on what was known was answered with. Nothing that came with it is read again, and
                 from the second refusal in a row on the load waits, as deciders do, so that writers give way; from the
@@ -306,16 +311,18 @@ class Streams:
 
         Raises:
             EventsPruned: some of those from `since` on are gone.
-            InvalidInput: the stream ends before `since`; `refused` is of another stream.
+            InvalidInput: the stream, or what is wanted of it, ends before `since` or `as_of`; `refused` is of another
+                stream.
         """
         if since is not None:
             must_be_whole(since, "since", 0)
         store, meter = self.metered()
         with meter:
-            head = store._newest(stream, refused, whole=since == 0)  # noqa: SLF001  its own
+            whole = since == 0 or (since is None and as_of is not None)
+            head = store._newest(stream, refused, whole=whole)  # noqa: SLF001  its own
             if head is None:
                 return None
-            state = store._state(head, since, fetch=fetch)  # noqa: SLF001  likewise
+            state = store._state(head, since, as_of, fetch=fetch)  # noqa: SLF001  likewise
         if refused is not None and refused.token is not None:
             state = replace(state, token=replace(state.token, refused=refused.token.refused))
         return replace(state, capacity=meter.capacity)
@@ -653,30 +660,42 @@ class Streams:
                     return came.head
         return self.head(stream, whole=whole)
 
-    def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
+    def _state(
+        self, head: Head, since: int | None, as_of: int | Moment | None, *, fetch: bool
+    ) -> StreamState:
+        version, token = head.version, head.token()
+        if as_of is not None and not head.deleted:
+            version = self.reader(fetch=False).version_as_of(head.stream, head, as_of)
+            token, since = token if version == head.version else Token(version=version), since or 0
         if since is None or head.deleted:
             span = head.span
             stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
             events = tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch))
         else:
-            events = tuple(self._events_since(head, since, fetch=fetch))
+            events = tuple(self._events_since(head, since, version, fetch=fetch))
+        unfolds = head.read_unfolds()
+        if as_of is not None:
+            unfolds = [each for each in unfolds if each.version <= version]
         return StreamState(
             stream=head.stream,
-            version=head.version,
-            token=head.token(),
-            unfolds=recorded_unfolds(head.read_unfolds(), self.codec, fetch=fetch),
+            version=version,
+            token=token,
+            unfolds=recorded_unfolds(unfolds, self.codec, fetch=fetch),
             events=events,
             low_water=head.low_water,
             deleted=head.deleted,
         )
 
-    def _events_since(self, head: Head, since: int, *, fetch: bool) -> Iterator[Recorded]:
-        """Of the stream that `head` heads; no request for what it carries."""
-        if since > head.version:
-            raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {head.version}")
-        for found in self.reader(fetch=fetch).onward(head, since, "forward"):
+    def _events_since(self, head: Head, since: int, end: int, *, fetch: bool) -> Iterator[Recorded]:
+        """Of the stream that `head` heads, up to `end`; no request for what it carries."""
+        if since > end:
+            raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {end}")
+        limit = None if end == head.version else end - since
+        for found in self.reader(fetch=fetch).onward(head, since, "forward", limit) if since < end else ():
             if isinstance(found, Hole):
                 raise EventsPruned(head.stream, found.first, found.end)
+            if found.index >= end:
+                return
             yield found
 
 
