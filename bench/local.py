@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from botocore.config import Config
 
+from epochal.care.tables import create_table
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.tables import create_table
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout

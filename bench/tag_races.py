@@ -18,10 +18,10 @@ from botocore.config import Config
 from bench.local import dynamodb
 from bench.report import Report
 from bench.tagging import SPECS, event, opened
+from epochal.care.tables import create_table
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
-from epochal.dynamo.tables import create_table
 from epochal.local.endpoint import Endpoint
 from epochal.model.events import Event
 from epochal.model.versions import Appended

@@ -18,8 +18,8 @@ from typing import Final
 
 from botocore.config import Config
 
+from epochal.care.tables import create_table
 from epochal.dynamo.interpreter import CONNECTIONS, interpreter
-from epochal.dynamo.tables import create_table
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source

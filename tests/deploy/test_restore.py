@@ -23,12 +23,12 @@ import pytest
 
 from epochal import Event, Unfold
 from epochal.care.catch_up import Mender
+from epochal.care.tables import create_table
 from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.dynamo.stores import Place, open_streams
-from epochal.dynamo.tables import create_table
 from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import INDEX, store_tables

@@ -14,11 +14,11 @@ import pytest
 from moto import mock_aws
 
 from epochal import Event
+from epochal.care.tables import create_table
 from epochal.cdk.stages import RULES
 from epochal.cli.main import epochal
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.equinox.port import TIPS
-from epochal.dynamo.tables import create_table
 from epochal.errors import InvalidInput
 from epochal.store.streams import Streams
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from epochal.care.tables import Provisioned, create_table
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.sekiban.items import TAGS
-from epochal.dynamo.tables import Provisioned, create_table
 from epochal.local.endpoint import Endpoint
 from tests.contract import __main__ as contract
 

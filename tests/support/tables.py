@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 from botocore.config import Config
 from botocore.credentials import Credentials
 
+from epochal.care.tables import Provisioned, create_table
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import SessionCarrier
-from epochal.dynamo.tables import Provisioned, create_table
 from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.ops import TableSpec
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account

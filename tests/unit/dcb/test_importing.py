@@ -10,12 +10,12 @@ import pytest
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.copying.importing import Imported, ImportedEvent, imported
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.events import Claim
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
-from epochal.store.importing import Imported, ImportedEvent, imported
 from epochal.testing.faults import Fault, Faults
 from tests.unit.dcb.world import NOW, World, event, query
 

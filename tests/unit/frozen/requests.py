@@ -30,6 +30,8 @@ from epochal import (
     Unfold,
 )
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
+from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.copying.importing import ImportedEvent, Importer, TaggedImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of
 from epochal.indexer.indexer import Record
@@ -41,7 +43,6 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import POOL, Driver, Meter
-from epochal.store.importing import ImportedEvent
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables
@@ -328,14 +329,16 @@ def _removal(world: World, store: Streams) -> None:
 def tagged_events() -> list[str]:
     """Events with tags."""
     world = World(tagged_types=("Opened",), tagged_everything=True)
-    _tagged(world, world.fixed(world.on.tagged))
+    store = world.fixed(world.on.tagged)
+    _tagged(world, store, TaggedImporter(store=store))
     return world.lines
 
 
 def sekiban() -> list[str]:
     """Events with tags, and states of projections, in Sekiban's tables."""
     world = World(type_heads=True)
-    _tagged(world, world.fixed(world.on.dcb))
+    store = world.fixed(world.on.dcb)
+    _tagged(world, store, DcbImporter(store=store))
     states = world.on.states
     doing = world.doing
     sortable = f"{0:030d}"
@@ -358,7 +361,7 @@ def sekiban() -> list[str]:
     return world.lines
 
 
-def _tagged(world: World, store: TaggedStore) -> None:
+def _tagged(world: World, store: TaggedStore, importer: Importer) -> None:
     doing = world.doing
     with doing("append without a condition"):
         store.append([tagged("Opened", "course:c1", seats=2)])
@@ -387,7 +390,7 @@ def _tagged(world: World, store: TaggedStore) -> None:
     with doing("repeat an append with a key"):
         store.append([tagged("Paid", "student:s1", by=3)], idempotency_key="key-1")
     _tagged_reads(world, store, seen.position, paid.events[0].id)
-    _listings(world, store)
+    _listings(world, store, importer)
 
 
 def _tagged_reads(world: World, store: TaggedStore, after: Position, known: str) -> None:
@@ -412,7 +415,7 @@ def _tagged_reads(world: World, store: TaggedStore, after: Position, known: str)
         store.counts(["course:c1", "course:c9"])
 
 
-def _listings(world: World, store: TaggedStore) -> None:
+def _listings(world: World, store: TaggedStore, importer: Importer) -> None:
     doing, listings = world.doing, store.listings
     with doing("list all events"):
         list(listings.all_events())
@@ -435,9 +438,9 @@ def _listings(world: World, store: TaggedStore) -> None:
                 timestamp="2025-06-01T12:00:00Z",
             )
         ]
-        store.importer.run(history)
+        importer.run(history)
     with doing("import again"):
-        store.importer.run(history)
+        importer.run(history)
 
 
 def aggregates() -> list[str]:

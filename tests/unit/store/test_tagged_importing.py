@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.copying.importing import Imported, ImportedEvent, TaggedImporter
 from epochal.errors import InvalidInput
 from epochal.model.events import Body, Event
 from epochal.plan.ops import Op, Reply, Transact
-from epochal.store.importing import Imported, ImportedEvent
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables, memory_tagged_events
 
@@ -50,18 +50,18 @@ def test_a_history_is_imported_whole_with_its_ids_and_times(count: int, size: in
     tables = memory_tables()
     events = sorted(history(count, size=size, apart=apart), key=lambda each: each.timestamp)
     heard: list[Imported] = []
-    done = memory_tagged_events(tables).importer.run(events, progress=heard.append)
+    done = TaggedImporter(store=memory_tagged_events(tables)).run(events, progress=heard.append)
     assert done == heard[-1] == Imported(read=count, written=count, renumbered=count)
     assert len(heard) > 1
     assert stored(tables) == expected(events)
-    assert memory_tagged_events(tables).importer.run(events) == Imported(read=count, found=count)
+    assert TaggedImporter(store=memory_tagged_events(tables)).run(events) == Imported(read=count, found=count)
 
 
 def test_an_import_that_follows_later_events_keeps_its_times_all_the_same() -> None:
     tables = memory_tables()
     memory_tagged_events(tables).append([Event(type="Late", tags=("all:1",))])
     events = history(40)
-    memory_tagged_events(tables).importer.run(events)
+    TaggedImporter(store=memory_tagged_events(tables)).run(events)
     assert stored(tables)[1:] == expected(events)
 
 
@@ -83,8 +83,8 @@ def test_whatever_ends_a_run_the_next_one_writes_what_is_missing(at: int, *, ans
     killed = replace(store, driver=replace(store.driver, execute=dying))
     if at < 2:
         with pytest.raises(Killed):
-            killed.importer.run(events)
-    done = memory_tagged_events(tables).importer.run(events)
+            TaggedImporter(store=killed).run(events)
+    done = TaggedImporter(store=memory_tagged_events(tables)).run(events)
     assert done.read == 150
     assert stored(tables) == expected(events)
 
@@ -92,7 +92,7 @@ def test_whatever_ends_a_run_the_next_one_writes_what_is_missing(at: int, *, ans
 def test_an_id_that_stands_twice_in_a_history_is_imported_once() -> None:
     tables = memory_tables()
     first, second = history(2)
-    done = memory_tagged_events(tables).importer.run([first, first, second, first])
+    done = TaggedImporter(store=memory_tagged_events(tables)).run([first, first, second, first])
     assert (done.read, done.written, done.found) == (4, 2, 2)
     assert stored(tables) == expected([first, second])
 
@@ -100,10 +100,10 @@ def test_an_id_that_stands_twice_in_a_history_is_imported_once() -> None:
 def test_an_id_that_is_there_with_other_contents_is_named_by_its_place() -> None:
     store = memory_tagged_events()
     events = history(3)
-    store.importer.run(events)
+    TaggedImporter(store=store).run(events)
     for changed in (
         ImportedEvent(event=events[1].event, timestamp="1998-01-01T00:00:00Z"),
         ImportedEvent(event=Event(type="Other", id=events[1].event.id), timestamp=events[1].timestamp),
     ):
         with pytest.raises(InvalidInput, match=r"history\[1\]: the id .* exists with other contents"):
-            store.importer.run([events[0], changed])
+            TaggedImporter(store=store).run([events[0], changed])

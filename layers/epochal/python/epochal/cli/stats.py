@@ -10,11 +10,11 @@ import click
 
 from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
+from epochal.care.tables import Provisioned, complete, create_table, differs
 from epochal.cli import output
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.tables import Provisioned, complete, create_table, differs
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader

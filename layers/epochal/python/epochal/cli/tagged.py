@@ -16,6 +16,7 @@ from epochal.cli import inputs, output
 from epochal.cli.errors import ConditionFailed, EventMissing, ImportStopped, TagMissing, must_be_named
 from epochal.cli.target import OpenedStore, given
 from epochal.cli.views import body_text, no_link
+from epochal.copying.importing import Imported, ImportedEvent
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
 from epochal.http.shapes import Node, required, time_of
@@ -33,7 +34,6 @@ from epochal.model.tags import (
 )
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
-from epochal.store.importing import Imported, ImportedEvent
 from epochal.store.listings import Listings, until_whole
 from epochal.store.tagged import TaggedStore
 
@@ -382,7 +382,7 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
     lines = sys.stdin.buffer if source == "-" else inputs.opened(source, "FILE")
     with lines, output.progress("importing") as tell:
         try:
-            done = store.tagged.importer.run(
+            done = store.importer(store=store.tagged).run(
                 _imported_lines(lines, store.event_of), after=done, progress=heard
             )
         except EpochalError as error:

@@ -16,6 +16,7 @@ import click
 
 from epochal.cli import output
 from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_named
+from epochal.copying.importing import Importer, TaggedImporter
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
@@ -78,6 +79,7 @@ class OpenedStore:
     Attributes:
         tagged_in: the kinds of the tables that the tagged events are in.
         event_of: reads one in the HTTP API's form.
+        importer: of a history into the tagged events, its `store`.
         client: of another service where the store is, made when it is asked for.
     """
 
@@ -89,6 +91,7 @@ class OpenedStore:
     client: Callable[[str], Any]
     tagged_in: Sequence[str] = ("streams",)
     event_of: Callable[[Node], Event] = event_of
+    importer: Callable[..., Importer] = TaggedImporter
 
     @classmethod
     def of(

@@ -74,7 +74,6 @@ from epochal.store.seals import Seals
 from epochal.store.streams import Streams, streams_of
 
 if TYPE_CHECKING:
-    from epochal.store.importing import Importer, TaggedImporter
     from epochal.store.listings import Listings, TaggedListings
     from epochal.store.timers import TagTimers
 
@@ -308,11 +307,6 @@ class TaggedStore(ABC):
         """Lists events by tag or in order of time, tags and their counts."""
 
     @property
-    @abstractmethod
-    def importer(self) -> Importer:
-        """Brings a history along, with its ids and times."""
-
-    @property
     def timers(self) -> TagTimers:
         """The timers of tags: sets them, calls them off, and says which are pending."""
         from epochal.store.timers import TagTimers  # noqa: PLC0415  most tags have none
@@ -505,13 +499,6 @@ class TaggedEvents(TaggedStore):
         from epochal.store.listings import TaggedListings  # noqa: PLC0415  appends do without
 
         return TaggedListings(store=self)
-
-    @property
-    def importer(self) -> TaggedImporter:
-        """Appends a history that happened elsewhere, with its ids and times."""
-        from epochal.store.importing import TaggedImporter  # noqa: PLC0415  rare
-
-        return TaggedImporter(store=self)
 
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
         """Events that have been checked, as one append of now."""

@@ -21,6 +21,7 @@ from epochal.cli.target import OpenedStore, given
 from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.http import operations as shapes
 from epochal.contrib.sekiban.http.tagged import sent_event
+from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import opened
@@ -46,7 +47,11 @@ def dcb(context: click.Context) -> None:
     def found() -> OpenedStore:
         store = opener()
         return replace(
-            store, tagged=opened(store.deployment), tagged_in=("events", "tags"), event_of=sent_event
+            store,
+            tagged=opened(store.deployment),
+            tagged_in=("events", "tags"),
+            event_of=sent_event,
+            importer=DcbImporter,
         )
 
     context.obj = found

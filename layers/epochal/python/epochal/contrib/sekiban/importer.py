@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.store import DcbEvents
+from epochal.copying.importing import Importer
 from epochal.model.events import Recorded
 from epochal.model.tags import DatedEvent
-from epochal.store.importing import Importer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

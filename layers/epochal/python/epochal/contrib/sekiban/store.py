@@ -31,7 +31,6 @@ from epochal.store.driver import Driver
 from epochal.store.tagged import MAX_FIELD_BYTES, TaggedStore
 
 if TYPE_CHECKING:
-    from epochal.contrib.sekiban.importer import DcbImporter
     from epochal.contrib.sekiban.listings import TagListings
 
 READS_AT_ONCE: Final = 4
@@ -116,13 +115,6 @@ class DcbEvents(TaggedStore):
     def type_heads(self) -> bool:
         """Whether a query may name types without a tag: every event then moves a head of its type."""
         return self.site.type_heads
-
-    @property
-    def importer(self) -> DcbImporter:
-        """Appends a history that happened elsewhere, with its ids and times."""
-        from epochal.contrib.sekiban.importer import DcbImporter  # noqa: PLC0415  rare
-
-        return DcbImporter(store=self)
 
     @property
     def listings(self) -> TagListings:
