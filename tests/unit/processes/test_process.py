@@ -11,7 +11,7 @@ import pytest
 from epochal.deciders.codecs import Stored
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.processes import After, Append, Call, Cancel, Done, Output, Publish, Send, process
+from epochal.processes import After, Append, Call, Cancel, Done, Output, Publish, Send, process, process_of
 from epochal.processes.process import Instance
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
@@ -169,14 +169,14 @@ def test_an_instance_ends_by_the_rules_that_it_began_with() -> None:
     world.run()
     before = world.process
     asked = {each: getattr(before, each) for each in ("name", "categories", "codec", "targets", "begins")}
-    world.more = {"raised": process(**asked, version=2, before=before)(Later)}
+    world.more = {"raised": process_of(process(**asked, version=2, before=before)(Later))}
     world.append("Order-2", Placed(10))
     world.append("checkout-1", GaveUp())
     world.run()
     assert (world.instance("1").version, world.instance("2").version) == (1, 2)
     assert world.instance("1").done, "the old rules give up"
     assert [each.data for each in world.events("Payment-2")] == [b'{"amount":1}'], "the new rules charge 1"
-    world.more = {"raised": process(**{**asked, "version": 2})(Later)}
+    world.more = {"raised": process_of(process(**{**asked, "version": 2})(Later))}
     with pytest.raises(InvalidInput, match="version 1 of checkout"):
         world.instance("1")
 

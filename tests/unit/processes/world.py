@@ -25,6 +25,7 @@ from epochal.processes import (
     Send,
     Target,
     process,
+    process_of,
 )
 from epochal.processes.process import Instance, Passed
 from epochal.reactions.cloudevents import Message
@@ -160,7 +161,9 @@ def checkout(outside: Outside, **more: Any) -> Process:
         "targets": targets,
         "begins": frozenset({Placed}),
     }
-    return process(**{**asked, **more})(Checkout)
+    found = process_of(process(**{**asked, **more})(Checkout))
+    assert found is not None
+    return found
 
 
 class Killed(BaseException):

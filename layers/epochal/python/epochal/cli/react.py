@@ -24,7 +24,7 @@ from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.index.groups import group_stream, load
-from epochal.processes.process import Process
+from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
@@ -291,9 +291,8 @@ def load_reaction(target: str) -> Reaction:
 
 def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
     """That reaction, or the two of the process that is there."""
-    found = _named(target)
-    if isinstance(found, Process):
-        return [*found.reactions(store.deployment.streams, _passed)]
+    if process := process_of(_named(target)):
+        return [*process.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
 
 

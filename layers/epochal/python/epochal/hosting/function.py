@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
     from epochal.feed.history import FeedEvent
-    from epochal.processes.process import Process
+    from epochal.processes.process import ProcessLike
 
 
 Handler = Callable[[dict[str, Any], "LambdaContext"], dict[str, Any]]
@@ -51,7 +51,7 @@ SPARED: Final = 0.2
 """Share of the function's time that is left for the call under way when time is over, and for saving."""
 
 
-def lambda_handler(reaction: Reaction | Process, environment: Mapping[str, str] = os.environ) -> Handler:
+def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of a function that runs `reaction`, or that of a process's two which the function was deployed for;
     call it once, where the module is loaded.
 

@@ -17,7 +17,7 @@ from epochal.processes.outputs import (
     Send,
     Target,
 )
-from epochal.processes.process import Process, process
+from epochal.processes.process import Process, process, process_of
 
 __all__ = [
     "After",
@@ -32,4 +32,5 @@ __all__ = [
     "Send",
     "Target",
     "process",
+    "process_of",
 ]

@@ -25,7 +25,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.folding import snapshot
@@ -262,10 +262,10 @@ class Process:
         outputs = list(must_be_events(rules.react(state, message), "react"))
         timers = instance.timers - {given.type}  # which has fired, if it has its event's name
         for output in outputs:
-            if isinstance(output, After | Cancel):
-                timers = timers - {timer_of(output)} | (
-                    {timer_of(output)} if isinstance(output, After) else set()
-                )
+            if isinstance(output, After):
+                timers |= {timer_of(output)}
+            elif isinstance(output, Cancel):
+                timers -= {timer_of(output)}
         key = stream.partition("-")[2]
         events = [stored(output, key, rules.codec, rules.targets) for output in outputs]
         if Done() in outputs:
@@ -313,6 +313,20 @@ class Rules(Protocol):
         """What is done about an input, on the state that has it."""
 
 
+R = TypeVar("R", bound=Rules)
+
+ProcessLike = Process | type[Rules]
+"""A process, or a class with the decorator."""
+
+_MADE: Final = "__process__"
+
+
+def process_of(found: object) -> Process | None:
+    """The process that something is, or that its decorator has made of a class; None for anything else."""
+    made = found if isinstance(found, Process) else getattr(found, "__dict__", {}).get(_MADE)
+    return made if isinstance(made, Process) else None
+
+
 def process(
     *,
     name: str,
@@ -322,31 +336,38 @@ def process(
     begins: Collection[type] | None = None,
     targets: Mapping[str, Any] | None = None,
     version: int = 1,
-    before: Process | None = None,
+    before: ProcessLike | None = None,
     start: Literal["beginning", "tail"] | Moment = "beginning",
     members: int = 1,
     attempts: int = 5,
-) -> Callable[[type[Rules]], Process]:
-    """Make a process of a class of states; the arguments are the attributes of `Process`.
+) -> Callable[[type[R]], type[R]]:
+    """Make a process of a class of states. The class stays what it is, and is given wherever a reaction is; the
+    arguments are the attributes of `Process`.
 
     Raises:
         InvalidInput: an argument that could not be kept.
         TypeError: a field of the class has no form in JSON.
     """
     must_be_names(categories, "categories")
-    return lambda rules: Process(
-        name=name,
-        categories=frozenset(categories),
-        codec=codec,
-        state=rules,
-        evolve=rules.evolve,
-        react=rules.react,
-        key=key,
-        begins=None if begins is None else frozenset(begins),
-        targets=targets or {},
-        version=version,
-        before=before,
-        start=start,
-        members=members,
-        attempts=attempts,
-    )
+
+    def made(rules: type[R]) -> type[R]:
+        found = Process(
+            name=name,
+            categories=frozenset(categories),
+            codec=codec,
+            state=rules,
+            evolve=rules.evolve,
+            react=rules.react,
+            key=key,
+            begins=None if begins is None else frozenset(begins),
+            targets=targets or {},
+            version=version,
+            before=process_of(before),
+            start=start,
+            members=members,
+            attempts=attempts,
+        )
+        setattr(rules, _MADE, found)
+        return rules
+
+    return made

@@ -14,7 +14,7 @@ from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
-from epochal.processes.process import Process
+from epochal.processes.process import Process, ProcessLike, process_of
 from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
@@ -83,7 +83,7 @@ class MemoryFeed:
             )
             self._indexed[table] = len(changes)
 
-    def react(self, reaction: Reaction | Process) -> list[Ran]:
+    def react(self, reaction: Reaction | ProcessLike) -> list[Ran]:
         """Index, and run a reaction over every partition that it wants, until it has caught up or is blocked; all of
         its members, one after another, of whom there is one answer.
 
@@ -93,9 +93,9 @@ class MemoryFeed:
 
         A process is run until neither its inbox nor its outbox gets further; DEBUG has each input that it passes.
         """
-        if isinstance(reaction, Process):
-            return self._process(reaction)
-        reactor = self._reactor(reaction)
+        if process := process_of(reaction):
+            return self._process(process)
+        reactor = self._reactor(cast("Reaction", reaction))
         runs = self._run(reactor)
         seen = {name for ran in runs for name in ran.seen}
         for words in told_of(unmet(reactor.member), seen):
@@ -104,7 +104,7 @@ class MemoryFeed:
 
     def advance(
         self,
-        *reactions: Reaction | Process,
+        *reactions: Reaction | ProcessLike,
         weeks: float = 0,
         days: float = 0,
         hours: float = 0,
@@ -125,7 +125,8 @@ class MemoryFeed:
         ends, fired = Ticks(due_at(span, from_unix_nanoseconds(self._stopped)) + _A_MOMENT), 0
         while True:
             for each in reactions:
-                self._process(each) if isinstance(each, Process) else self._run(self._reactor(each))
+                process = process_of(each)
+                self._process(process) if process else self._run(self._reactor(cast("Reaction", each)))
             self._run(self._reactor(engine.reaction(on_failure="block", attempts=1)))
             due = next(coming(engine, limit=1), None)
             self._move_to(ends if due is None else min(ends, due.due))
