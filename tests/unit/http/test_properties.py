@@ -124,7 +124,7 @@ def test_a_request_is_answered_or_is_refused_by_field(
     operation: Operation, name: str, body: bytes, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
     path = {"stream": name, "partition": name, "type": "order", "id": name}
-    path |= {"tag": name, "name": name, "version": "v1", "group": name}
+    path |= {"tag": name, "name": name, "version": "v1", "group": name, "timer": name}
     request = Request(path=path, query=tuple(query), headers=headers, body=body)
     is_answered(operation, request)
 

@@ -83,6 +83,6 @@ def test_the_table_of_routes_is_the_codes_and_other_layouts_have_the_same_below_
         key: first_of(key.split()[1]) for key in routes if key.split()[1].startswith(("/tips/", "/dcb/"))
     }
     assert rows == [(key, *served) for key, served in routes.items() if key not in twins]
-    assert len(twins) == 13
+    assert len(twins) == 15
     for key, path in twins.items():
         assert routes[key] == routes[f"{key.split()[0]} {path}"]

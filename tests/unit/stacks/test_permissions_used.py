@@ -53,6 +53,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents, tagged_of
+from epochal.store.timers import in_
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
@@ -394,6 +395,19 @@ def test_who_prunes_pages_writes_their_archive_and_who_reads_reads_it() -> None:
         used = {pair for pair in tables.used if pair[1] == STREAMS_ARCHIVE.kind}
         assert used == archiving(function, STREAMS_ARCHIVE)
     assert len(list(streams.read("Flight-1"))) == CALVES
+
+
+def test_who_calls_a_timer_off_reads_the_archive_as_who_prunes_does() -> None:
+    tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (STREAMS, STREAMS_ARCHIVE)}))
+    settings = Settings.of(streams_table=STREAMS.kind, streams_archive_table=STREAMS_ARCHIVE.kind)
+    streams = streams_of(settings, tables.driver, BodyCodec())
+    streams.timers.schedule("Flight-1", "delay", [Event(type="Late")], at=in_(hours=1))
+    for _ in range(CALVES):
+        streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
+    streams.archive_and_prune("Flight-1", CALVES - 2)
+    tables.used.clear()
+    assert streams.timers.cancel("Flight-1", "delay") is not None
+    assert tables.used <= {*EXPECTED["append"], *archiving("append", STREAMS_ARCHIVE)}
 
 
 @pytest.mark.parametrize("days", [0, 30])

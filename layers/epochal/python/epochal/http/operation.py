@@ -154,6 +154,7 @@ def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[
     served = partial(Operation, module="epochal.http.streams")
     write = partial(served, function="append", table=table, store=streams, rare=rare)
     read = partial(served, function="replay", scope="read", table=table, store=streams, rare=rare)
+    timers = partial(Operation, module="epochal.http.timers", table=table, store=streams, rare=True)
     one = f"/{streams}/{{stream}}"
     return (
         write("POST", f"{one}/events", "append_events", scope="append"),
@@ -161,4 +162,6 @@ def stream_operations(streams: str, table: str, *, rare: bool = False) -> tuple[
         write("DELETE", one, "delete_stream", scope="manage"),
         read("GET", one, "read_state"),
         read("GET", f"{one}/events", "read_events"),
+        timers("GET", f"{one}/timers", "read_timers", function="replay", scope="read"),
+        timers("DELETE", f"{one}/timers/{{timer}}", "cancel_timer", function="append", scope="append"),
     )

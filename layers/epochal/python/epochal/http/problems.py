@@ -45,6 +45,7 @@ ROUTE_NOT_FOUND: Final = Kind("route-not-found", "There is no such operation", 4
 STREAM_NOT_FOUND: Final = Kind("stream-not-found", "There is no such stream", 404)
 EVENT_NOT_FOUND: Final = Kind("event-not-found", "There is no such event", 404)
 TAG_NOT_FOUND: Final = Kind("tag-not-found", "No event has this tag", 404)
+TIMER_NOT_FOUND: Final = Kind("timer-not-found", "No timer of this name is pending", 404)
 PARTITION_NOT_FOUND: Final = Kind("partition-not-found", "There is no such partition", 404)
 GROUP_NOT_FOUND: Final = Kind("group-not-found", "No reaction of this name has begun", 404)
 METHOD_NOT_ALLOWED: Final = Kind("method-not-allowed", "The path has no such method", 405)

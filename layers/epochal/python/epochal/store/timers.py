@@ -48,6 +48,7 @@ from epochal.model.events import (
     no_step,
     parse_time,
     read_moment,
+    stream_name,
     time_or_now,
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
@@ -103,14 +104,14 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
         InvalidInput: what is malformed; the append refuses what could not be appended later.
     """
     must_be_list(Event, events, "events")
-    record = {"name": _name(name), **_when(at), "events": [event_record(event) for event in events]}
+    record = {"name": timer_name(name), **_when(at), "events": [event_record(event) for event in events]}
     _check_events(record["events"], "events")
     return Event(type=TIMER_SET, data=_dumps(record), tags=tuple(tags))
 
 
 def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
     """The event that calls a timer off, if it is pending: to be appended like any other."""
-    return Event(type=TIMER_CANCELLED, data=_dumps({"name": _name(name)}), tags=tuple(tags))
+    return Event(type=TIMER_CANCELLED, data=_dumps({"name": timer_name(name)}), tags=tuple(tags))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +305,9 @@ class StreamTimers:
 
     def pending(self, stream: str) -> tuple[Timer, ...]:
         """Those of a stream, by their due times. All of the stream is read."""
-        return pending(self.store.read(stream, types=TIMERS))
+        reader = self.store.reader(fetch=False)
+        found = reader.events(stream_name(stream), None, None, "forward")
+        return pending(self._whole(event) for event in found if event.type in TIMERS)
 
     def schedule(
         self,
@@ -347,6 +350,12 @@ class StreamTimers:
                 raise not_made(stream, outcome, state.token)
             refused = outcome
         raise Contended(stream, ATTEMPTS)
+
+    def _whole(self, event: Recorded) -> Recorded:
+        """An event of a timer with its body. Those of others stay in the bucket."""
+        if not isinstance(event.data, Claim):
+            return event
+        return next(self.store.read(event.stream, start=event.index, limit=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,14 +400,15 @@ class TagTimers:
 
 
 def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
-    _name(name)
+    timer_name(name)
     return next((timer for timer in timers if timer.name == name), None)
 
 
 # What is written, and how it is read.
 
 
-def _name(text: object, field: str = "name") -> str:
+def timer_name(text: object, field: str = "name") -> str:
+    """Parse the name of a timer; raises `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
     name = str(text)
     no_step(name, field)
@@ -516,7 +526,7 @@ def _check(kind: str, record: object, field: str) -> None:
     if not isinstance(record, dict):  # which was just refused
         return
     _check_members(record, known, field)
-    _name(record.get("name"), f"{field}.name")
+    timer_name(record.get("name"), f"{field}.name")
     if kind == TIMER_FIRED:
         if isinstance(record.get("set"), str):
             parse_event_id(record["set"], f"{field}.set")

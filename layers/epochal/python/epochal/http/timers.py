@@ -1,0 +1,145 @@
+"""The operations on timers of streams. They are set by events of an append, and called off by others: `$timer-set` and
+`$timer-cancelled`, as FORMATS §9 has them; what is here tells which are pending, and whether one could be called off.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.deployment import Deployment
+from epochal.errors import Contended
+from epochal.http import problems
+from epochal.http.events import INDEX, OMITTED, AnswerSize, members
+from epochal.http.operation import Request, Response
+from epochal.http.problems import Problem
+from epochal.http.shapes import (
+    Component,
+    QueryString,
+    Shown,
+    answer,
+    appends,
+    array,
+    consumed,
+    flag,
+    operation,
+    path,
+    record,
+    ref,
+    streams_for,
+    text,
+    words,
+)
+from epochal.http.streams import STREAM
+from epochal.model.events import Event, stream_name
+from epochal.store.streams import Streams
+from epochal.store.timers import NAME, Timer, timer_name
+
+_TIMER: Final = text(
+    "The timer's name within its stream.", pattern=rf"(?!\.{{1,2}}$){NAME}", examples=["reminder"]
+)
+TIMER: Final = Component(
+    "Timer",
+    record(
+        {
+            "name": _TIMER,
+            "due": words("When it fires, unless it is called off: ISO 8601, UTC."),
+            "set": {**INDEX, "description": "Index of the event that set it."},
+            "events": array(ref("NewEvent"), "What it appends."),
+            "omitted": {**OMITTED, "description": "The answer had no room for the events: read that event."},
+        },
+        required=("name", "due", "set"),
+        description="A timer that is pending, or was until it was called off.",
+    ),
+)
+TIMERS: Final = Shown(
+    "Timers",
+    {
+        "stream": STREAM,
+        "timers": array(ref("Timer"), "In the order of their due times."),
+        "more": flag("Whether there are later ones, for which the answer had no room."),
+    },
+)
+
+
+def opened(deployment: Deployment, streams: str) -> Streams:
+    """A store of streams of a deployment, by its name there."""
+    store: Streams = getattr(deployment, streams)
+    return store
+
+
+@operation(
+    "List the timers of a stream that are pending",
+    "All of the stream is read. A stream without timers has none, and so has one that is not there.",
+    parameters=(path("stream", STREAM),),
+    gives=TIMERS,
+)
+def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
+    """The timers of a stream, by their due times, as many as an answer has room for."""
+    stream = stream_name(request.path["stream"])
+    store, meter = streams_for(streams, request)
+    size, shown = AnswerSize(), list[Any]()
+    found = store.timers.pending(stream)
+    for timer in found:
+        view = size.fit(_shown(timer)) if shown else size.put(_shown(timer), _frame(timer))
+        if view is None:
+            break
+        shown.append(view)
+    return answer(meter, TIMERS(stream=stream, timers=shown, more=len(shown) < len(found)))
+
+
+@operation(
+    "Call a timer of a stream off",
+    "All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is "
+    "pending: it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does "
+    "not tell.",
+    parameters=(path("stream", STREAM), path("timer", _TIMER)),
+    gives=TIMER,
+    fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
+)
+def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response:
+    """Call a timer off, if it is pending."""
+    stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
+    store, meter = streams_for(streams, request)
+    try:
+        timer = store.timers.cancel(stream, name)
+    except Contended:
+        raise Problem(
+            problems.VERSION_CONFLICT,
+            f"others write to {stream} all the time: try again",
+            figures={"Conflicts": 1.0, **consumed(meter.units)},
+            stream=stream,
+        ) from None
+    if timer is None:
+        raise Problem(
+            problems.TIMER_NOT_FOUND, f"{stream} has no timer {name} that is pending", stream=stream
+        )
+    view = AnswerSize().put(_shown(timer), _frame(timer))
+    return answer(meter, view, figures=appends((timer,), replayed=False))
+
+
+def _frame(timer: Timer) -> dict[str, Any]:
+    return {"name": timer.name, "due": timer.due, "set": timer.setting}
+
+
+def _shown(timer: Timer) -> dict[str, Any]:
+    return {**_frame(timer), "events": list(map(_event, timer.events))}
+
+
+def _event(event: Event) -> dict[str, Any]:
+    """An event of a timer, as it could be sent: none of its bodies is in the bucket."""
+    texts = {
+        "timestamp": event.timestamp,
+        "correlationId": event.correlation_id,
+        "causationId": event.causation_id,
+    }
+    return {
+        "type": event.type,
+        **{name: each for name, each in texts.items() if each is not None},
+        **({"tags": list(event.tags)} if event.tags else {}),
+        **members("data", event.data, _no_link),
+        **members("meta", event.meta, _no_link),
+    }
+
+
+def _no_link(*_: object) -> str:
+    raise AssertionError("a timer's events have their bodies")
