@@ -1,4 +1,4 @@
-"""The feed: the indexer, the notifier, the auditor, what wakes them, and where their failures go."""
+"""The feed: the indexer, the notifier, the auditor, what wakes them, and where their failures go; and timers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from epochal.cdk.parts.functions import Code, Layers, Shared
 from epochal.cdk.parts.storage import Stores, streams_named
 from epochal.cdk.parts.watch import watch_mappings
 from epochal.cdk.stages import Stage
+from epochal.cdk.store import Store
+from epochal.cdk.timers import Timers
 
 
 class FeedStack(Stack):
-    """The functions that streams and schedules wake; and, where it is `watched`, alarms on what wakes them."""
+    """The functions that streams and schedules wake, and those of timers; and, where it is `watched`, alarms on what
+    wakes them.
+    """
 
     def __init__(
         self, scope: Construct, id_: str, *, stage: Stage, code: Code, watched: bool, **stack: Any
@@ -25,5 +29,8 @@ class FeedStack(Stack):
         stores = Stores.named(Construct(self, "Stores"), stage)
         shared = Shared(stage=stage, stores=stores, code=code, layers=layers)
         self.feed: Final = Feed(self, shared, streams_named(self, stage))
+        if stage.timers:
+            store = Store(self, "Store", stage=stage, code=lambda *_: code, layers=layers)
+            Timers(self, "Timers", store=store, shared=shared, notices=self.feed.notices)
         if watched:
             watch_mappings(Construct(self, "Watch"), stage=stage, feed=self.feed)

@@ -36,6 +36,7 @@ PAGES = {
     "feed": "/feed?partition=30000&category=Aircraft",
     "trace": "/trace?id=Aircraft-N204UA@0",
     "reactions": "/reactions?group=departures-board",
+    "timers": "/timers",
     "projections": "/projections?projection=seats",
     "health": "/health?check=pages",
     "parked": PARKED,

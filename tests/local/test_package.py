@@ -117,7 +117,8 @@ def test_an_app_of_ones_own_is_synthesised_with_the_wheel_alone(built: Path, tmp
         for id_, each in json.loads((out / f"{stack}.template.json").read_text("utf-8"))["Resources"].items()
     }
     assets = {id_: set(_files(out, each["Properties"])) for id_, each in resources.items()}
-    served = [each for each in LAMBDAS if each.parent.name != "publisher"]  # which comes with `Publish` alone
+    # Those come with `Publish` and `timers` alone.
+    served = [each for each in LAMBDAS if each.parent.name not in ("publisher", "timers")]
     assert sum("handler.py" in each for each in assets.values()) == len(served)
     library, same = (each for (_, id_), each in assets.items() if "Library" in id_ and each)
     assert library == same

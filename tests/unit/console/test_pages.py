@@ -44,7 +44,7 @@ def _links(page: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("path", ["/", "/streams", "/tagged", "/feed", "/trace", "/reactions"])
+@pytest.mark.parametrize("path", ["/", "/streams", "/tagged", "/feed", "/trace", "/reactions", "/timers"])
 def test_every_page_is_whole_where_there_is_nothing_yet(browser: FlaskClient, path: str) -> None:
     assert "epochal-test" in _page(browser, path)
 

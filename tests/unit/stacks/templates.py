@@ -57,6 +57,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "state_inline_bytes": 0,
     "tagged_everything": True,
     "tagged_types": ["NameClaimed"],
+    "timers": True,
     "tags": {"team": "flights"},
     "type_heads": True,
     "write_shards": 4,
@@ -148,10 +149,21 @@ def library_in(place: Path) -> Path:
 
 def sources_in(place: Path) -> Sources:
     """The library in `place / "epochal"`, which is there; a line each for functions and wheels."""
-    for name in ("append", "replay", "feed", "indexer", "notifier", "auditor", "publisher", "waker"):
+    for name in (
+        "append",
+        "replay",
+        "feed",
+        "indexer",
+        "notifier",
+        "auditor",
+        "publisher",
+        "waker",
+        "timers",
+    ):
         (place / "lambdas" / name).mkdir(parents=True)
         (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
 
+    (place / "lambdas" / "timers" / "arming.py").write_text("handler = print\n")
     (place / "board").mkdir()
     (place / "board" / "handler.py").write_text("handler = print\n")
 

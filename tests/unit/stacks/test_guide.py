@@ -15,7 +15,7 @@ from aws_cdk.assertions import Match, Template
 from epochal.cdk.stages import FUNCTIONS, RULES, STAGES, Declared
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
-from epochal.layout.port import READ_MODELS, store_tables
+from epochal.layout.port import READ_MODELS, TIMERS, store_tables
 from epochal.settings import DECLARED, Options, variable
 from stacks.stages import stage_from
 from tests.docs.test_links import anchors
@@ -25,7 +25,7 @@ GUIDE = (ROOT / "docs" / "deploy.md").read_text()
 REACTIONS = (ROOT / "docs" / "guide" / "reactions.md").read_text()
 ANCHORS = anchors(ROOT / "docs" / "runbook.md")
 ENTRIES = re.findall(r"^### `(.+)`$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
-TABLES = "|".join(spec.kind for spec in (*store_tables(), READ_MODELS))
+TABLES = "|".join(spec.kind for spec in (*store_tables(), READ_MODELS, TIMERS))
 ROWS = [line for line in GUIDE.splitlines() if line.startswith("| ")]
 
 
@@ -56,6 +56,7 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
         "prod",
         reactions={"board": {"entry": "board"}},
         read_models=True,
+        timers=True,
         region="eu-west-1",
         replica_region="eu-central-1",
         feed_kinesis_shards=1,
@@ -78,7 +79,7 @@ def general(name: str) -> str:
     name = re.sub(rf"^({'|'.join(FUNCTIONS)})-(fails|throttled)$", r"<function>-\2", name)
     of_tables = "(?:reads|writes|indexes)-throttled|replica-lags"
     name = re.sub(rf"^({TABLES})-({of_tables})$", r"<table>-\2", name)
-    name = name.replace("reaction-board-", "reaction-<name>-")
+    name = re.sub(r"^reaction-(board|timers)-", "reaction-<name>-", name)
     return re.sub(rf"^(feed-gave-up|feed-dropped)-({TABLES}|changes)$", r"\1-<table>", name)
 
 

@@ -59,8 +59,13 @@ ACCEPTED: Final = (
     ),
     Accepted(
         rule=r"AwsSolutions-IAM5\[Resource::[^\]]*/(bodies|uploads|projections)/\*\]",
-        path=r"[\w-]+-(api/(Append|Replay|Feed)|reactions/board/Function)/Role/Resource",
+        path=r"[\w-]+-(api/(Append|Replay|Feed)|reactions/board/Function|feed/Timers/(Arming/)?Function)/Role/Resource",
         reason="Objects are named by the hash of what they hold, or by version and state: all below one prefix.",
+    ),
+    Accepted(
+        rule=r"AwsSolutions-IAM5\[Resource::[^\]]*:schedule/[\w-]+-timers/\*\]",
+        path=r"[\w-]+-feed/Timers/(Arming/)?Function/Role/Resource",
+        reason="Schedules are named by the minutes that timers are due in: all of one group.",
     ),
     Accepted(
         rule=r"AwsSolutions-L1",
@@ -99,7 +104,7 @@ def matching(rule: str, path: str) -> Any:
 
 def found(sources: Sources, settings: dict[str, Any], place: Path) -> Iterator[tuple[str, str]]:
     """What the rules say of one synthesis, which they stop: something is accepted everywhere."""
-    stages = {"prod": {**settings, "reactions": REACTION, "read_models": True}}
+    stages = {"prod": {**settings, "reactions": REACTION, "read_models": True, "timers": True}}
     context = {**context_of_repository(), "stage": "prod", "target": "aws", "stages": stages}
     app = App(context=context, outdir=str(place))
     deployment(app, sources)

@@ -58,7 +58,7 @@ DOMAIN = {
     "domain_certificate": f"arn:aws:acm:{HERE}:123456789012:certificate/1",
 }
 PINNED = {"account": PLACE["AWS::AccountId"], "region": HERE}
-TOLD = {name: value for name, value in CHOSEN.items() if name not in ("archive", "read_models")}
+TOLD = {name: value for name, value in CHOSEN.items() if name not in ("archive", "read_models", "timers")}
 KEEPING = {"retain": False, "deletion_protection": False, "recovery_days": 7, "log_days": 30}
 TOPIC = f"arn:aws:sns:{HERE}:123456789012:on-call"
 WATCHING = {

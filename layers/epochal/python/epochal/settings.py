@@ -138,12 +138,10 @@ class Settings(Options):
         "", Text(), "Streams as they were before pruning", (*_API, "reaction")
     )
     read_models_table: str = of_tables("", Text(), "Read models of reactions", ("reaction",))
-    timers_table: str = of_tables("", Text(), "Timers that wait", (*_TIMERS, "auditor"))
-    timers_queue: str = setting("", Text(), "URL of the queue of wake-ups of timers", (*_TIMERS, "auditor"))
-    # What makes a schedule: its group, the queue that it sends to, and the role that it takes on for that.
-    timers_group: str = setting("", Text(), "Group of the schedules of timers", _TIMERS)
-    timers_target: str = setting("", Text(), "ARN of the queue of wake-ups of timers", _TIMERS)
-    timers_role: str = setting("", Text(), "ARN of the role of schedules of timers", _TIMERS)
+    timers_table: str = of_tables("", Text(), "Timers that wait", _TIMERS)
+    timers_queue: str = setting("", Text(), "URL of the queue of wake-ups of timers", _TIMERS)
+    # Of schedules: their group; the ARNs of the queue that they send to, and of the role that they take on for that.
+    timers_schedules: tuple[str, ...] = setting((), Names(), "What schedules of timers have", ("arming",))
     topic: str = setting(
         "", Text(), "ARN of the topic that is told which partitions have moved", ("notifier",)
     )

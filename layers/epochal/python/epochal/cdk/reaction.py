@@ -20,7 +20,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import jsii
 from aws_cdk import (
@@ -56,10 +56,12 @@ from epochal.cdk.parts.alarms import (
 from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers, Shared, settings_of
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
-from epochal.cdk.store import Store
 from epochal.hosting.named import ENTRY
 from epochal.layout.port import INDEX, READ_MODELS
 from epochal.settings import variable
+
+if TYPE_CHECKING:
+    from epochal.cdk.store import Store
 
 TIMEOUT: Final = Duration.minutes(1)
 """A long catch-up is many runs, so that longer ones gain nothing. What a wake-up costs that fails, the next attempt's

@@ -356,7 +356,7 @@ class Stage(Options):
         existing_bucket: name of a retained bucket of bodies and states that is used, but not managed.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
         batches_named: requests of several messages are actions with names of their own, and a question about a mapping
-            has another's. Not for setting either.
+            has another's, and schedules are all of the default group. Not for setting either.
     """
 
     name: str
@@ -601,6 +601,8 @@ def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
         whose = f"the reaction {making[0]}" if making else "existing_read_models"
         yield "read_models", f"must be true for {whose}, which needs their table"
     there = stage.deployed_layouts()
+    if stage.timers and TIMERS.kind in stage.reactions:
+        yield "reactions", f"must not be called {TIMERS.kind}, as the one that timers have"
     if not stage.timers and stage.existing(TIMERS.kind):
         yield "timers", "must be true with existing_timers, which means nothing without"
     tables = {spec.kind for spec in (*store_tables(there), *archives(there), READ_MODELS, TIMERS)}

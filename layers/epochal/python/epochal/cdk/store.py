@@ -48,6 +48,7 @@ from epochal.cdk.parts.storage import Storage, Stores, keyed_table, topic_of, wh
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
 from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, known_are
+from epochal.cdk.timers import Timers
 from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
 from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
@@ -248,6 +249,8 @@ class EventStore(Store):
         feed = Feed(Construct(self, "Feed"), shared, storage.streams, storage.changes)
         self.indexer: Final = feed.indexer
         self._topic: Final = feed.notices.topic.topic_arn
+        if stage.timers:
+            Timers(self, "Timers", store=self, shared=shared, notices=feed.notices)
         served = Api(Construct(self, "Api"), shared) if api else None
         self.functions: Final = served.functions if served else {}
         self.gateway: Final = served.gateway if served else None

@@ -29,6 +29,7 @@ from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, store_options
+from epochal.cli.timers import timers
 from epochal.errors import EpochalError, InvalidInput
 from epochal.plugins import NATIVE, layouts, parts
 from epochal.settings import Settings
@@ -166,6 +167,7 @@ for command in (
     local,
     new,
     tables,
+    timers,
     *(_streams_in(each.plugin.streams) for each in layouts() if each.plugin.streams and each.name != NATIVE),
     *chain.from_iterable(parts("commands")),
 ):

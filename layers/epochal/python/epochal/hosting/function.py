@@ -74,7 +74,7 @@ def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, s
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(variable("reaction"), rule)
     queue = Queue(lazily(partial(service_client, "sqs", retried=True)), settings.queue)
-    logger = _logger(service)
+    logger = logger_of(service)
     member = Member(reaction=reaction, reader=deployment.feed)
     reactor = Reactor(member=member, on_failed=partial(log_attempt, logger))
     reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
@@ -105,8 +105,8 @@ def log_attempt(logger: Logger, attempt: Attempt) -> None:
     logger.warning("a handler failed", extra=fields)
 
 
-def _logger(service: str) -> Logger:
-    """Imported here: the name `lambda_handler` is at the top of the library, which does without them."""
+def logger_of(service: str) -> Logger:
+    """A function's logger, imported here: `lambda_handler` is at the top of the library, which does without it."""
     try:
         from aws_lambda_powertools import Logger  # noqa: PLC0415
     except ModuleNotFoundError as error:

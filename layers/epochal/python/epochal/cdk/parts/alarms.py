@@ -80,6 +80,7 @@ _SUBJECTS: Final = {
     "AWS/Kinesis": "StreamName",
     "AWS/Lambda": "FunctionName",
     "AWS/SQS": "QueueName",
+    "AWS/Scheduler": "ScheduleGroup",
     "Epochal": "service",
 }
 """The dimension that tells of what a metric of a namespace is."""
@@ -106,6 +107,9 @@ def metric(
 
 BEHIND: Final = ("Epochal", "Reaction.behind")
 """How far a reaction is behind the feed: milliseconds since what its checkpoint has not passed was indexed."""
+
+LATE: Final = ("Epochal", "Timers.late")
+"""How late timers fired: milliseconds since they were due."""
 
 
 def watch_function(alarms: Alarms, name: str, function_name: str, *, entry: str = "function") -> None:

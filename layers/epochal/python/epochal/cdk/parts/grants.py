@@ -176,6 +176,7 @@ def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.Po
 #               states in the index alone
 #     indexer   writes the index; reads what heals it: types of events, never their contents
 #     auditor   as the indexer, and scans the tables of heads
+#     timers    appends to streams that it has loaded
 #     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 #
 # What a function does to the tables of a layout, the layout tells (`layout.port.Permission`).
@@ -222,6 +223,8 @@ _FUNCTIONS: Final = {
     # Apart from its streams and its failures.
     "indexer": _May(index=_INDEX, bodies=(), writes=True),
     "auditor": _May(index=_INDEX, bodies=(), writes=True),
+    # Apart from its queue, its table and its schedules.
+    "timers": _May(bodies=("GetObject", "PutObject"), writes=True),
     # Apart from its queue and from what its handler does. It replaces the state of its group and deletes causes of
     # parked streams; where a stream ends, which a replay asks, the heads of its store tell.
     "reaction": _May(index=(*_INDEX, "DeleteItem"), writes=True),

@@ -26,11 +26,12 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from epochal.cdk.parts.alarms import BEHIND, LAG_SECONDS, LASTING, ONCE, Alarms, metric, watch_function
+from epochal.cdk.parts.alarms import BEHIND, LAG_SECONDS, LASTING, LATE, ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of, specs_of
 from epochal.cdk.stages import Stage
+from epochal.layout.port import TIMERS
 from epochal.plan.ops import TableSpec
 
 FAILING_PERCENT: Final = 1
@@ -66,8 +67,8 @@ class Watch:
                 self._watch_indexes(spec, table_name)
             if stage.replica_region and not stage.existing(spec.kind):
                 self._watch_replica(spec.kind, table_name)
-        reacting = [function_of(name) for name in sorted(stage.reactions)]
-        self.dashboard: Final = dashboard(scope, stage, functions=(*watched, *reacting), tables=stores.tables)
+        others = [function_of(name) for name in reacting(stage)] + ([TIMERS.kind] if stage.timers else [])
+        self.dashboard: Final = dashboard(scope, stage, functions=(*watched, *others), tables=stores.tables)
 
     def _watch_feed(self) -> None:
         self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")
@@ -266,7 +267,8 @@ def dashboard(
 ) -> cloudwatch.Dashboard:
     """The dashboard, named after the stage; `functions` are those of the stage, `tables` by their kinds."""
     ours = {each: stage.named(each) for each in functions}
-    reactions = {each: stage.named(function_of(each)) for each in sorted(stage.reactions)}
+    reactions = {each: stage.named(function_of(each)) for each in reacting(stage)}
+    timers = {TIMERS.kind: stage.named(TIMERS.kind)} if stage.timers else {}
     waiting = {each: queue_of(stage, each) for each in reactions}
     given_up = {each: queue_of(stage, each, failed=True) for each in reactions}
     kinds = {kind: table.table_name for kind, table in tables.items()}
@@ -302,13 +304,22 @@ def dashboard(
             _graph("Tables throttled", throttled),
         ],
         [_graph(title, _each("AWS/DynamoDB", name, kinds)) for title, name in TAKEN],
+        [
+            _graph("Timers fired", _each("Epochal", "Timers.fired", timers)),
+            _graph("Timers late, ms", _each(*LATE, timers, "Maximum")),
+        ],
     ]
     return cloudwatch.Dashboard(
         scope,
         "Dashboard",
         dashboard_name=stage.named(""),
-        widgets=[[graph for graph in row if graph is not None] for row in rows],
+        widgets=[found for row in rows if (found := [graph for graph in row if graph is not None])],
     )
+
+
+def reacting(stage: Stage) -> list[str]:
+    """Reactions that are deployed with the stage."""
+    return sorted([*stage.reactions, *([TIMERS.kind] if stage.timers else [])])
 
 
 def _graph(title: str, metrics: Sequence[cloudwatch.IMetric]) -> cloudwatch.GraphWidget | None:

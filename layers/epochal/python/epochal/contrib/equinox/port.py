@@ -143,6 +143,7 @@ def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
     """A stream is read by its key, Tip and calves; a Tip is put and updated, a calf put, and deleted with a prune."""
     actions = {
         "append": ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+        "timers": ("GetItem", "Query", "PutItem", "UpdateItem"),
         "replay": ("GetItem", "Query"),
         "feed": ("GetItem", "Query"),
         "indexer": ("GetItem", "Query"),

@@ -120,6 +120,10 @@ def access_of(options: Options) -> Mapping[str, tuple[Permission, ...]]:
             own(TAGS, "GetItem", "BatchGetItem", "Query", "PutItem", "ConditionCheckItem"),
             own(PROJECTION_STATES, "PutItem", "DeleteItem"),
         ),
+        "timers": (
+            own(EVENTS, "GetItem", "BatchGetItem", "PutItem"),
+            own(TAGS, "GetItem", "BatchGetItem", "Query", "PutItem"),
+        ),
         "replay": (
             own(EVENTS, "GetItem", "BatchGetItem"),
             own(TAGS, "BatchGetItem", "Query"),

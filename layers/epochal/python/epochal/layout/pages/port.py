@@ -97,6 +97,8 @@ def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
     reading = ("Query", "GetItem", "BatchGetItem")
     actions = {
         "append": (*reading, "PutItem", "UpdateItem", "ConditionCheckItem"),
+        # Whatever its appends are conditional on, they move.
+        "timers": (*reading, "PutItem", "UpdateItem"),
         "replay": (*reading, "Scan"),
         "feed": reading,
         "indexer": ("Query",),

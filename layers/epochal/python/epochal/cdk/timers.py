@@ -1,0 +1,236 @@
+"""Timers as they are deployed: what puts them into their table, what wakes the function that fires them, and that.
+
+the feed ──► reaction `timers` ──► table of timers, THEN ──► queue ──────────────► function `timers` ──► the stream
+                                                       └───► schedule of a minute ─┘      │
+                                                             (gone once it has sent)      └─► the item is deleted
+
+what is due soon has a message of its own    which the queue keeps back for so long, at most 15 minutes
+what is due later has a schedule             one for all that is due in the same minute and shard
+a wake-up may fail in part                   others of its batch are done; it comes again when the queue shows it
+nothing is lost with a wake-up               a tick fires what is due and was not fired (`SWEEP`)
+a deployment without timers has none of it   and nothing that it has knows of them
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Aws, Duration, Stack
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_events as events
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sqs as sqs
+from aws_cdk.aws_events_targets import LambdaFunction
+from constructs import Construct
+
+from epochal.cdk.parts import grants
+from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, LATE, ONCE, Alarms, Minutes, metric, watch_function
+from epochal.cdk.parts.feed import Notices
+from epochal.cdk.parts.functions import Function, Shared, settings_of
+from epochal.cdk.reaction import Reaction
+from epochal.layout.port import TIMERS
+from epochal.settings import Settings
+
+if TYPE_CHECKING:
+    from epochal.cdk.store import Store
+
+TIMEOUT: Final = Duration.minutes(1)
+"""Of the function. What a wake-up leaves undone, another one that it sends goes on with."""
+
+HIDDEN: Final = Duration.minutes(2)
+"""A wake-up that failed comes again after so long: whoever waits for a timer waits for that. AWS asks for six times the
+function's time where Lambda may be throttled; here it asks for no more invocations than there may be."""
+
+AT_ONCE: Final = 10
+"""Invocations side by side. Each does the timers of a stream one after the other, so that two of them hardly meet."""
+
+MAX_RECEIVES: Final = 30
+"""An hour of failures. What is set aside then, a sweep finds all the same."""
+
+SWEEP: Final = Duration.minutes(15)
+"""A wake-up that was lost delays a timer so long. It asks each shard once: 1,600 requests a day."""
+
+DELAYED: Final = 15 * 60
+"""Seconds that a message may be kept back. They count as its age."""
+
+
+class Timers(Construct):
+    """What fires the timers of a store.
+
+    Attributes:
+        function: it fires them.
+        queue: its wake-ups.
+        failed: wake-ups that failed too often.
+        reaction: it puts timers that are set into their table, and has their wake-ups sent.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, store: Store, shared: Shared, notices: Notices) -> None:
+        """Add it to the stack of a store's feed.
+
+        Args:
+            scope: the stack, or a construct in it.
+            id_: the construct's.
+            store: whose timers they are.
+            shared: what the store's functions have in common.
+            notices: what wakes the reaction.
+        """
+        super().__init__(scope, id_)
+        stage, stores = shared.stage, shared.stores
+        self._stage: Final = stage
+        self._name: Final = stage.named(TIMERS.kind)
+        self.failed: Final = self._queue("Failed", f"{self._name}-failed", Duration.days(14))
+        self.queue: Final = self._queue(
+            "Queue",
+            self._name,
+            Duration.days(4),
+            visibility_timeout=HIDDEN,
+            dead_letter_queue=sqs.DeadLetterQueue(queue=self.failed, max_receive_count=MAX_RECEIVES),
+        )
+        self._group: Final = scheduler.CfnScheduleGroup(self, "Group", name=self._name)
+        role = self._role()
+        settings = replace(
+            settings_of(stage, stores),
+            timers_queue=self.queue.queue_url,
+            timers_schedules=(self._name, self.queue.queue_arn, role.role_arn),
+        )
+        self._waking: Final = grants.on_queue(
+            self.queue, *grants.batched("SendMessage", named=stage.batches_named)
+        )
+        scheduling = [
+            iam.PolicyStatement(actions=["scheduler:CreateSchedule"], resources=self._schedules()),
+            iam.PolicyStatement(
+                actions=["iam:PassRole"],
+                resources=[role.role_arn],
+                conditions={"StringEquals": {"iam:PassedToService": _SCHEDULER}},
+            ),
+        ]
+        table = stores.tables[TIMERS.kind]
+        putting = grants.on_table(table, "PutItem")
+        self.function: Final = self._function(shared, settings, grants.on_table(table, "Query", "DeleteItem"))
+        self.reaction: Final = self._reaction(store, settings, [putting, *scheduling])
+        # Of the same stack, and known to the reaction by its name, which says nothing about who has to be there first.
+        self.reaction.node.add_dependency(notices)
+        self._watch(Alarms(self, stage))
+
+    def _queue(
+        self,
+        id_: str,
+        name: str,
+        retention: Duration,
+        *,
+        visibility_timeout: Duration | None = None,
+        dead_letter_queue: sqs.DeadLetterQueue | None = None,
+    ) -> sqs.Queue:
+        """A queue of wake-ups: those of timers that are due soon name their streams, and nothing that is in them."""
+        return sqs.Queue(
+            self,
+            id_,
+            queue_name=name,
+            retention_period=retention,
+            visibility_timeout=visibility_timeout,
+            dead_letter_queue=dead_letter_queue,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=self._stage.tls_only,
+        )
+
+    def _role(self) -> iam.Role:
+        """What schedules of the group, and no others, take on to send to the queue, and to do nothing else."""
+        ours = {
+            "StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID},
+            "ArnEquals": {"aws:SourceArn": self._group.attr_arn},
+        }
+        send = iam.PolicyDocument(statements=[grants.on_queue(self.queue, "SendMessage")])
+        return iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(_SCHEDULER, conditions=ours),
+            inline_policies={"allowed": send},
+        )
+
+    def _schedules(self) -> list[str]:
+        """Those of the group. The embedded AWS takes every schedule for one of the default group when it is asked."""
+        groups = [self._name, *(["default"] if self._stage.batches_named else [])]
+        return [
+            Stack.of(self).format_arn(service="scheduler", resource="schedule", resource_name=f"{group}/*")
+            for group in groups
+        ]
+
+    def _function(
+        self, shared: Shared, settings: Settings, on_timers: iam.PolicyStatement
+    ) -> lambda_.Function:
+        stage = shared.stage
+        function = Function(
+            self,
+            "Function",
+            name="timers",
+            description="appends the events of timers that are due",
+            shared=shared,
+            timeout=TIMEOUT,
+            # It appends, and to the same effect.
+            environment=settings.environment("append") | settings.environment("timers"),
+            allowed=[
+                *grants.allowed("timers", stage, shared.stores),
+                on_timers,
+                grants.on_queue(self.queue, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"),
+                self._waking,
+            ],
+            wakes_itself=True,
+        ).function
+        lambda_.CfnEventSourceMapping(
+            self,
+            "WakeUps",
+            function_name=function.function_name,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=10,
+            function_response_types=["ReportBatchItemFailures"],
+            scaling_config=lambda_.CfnEventSourceMapping.ScalingConfigProperty(maximum_concurrency=AT_ONCE),
+        )
+        sweep = events.Rule(self, "Sweep", schedule=events.Schedule.rate(SWEEP))
+        # A tick that failed is made up for by the next one.
+        sweep.add_target(LambdaFunction(function, retry_attempts=0))
+        return function
+
+    def _reaction(self, store: Store, settings: Settings, allowed: Sequence[iam.PolicyStatement]) -> Reaction:
+        return Reaction(
+            self,
+            "Arming",
+            store=store,
+            name=TIMERS.kind,
+            entry=store.code().lambdas / "timers",
+            handler="arming.handler",
+            environment=settings.environment("arming"),
+            allowed=[*allowed, self._waking],
+        )
+
+    def _watch(self, alarms: Alarms) -> None:
+        def when(what: str, does: str, measured: cloudwatch.Metric, minutes: Minutes, above: int = 0) -> None:
+            alarms.when(f"timers-{what}", does, measured, minutes=minutes, above=above)
+
+        def largest(of: str, queue: sqs.Queue) -> cloudwatch.Metric:
+            return metric("AWS/SQS", of, queue.queue_name, statistic="Maximum")
+
+        watch_function(alarms, "timers", self._name)
+        late = metric(*LATE, self._name, statistic="Maximum")
+        when("late", "Timers fire minutes after their time.", late, LASTING, LAG_SECONDS * 1_000)
+        age = largest("ApproximateAgeOfOldestMessage", self.queue)
+        waits = "Wake-ups of timers wait: the function fails, is throttled, or is not called."
+        when("wait", waits, age, LASTING, DELAYED + LAG_SECONDS)
+        depth = largest("ApproximateNumberOfMessagesVisible", self.failed)
+        when("gave-up", "Wake-ups of timers failed too often and were set aside.", depth, ONCE)
+        dropped = metric("AWS/Scheduler", "InvocationDroppedCount", self._name)
+        when("dropped", "Schedules could not send wake-ups of timers to their queue.", dropped, ONCE)
+        for what, does in _COUNTED:
+            when(what, does, metric("Epochal", f"Timers.{what}", self._name), ONCE)
+
+
+_COUNTED: Final = (
+    ("swept", "Timers were due that nothing had woken anybody for; they are fired now, late."),
+    ("stuck", "Timers cannot be fired, and wait."),
+)
+"""What the function counts that must not be."""
+
+_SCHEDULER: Final = "scheduler.amazonaws.com"

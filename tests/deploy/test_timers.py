@@ -1,0 +1,144 @@
+"""Timers as deployed: from an append to the feed, the reaction that arms, the queue or a schedule, and back to the
+stream, each with no more permissions than it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from epochal.local import deploy
+from epochal.local.deploy import LocalDeployment
+from epochal.local.processes import Server
+from epochal.local.programs import Places
+from epochal.model.events import Event
+from epochal.model.tags import Query, QueryItem
+from epochal.store.streams import Streams
+from epochal.store.timers import call_off, in_, later
+from epochal.timers.items import read_wake_up
+
+NAME = "epochal-dev-timers"
+SECONDS = 120.0
+
+
+@pytest.fixture(scope="module")
+def timed(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Iterator[LocalDeployment]:
+    """The stage with timers, which it has not had before, nor has afterwards."""
+    told = deployment.endpoint.client("cloudformation").list_stack_resources(StackName="epochal-dev-feed")
+    assert "Timers" not in str(told["StackResourceSummaries"])
+    stages = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
+    with_timers = {**stages, "dev": {**stages["dev"], "timers": True}}
+    yield deploy.deploy(places, ministack_server, context={"stages": json.dumps(with_timers)})
+    deploy.deploy(places, ministack_server)
+    groups = deployment.endpoint.client("scheduler").list_schedule_groups()["ScheduleGroups"]
+    assert NAME not in {each["Name"] for each in groups}
+
+
+@pytest.fixture
+def streams(timed: LocalDeployment) -> Streams:
+    return timed.open().streams
+
+
+def types(streams: Streams, stream: str) -> list[str]:
+    return [each.type for each in streams.read(stream)]
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """What `holds` returns once it is true."""
+    ends = time.monotonic() + SECONDS
+    while time.monotonic() < ends:
+        if found := holds():
+            return found
+        time.sleep(0.3)
+    pytest.fail("it did not come to hold")
+
+
+def items(timed: LocalDeployment) -> list[str]:
+    found = timed.endpoint.client("dynamodb").scan(TableName=NAME)["Items"]
+    return [each["s"]["S"] for each in found]
+
+
+def test_a_timer_fires_in_its_stream_a_few_seconds_later_and_one_that_is_called_off_does_not(
+    timed: LocalDeployment, streams: Streams
+) -> None:
+    soon = later("reminder", [Event.json("Reminded", {"again": False})], at=in_(seconds=3))
+    never = later("other", [Event.json("Never", {})], at=in_(seconds=3))
+    streams.append("Loan-1", [Event.json("Lent", {}), soon, never])
+    streams.append("Loan-1", [call_off("other")])
+    set_at = streams.load("Loan-1").events[1]  # type: ignore[union-attr]
+    until(lambda: types(streams, "Loan-1")[-1:] == ["$timer-fired"])
+    assert types(streams, "Loan-1") == [
+        *("Lent", "$timer-set", "$timer-set", "$timer-cancelled"),
+        *("Reminded", "$timer-fired"),
+    ]
+    came = next(each for each in streams.read("Loan-1") if each.type == "Reminded")
+    assert came.causation_id == "Loan-1@1"
+    due = datetime.fromisoformat(set_at.timestamp) + timedelta(seconds=3)
+    assert datetime.fromisoformat(came.timestamp) >= due, "never early"
+    until(lambda: not [each for each in items(timed) if "#Loan-1#" in each])
+
+
+def test_a_timer_of_tags_fires_too(timed: LocalDeployment) -> None:
+    tagged = timed.open().tagged
+    came = Event.json("SeatReleased", {}, tags=("seat:12A",))
+    tagged.append([later("release", [came], at=in_(seconds=1), tags=("seat:12A", "flight:LX38"))])
+    released = timed.open().tagged
+
+    def there() -> bool:
+        query = Query(items=(QueryItem(tags=frozenset({"seat:12A"}), types=frozenset({"SeatReleased"})),))
+        return len(released.read(query).events) == 1
+
+    until(there)
+
+
+def test_what_is_far_off_is_a_schedule_that_wakes_the_function_and_is_gone(
+    timed: LocalDeployment, streams: Streams
+) -> None:
+    scheduler = timed.endpoint.client("scheduler")
+    reminders = [later(name, [Event.json("Reminded", {})], at=in_(days=14)) for name in ("a", "b")]
+    streams.append("Loan-2", reminders)
+    until(lambda: len([each for each in items(timed) if "#Loan-2#" in each]) == 2)
+    (listed,) = until(lambda: scheduler.list_schedules(GroupName=NAME)["Schedules"])
+    found = scheduler.get_schedule(Name=listed["Name"], GroupName=NAME)
+    slot = read_wake_up(found["Target"]["Input"])
+    assert (slot.timer, slot.name) == (None, listed["Name"])
+    # The embedded AWS waits for no fortnight: its schedule is brought forward, its timers are not.
+    moment = (datetime.now(UTC) + timedelta(seconds=1)).strftime("at(%Y-%m-%dT%H:%M:%S)")
+    again = {name: found[name] for name in ("FlexibleTimeWindow", "Target", "ActionAfterCompletion")}
+    scheduler.update_schedule(Name=slot.name, GroupName=NAME, ScheduleExpression=moment, **again)
+    until(lambda: not scheduler.list_schedules(GroupName=NAME)["Schedules"])
+    # The function has found its timers early, and sends a message for each, which the queue keeps back.
+    sqs = timed.endpoint.client("sqs")
+    url = sqs.get_queue_url(QueueName=NAME)["QueueUrl"]
+    kept = "ApproximateNumberOfMessagesDelayed"
+    until(lambda: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[kept])["Attributes"][kept] == "2")
+    assert types(streams, "Loan-2") == ["$timer-set", "$timer-set"]
+
+
+def test_a_tick_fires_what_no_wake_up_came_for(timed: LocalDeployment, streams: Streams) -> None:
+    """Its wake-up is purged before it comes."""
+    sqs, functions = timed.endpoint.clients("sqs", "lambda")
+    mapping = functions.list_event_source_mappings(FunctionName=NAME)["EventSourceMappings"][0]["UUID"]
+    with _disabled(functions, mapping):
+        past = datetime.now(UTC) - timedelta(minutes=30)
+        streams.append("Loan-3", [later("reminder", [Event.json("Reminded", {})], at=past)])
+        until(lambda: [each for each in items(timed) if "#Loan-3#" in each])
+        sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=NAME)["QueueUrl"])
+    answer = functions.invoke(FunctionName=NAME, Payload=b"{}")
+    assert "FunctionError" not in answer
+    assert json.loads(answer["Payload"].read()) == {"fired": 1}
+    assert types(streams, "Loan-3") == ["$timer-set", "Reminded", "$timer-fired"]
+
+
+@contextmanager
+def _disabled(functions: Any, mapping: str) -> Iterator[None]:
+    functions.update_event_source_mapping(UUID=mapping, Enabled=False)
+    time.sleep(1)
+    yield
+    functions.update_event_source_mapping(UUID=mapping, Enabled=True)

@@ -1,0 +1,135 @@
+"""What the functions of timers may do is what their plans do: held together over tables in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from epochal.contrib.sekiban.items import EVENTS, TAGS
+from epochal.layout.port import TIMERS, Port
+from epochal.model.events import Event
+from epochal.plan.ops import Lost, Op, Put, Transact, Update
+from epochal.plugins import layouts
+from epochal.store.tagged import TaggedStore
+from epochal.store.timers import call_off, in_, later
+from tests.support.permissions import Allowed, actions, allowed, on
+from tests.unit.timers.world import World
+
+DAY = 86_400
+PORTS: dict[str, Port] = {each.name: each.port for each in layouts()}
+
+
+def used(world: World, do: Callable[[], object]) -> Allowed:
+    """What the engine asks for meanwhile."""
+    world.asked.clear()
+    do()
+    return {pair for op in world.asked for pair in actions(op)}
+
+
+def overtaken(world: World, once: Callable[[], object]) -> None:
+    """Somebody else is faster than the next write of the engine to a stream."""
+
+    def fails(op: Op) -> None:
+        if isinstance(op, Put | Update | Transact) and f"'{TIMERS.kind}'" not in repr(op):
+            world.fails = lambda _: None
+            once()
+
+    world.fails = fails
+
+
+def lost(world: World) -> None:
+    """The answer to the next write of the engine to a stream does not arrive, though it was done."""
+
+    def fails(op: Op) -> None:
+        if isinstance(op, Put | Update | Transact) and f"'{TIMERS.kind}'" not in repr(op):
+            world.fails = lambda _: None
+            world.tables.execute(op)
+            raise Lost("reset")
+
+    world.fails = fails
+
+
+def fired_in_streams(world: World, layout: str) -> Allowed:
+    store, large = world.stores[layout], Random(1).randbytes(2_000)
+    found: Allowed = set()
+    for number, events in enumerate((1, 60)):
+        stream = f"Loan-{number}"
+        world.set(
+            stream, "reminder", DAY, *[Event(type="Came", data=large) for _ in range(20)], layout=layout
+        )
+        store.append(stream, [Event(type="Moved", data=large) for _ in range(events)])
+        for _ in range(events):
+            store.append(stream, [Event(type="Moved", data=large)])
+        world.set(stream, "other", DAY, layout=layout)
+    world.set("Loan-2", "cancelled", DAY, layout=layout)
+    store.append("Loan-2", [call_off("cancelled")])
+    world.arm()
+    overtaken(world, lambda: store.append("Loan-0", [Event(type="Meanwhile")]))
+    found |= used(world, lambda: world.advance(DAY - 1))
+    found |= used(world, lambda: world.advance(DAY))
+    world.set("Loan-3", "reminder", DAY, layout=layout)
+    world.arm()
+    lost(world)
+    found |= used(world, lambda: world.advance(2 * DAY))
+    assert world.items() == []
+    return found
+
+
+def fired_under_tags(world: World, store: TaggedStore) -> Allowed:
+    for number in range(30):
+        timer = later(f"reminder{number}", [Event(type="Came", tags=("loan:1", "member:2"))], at=in_(days=1))
+        store.append([replace(timer, tags=("loan:1",))])
+    large = Random(1).randbytes(30_000)
+    for name in ("a", "b"):
+        came = [Event(type="Came", data=large, tags=("shop:1",))]
+        store.append([later(name, came, at=in_(days=1), tags=("loan:2", "member:2"))])
+    for tag in (
+        "loan:2",
+        "member:2",
+    ):  # whose timers are among those of both, whose bodies are with one of the tags
+        store.append([later("c", [Event(type="Came")], at=in_(days=1), tags=(tag,))])
+    store.append([call_off("a", tags=("loan:2", "member:2"))])
+    world.arm()
+    overtaken(world, lambda: store.append([call_off("reminder7", tags=("loan:1",))]))
+    found = used(world, lambda: world.advance(2 * DAY))
+    store.append([later("c", [Event(type="Came")], at=in_(days=1), tags=("loan:3", "member:3"))])
+    world.arm()
+    lost(world)
+    found |= used(world, lambda: world.advance(2 * DAY))
+    assert world.items() == []
+    return found
+
+
+def test_what_fires_timers_in_pages_may_do_what_it_does_and_nothing_else() -> None:
+    found = fired_in_streams(World(), "pages") | fired_under_tags(world := World(), world.tagged)
+    assert found - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["pages"], "timers")
+
+
+def test_so_may_what_fires_them_in_tips() -> None:
+    found = fired_in_streams(World(), "tips")
+    assert found - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["tips"], "timers")
+
+
+def test_so_may_what_fires_them_under_tags_of_sekibans_tables() -> None:
+    world = World()
+    store = replace(world.feed.dcb, driver=world.engine.driver, now=lambda: world.time)
+    world.engine = replace(world.engine, tagged={"dcb": store})
+    # Transactions that get what a plain read does not find, as of events that expire.
+    seldom = on(EVENTS.kind, "GetItem") | on(TAGS.kind, "GetItem")
+    found = fired_under_tags(world, store)
+    assert found - on(TIMERS.kind, "Query", "DeleteItem") == allowed(PORTS["dcb"], "timers") - seldom
+
+
+def test_what_arms_puts_items_and_does_nothing_else() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", DAY)
+    world.set("Loan-1", "soon", 5)
+    assert used(world, world.arm) == on(TIMERS.kind, "PutItem")
+
+
+def test_a_tick_asks_the_table_of_timers_and_no_other() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", DAY)
+    world.arm()
+    assert used(world, lambda: world.advance(DAY - 60)) == set()
