@@ -6,6 +6,8 @@ applied to the real items; a test holds one of them to DynamoDB Local. Billed by
     alone       one stream, 1,000 appends of one event by token
     snapshot    likewise, each with a snapshot of 1 KB
     kept        events of 300 bytes by token, and a snapshot of this size with the first and each hundredth
+    ids         1,000 appends of one event with an id by token
+    sent again  likewise, to whatever stream there is: the last pages are looked at for the id
     ten         100 appends of ten events by token
     streams     200 streams, 10 appends of one event each
     trained     likewise, under a dictionary that was trained on events of other such streams
@@ -15,8 +17,10 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from bench.calving import STREAM, play
@@ -55,6 +59,7 @@ class Cost:
 
     units: float
     stored: float
+    reads: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +101,17 @@ def kept_snapshot(streams: Streams, size: int, kind: Kind) -> int:
     return 1000
 
 
+def with_ids(streams: Streams, size: int, kind: Kind, *, anywhere: bool = False) -> int:
+    """Events one at a time, each with an id; `anywhere` these are looked for."""
+    rng = random.Random(1)
+    token: ExpectedVersion = ANY if anywhere else NO_STREAM
+    for _ in range(1000):
+        event = replace(_event(rng, size, kind), id=str(uuid.UUID(bytes=rng.randbytes(16), version=4)))
+        made = streams.append(STREAM, [event], expected=token)
+        token = token if anywhere else made.token
+    return 1000
+
+
 def ten_at_once(streams: Streams, size: int, kind: Kind) -> int:
     """Events ten at a time."""
     rng = random.Random(1)
@@ -125,6 +141,8 @@ CASES: Final = (
     Case(name="kept", size=4000, kind="direct", append=kept_snapshot, units=1.05),
     Case(name="kept", size=8000, kind="direct", append=kept_snapshot, units=1.1),
     Case(name="kept", size=20_000, kind="direct", append=kept_snapshot, units=1.23),
+    Case(name="ids", size=300, kind="json", append=with_ids, units=1.01),
+    Case(name="sent again", size=300, kind="json", append=partial(with_ids, anywhere=True), units=1.01),
     Case(name="ten", size=300, kind="json", append=ten_at_once, units=0.13),
     Case(name="ten", size=1000, kind="json", append=ten_at_once, units=0.4),
     Case(name="streams", size=300, kind="json", append=many_streams, units=1.01, stored=274),
@@ -142,7 +160,8 @@ def cost(case: Case) -> Cost:
     streams = store(Driver(execute=tables.execute, meter=Meter()), "streams")
     events = case.append(streams, case.size, case.kind)
     stored = sum(item_size(item) + _ITEM for item in tables.items("streams"))
-    return Cost(units=streams.driver.meter.units.write / events, stored=stored / events)
+    units = streams.driver.meter.units
+    return Cost(units=units.write / events, stored=stored / events, reads=units.read / events)
 
 
 def store(driver: Driver, table: str) -> Streams:
@@ -271,7 +290,7 @@ def main() -> None:
     found = dict(zip(CASES, progress("pages", map(cost, CASES), len(CASES)), strict=True))
     Report(
         title="Streams on pages: an event's write units, and bytes as their storage is billed",
-        columns=["workload", "event", "body", "write", "bound", "stored", "bound of bytes"],
+        columns=["workload", "event", "body", "write", "bound", "read", "stored", "bound of bytes"],
         rows=[
             (
                 case.name,
@@ -279,6 +298,7 @@ def main() -> None:
                 "direct" if case.kind == "direct" else "brotli",
                 f"{took.units:.3f}",
                 f"{case.units}",
+                f"{took.reads:.2f}",
                 f"{took.stored:.0f}",
                 f"{case.stored or ''}",
             )
