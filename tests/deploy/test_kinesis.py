@@ -46,7 +46,7 @@ def changes(deployment: LocalDeployment) -> Iterator[str]:
         StartingPosition="TRIM_HORIZON",
         BatchSize=3,
         FunctionResponseTypes=["ReportBatchItemFailures"],
-        FilterCriteria={"Filters": [{"Pattern": heads_sent(pages_source(TABLE), TABLE)}]},
+        FilterCriteria={"Filters": [{"Pattern": each} for each in heads_sent(pages_source(TABLE), TABLE)]},
     )
     assert usual
     yield "changes"

@@ -66,6 +66,10 @@ INNER = {
 """Likewise, of rooms that have others."""
 
 
+SHOWN = ("epochal.index.checkpoints.", "epochal.layout.removals.", "epochal.layout.port.Span")
+"""And what programs get from these."""
+
+
 GUIDED = (
     "epochal.also.put",
     "epochal.also.update",
@@ -155,7 +159,7 @@ def reached() -> dict[str, griffe.Object]:
         if each is None or each.canonical_path in at or each.canonical_path in INNER:
             continue
         _, room, *within = each.canonical_path.split(".")
-        named = room in INNER_ROOMS and within[0] != "checkpoints"
+        named = room in INNER_ROOMS and not each.canonical_path.startswith(SHOWN)
         inner = named or (room == "contrib" and within[1] in PLUGIN_INNER)
         if not inner:
             at[each.canonical_path] = each

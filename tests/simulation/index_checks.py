@@ -4,7 +4,8 @@ at every write     no epoch goes on while its predecessor is open; nothing follo
                    each has one leaf; the series is never ahead of the epochs
 at every page      checkpoints grow, and a page begins where the one before it ended
 at rest            each stream is there from its first event to its last, once, in order; what is missing was
-                   pruned before it could be indexed; every reader saw exactly what is there
+                   pruned before it could be indexed; every reader saw exactly what is there. The last removal of each
+                   stream that a record told is there; each is there once, after what it removed and before what follows
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from epochal.index.entries import CLOSED, Entry
 from epochal.index.feed_walk import Walk, step
 from epochal.index.marks import PLACES, place_of, read_leaf
 from epochal.index.series import read_series
+from epochal.layout.removals import Removal
 from epochal.plan.ops import BatchGet, Done, Found, Get, Op, Put, Query, Reply, Steps, Transact, Update
 from epochal.plan.values import Item, Key
 from epochal.testing.memory import MemoryTables
@@ -191,8 +193,18 @@ def check_order(
 ) -> dict[str, int]:
     """No stream goes back, nor on over a gap that was not pruned; how far each has got."""
     reached: dict[str, int] = {}
-    for span in (span for entry, _ in seen for span in entry.spans):
+    removed: dict[str, Removal] = {}
+    for span in (part for entry, _ in seen for part in entry.parts):
         following = reached.get(span.stream, 0)
+        before = removed.get(span.stream)
+        if isinstance(span, Removal):
+            assert before is None or span.mark > before.mark, f"a removal comes again: {span} after {before}"
+            assert span.first == (0 if before is None else before.end), f"{span} does not follow {before}"
+            assert following <= span.next, f"{span} is told before events that it is after"
+            assert span.end <= pruned.get(span.stream, 0), f"{span} is not what was pruned"
+            removed[span.stream] = span
+            continue
+        assert before is None or span.index >= before.next, f"{span} comes after {before}"
         assert span.index >= following, f"backwards: {span.stream} is at {following}, then comes {span.index}"
         gap = span.index > max(following, pruned.get(span.stream, 0))
         assert not gap, f"a gap: {span.stream} from {following} to {span.index}"
@@ -202,10 +214,16 @@ def check_order(
 
 
 def check_feed(
-    tables: MemoryTables, types: dict[str, list[str]], pruned: dict[str, int], readings: list[Reading]
+    tables: MemoryTables,
+    types: dict[str, list[str]],
+    pruned: dict[str, int],
+    readings: list[Reading],
+    removed: dict[str, int],
 ) -> None:
-    """The feed has the events of these types, by stream, and is what the readers saw."""
+    """The feed has the events of these types, by stream, and the removals of these marks, and is what readers saw."""
     whole = Reading.whole(tables)
+    marks = {each.stream: each.mark for entry, _ in whole.seen for each in entry.removals}
+    assert marks == removed, f"removals are lost: {removed} were told, {marks} are indexed"
     reached = check_order(whole.seen, pruned, lambda stream, index: types[stream][index])
     truth = {stream: len(own) for stream, own in types.items()}
     assert reached == truth, f"lost: {truth} were appended, {reached} are indexed"

@@ -23,6 +23,7 @@ from epochal.index import ingestion, marks
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Change, Gap, Heal, Healed, Source
+from epochal.layout.removals import Removal
 from epochal.plan.ops import Op, Refusal, Reply, Several, Steps
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
@@ -127,7 +128,15 @@ class World:
             self._append([stream])
         while not self._at_rest():
             self._turn()
-        check_feed(self.tables, self.writer.types, self.pruned, self.readings)
+        check_feed(self.tables, self.writer.types, self.pruned, self.readings, self._removed())
+
+    def _removed(self) -> dict[str, int]:
+        """The mark of the last removal of each stream that a record has told."""
+        told = [each for shard in self.shards for each in shard.changes if isinstance(each, Removal)]
+        return {
+            stream: max(each.mark for each in told if each.stream == stream)
+            for stream in {each.stream for each in told}
+        }
 
     def _at_rest(self) -> bool:
         working = self.left or self.invocations or self.on_the_way or self.late

@@ -27,7 +27,7 @@ from epochal.layout.pages import writes
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Change, Source
 from epochal.model.events import Event
-from epochal.model.versions import Appended, Token
+from epochal.model.versions import ANY, Appended, Token
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -91,8 +91,11 @@ class TipsWriter:
         types += new
 
     def prune(self, stream: str, before: int, /) -> bool:
-        """Always."""
-        self._store.prune(stream, before)
+        """Always; all of it may be deleted, while it stays open."""
+        if before == len(self.types[stream]) and self._rng.random() < 1 / 2:
+            self._store.delete(stream, expected=ANY, leave_open=True)
+        else:
+            self._store.prune(stream, before)
         return True
 
 

@@ -14,13 +14,15 @@ import pytest
 
 from epochal.contrib.equinox.append import ByCost, append
 from epochal.index import epochs, ingestion, marks, series
-from epochal.index.checkpoints import epoch_stream
-from epochal.index.epochs import LoadedEpochs, decide
+from epochal.index.checkpoints import REMOVALS, epoch_stream
+from epochal.index.entries import Entry
+from epochal.index.epochs import Epoch, LoadedEpochs, decide
 from epochal.index.ingestion import Indexing, Partition
 from epochal.index.marks import Leaf, Leaves, write_marks
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import batch_of
 from epochal.layout.port import Change, Gap, Heal, Healed, Source, Span
+from epochal.layout.removals import Removal
 from epochal.model.versions import ANY
 from epochal.plan.ops import Several, Steps, Transact
 from tests.simulation import index_world
@@ -61,6 +63,41 @@ def no_marks_are_read(patch: Patch) -> None:
         return {}
 
     patch.setattr(ingestion, "read_marks", no_marks)
+
+
+@mutant("removal comes again|does not follow", "tips", "pages")
+def marks_of_removals_are_not_read(patch: Patch) -> None:
+    def without(table: str, partition: int, leaves: Leaves, streams: Sequence[str]) -> Steps[dict[str, int]]:
+        events = [each for each in streams if not each.startswith(REMOVALS)]
+        return marks.read_marks(table, partition, leaves, events)
+
+    patch.setattr(ingestion, "read_marks", without)
+
+
+@mutant("a gap|comes after", "tips", "pages")
+def a_removal_does_not_wait_for_what_comes_before_it(patch: Patch) -> None:
+    def hasty(changes: Sequence[Change], next_of: Callable[[str], int]) -> list[Any]:
+        found = decide(changes, next_of)
+        return [
+            step
+            for at, step in enumerate(found)
+            if not (isinstance(step, Gap) and at + 1 < len(found) and isinstance(found[at + 1], Removal))
+        ]
+
+    patch.setattr(ingestion, "decide", hasty)
+
+
+@mutant("comes after|before events", "tips", "pages")
+def what_is_gone_is_indexed_when_its_record_comes_after_all(patch: Patch) -> None:
+    def fold(self: Epoch, entry: Entry | None) -> None:
+        before = dict(self.next)
+        folded(self, entry)
+        for removal in entry.removals if entry else ():
+            spans = [span.next for span in entry.spans if span.stream == removal.stream] if entry else []
+            self.next[removal.stream] = max([*spans, before.get(removal.stream, 0)])
+
+    folded = Epoch.fold
+    patch.setattr(Epoch, "fold", fold)
 
 
 @mutant("lowered")

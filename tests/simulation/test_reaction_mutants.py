@@ -7,7 +7,7 @@ passes.
 # ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,10 +67,8 @@ def parking_is_no_part_of_the_commit(patch: Patch) -> None:
 def a_parked_stream_goes_on_with_its_next_event(patch: Patch) -> None:
     tasks_of = handling.tasks_of
 
-    def unaware(
-        spans: Iterable[Span], following: Checkpoint, state: GroupState, *, in_order: bool
-    ) -> PageTasks:
-        return tasks_of(spans, following, replace(state, parked={}), in_order=in_order)
+    def unaware(spans: Sequence[Span], following: Checkpoint, state: GroupState, **options: Any) -> PageTasks:
+        return tasks_of(spans, following, replace(state, parked={}), **options)
 
     patch.setattr(reactor, "tasks_of", unaware)
 

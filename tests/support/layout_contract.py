@@ -13,14 +13,16 @@ from math import inf
 
 import pytest
 
+from epochal.care.auditor import Audit, Auditor
 from epochal.care.catch_up import Mender
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
 from epochal.feed.reader import reader_of
 from epochal.indexer.indexer import Indexer, Record, Report, sources_of
-from epochal.layout.port import INDEX, Port, Source, layouts_in
-from epochal.plan.ops import All, Execute, Op, Reply, Scan, holds
+from epochal.layout.port import INDEX, Gap, Port, Source, layouts_in
+from epochal.layout.removals import Removal
+from epochal.plan.ops import Execute, Op, Reply, Scan, holds
 from epochal.plan.values import Item
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
@@ -46,6 +48,7 @@ class Writer:
         append: events of these types to a stream, whatever it has.
         prune: makes the events below an index gone; None where the layout has no way to.
         end: ends a stream for good; None where the layout has no way to.
+        empty: deletes a stream that goes on; None where the layout has no way to.
     """
 
     settings: Settings
@@ -55,6 +58,7 @@ class Writer:
     append: Callable[[Driver, str, tuple[str, ...]], object]
     prune: Callable[[Driver, str, int], object] | None = None
     end: Callable[[Driver, str], object] | None = None
+    empty: Callable[[Driver, str], object] | None = None
 
 
 @dataclass
@@ -105,7 +109,7 @@ class World:
     def index(self, images: tuple[Item, ...] | None = None) -> Report:
         """Index images, or those that are new, as a deployed function is given them."""
         images = self.images() if images is None else images
-        met = [image for image in images if holds(_wakes(self.source), image)]
+        met = [image for image in images if wakes(self.source, image)]
         return self.indexer.index(
             Record(table=self.source.table, sequence_number=str(number), image=image)
             for number, image in enumerate(met)
@@ -119,6 +123,17 @@ class World:
             for item in page.items:
                 found.setdefault(item.stream, []).append((item.index, item.type))
         return found
+
+    def parts(self, stream: str) -> list[int | Removal]:
+        """A stream's part of the feed: indices of events, and removals."""
+        reader = reader_of(self.settings, self.driver(), BodyCodec())
+        items = [item for page in reader.read(self.source.base, removals=True) for item in page.items]
+        return [item.removal or item.index for item in items if item.stream == stream]
+
+    def audit(self) -> Audit:
+        """Let the auditor look at everything."""
+        mender = Mender(driver=self.driver(), index_table=INDEX.kind)
+        return Auditor(mender=mender, sources=(self.source,), settle=0).audit(inf)
 
     def events(self) -> Iterator[FeedEvent]:
         reader = reader_of(self.settings, self.driver(), BodyCodec())
@@ -146,9 +161,10 @@ class World:
         return replace(self.writer.settings, index_table=INDEX.kind)
 
 
-def _wakes(source: Source) -> All:
-    """What wakes the indexer."""
-    return All((source.where,) if source.moved is None else (source.where, source.moved))
+def wakes(source: Source, image: Item) -> bool:
+    """Whether an image wakes the indexer."""
+    either = [each for each in (source.moved, source.pruned) if each is not None]
+    return holds(source.where, image) and (not either or any(holds(each, image) for each in either))
 
 
 class LayoutContract:
@@ -241,13 +257,107 @@ class LayoutContract:
         assert world.fed() == {one: [(0, "a")]}
         assert world.found_wrong() == []
 
+    def test_a_gap_is_healed_up_to_its_end_and_not_beyond(self, world: World) -> None:
+        one, _ = world.writer.streams
+        for kinds in ("ab", "cd", "ef"):
+            world.append(one, *kinds)
+        for index in range(6):
+            for end in range(index + 1, 7):
+                piece = world.driver().run(world.source.heal(Gap(stream=one, index=index, end=end)))
+                types = "".join("".join(span.types) for span in piece.spans)
+                assert types == "abcdef"[index:end], (index, end, piece)
+
+    def test_a_prune_is_in_the_feed_where_it_was_and_once(self, world: World) -> None:
+        one, other = world.writer.streams
+        if world.writer.prune is None:
+            pytest.skip("nothing of this layout is pruned")
+        for kind in "abc":
+            world.append(one, kind)
+        world.append(other, "x")
+        world.writer.prune(world.driver(), one, 2)
+        world.append(one, "d")
+        world.writer.prune(world.driver(), one, 3)
+        images = world.images()
+        world.index(images)
+        found = world.parts(one)
+        removals = [each for each in found if isinstance(each, Removal)]
+        if found[0] == 0:  # each append told what it appended
+            assert found == [0, 1, 2, removals[0], 3, removals[1]]
+        assert removals == [
+            Removal(one, 2, "pruned", next=3),
+            Removal(one, 3, "pruned", next=4, first=2),
+        ]
+        for at in range(len(images)):
+            world.index(images[at:])
+        assert world.parts(one) == found
+        assert world.parts(other) == [0]
+        assert (world.audit().missing, world.audit().removals, world.found_wrong()) == (0, 0, [])
+
+    def test_it_comes_after_what_it_removed_and_before_what_follows(self, world: World) -> None:
+        one, _ = world.writer.streams
+        if world.writer.prune is None:
+            pytest.skip("nothing of this layout is pruned")
+        for kind in "abc":
+            world.append(one, kind)
+            world.index()
+        world.writer.prune(world.driver(), one, 2)
+        pruning = world.images()
+        world.append(one, "d")
+        world.index(world.images())
+        world.index(pruning)
+        (removal,) = [each for each in world.parts(one) if isinstance(each, Removal)]
+        assert world.parts(one) == [0, 1, 2, 3, removal], "a record that is late comes at the end"
+        assert removal == Removal(one, 2, "pruned", next=4)
+
+    def test_a_prune_that_the_stream_lost_is_told_by_the_auditor_once(self, world: World) -> None:
+        one, _ = world.writer.streams
+        if world.writer.prune is None:
+            pytest.skip("nothing of this layout is pruned")
+        for kind in "abc":
+            world.append(one, kind)
+        world.index()
+        world.writer.prune(world.driver(), one, 2)
+        world.images()
+        audit = world.audit()
+        assert (audit.missing, audit.healed, audit.removals, audit.troubles) == (0, 0, 1, [])
+        assert world.parts(one) == [0, 1, 2, Removal(one, 2, "pruned", next=3)]
+        assert world.audit().removals == 0
+
+    def test_the_end_of_a_stream_is_in_the_feed_and_says_that_it_is_one(self, world: World) -> None:
+        one, _ = world.writer.streams
+        if world.writer.end is None or world.writer.empty is None:
+            pytest.skip("no stream of this layout ends")
+        world.append(one, "a", "b")
+        world.writer.empty(world.driver(), one)
+        world.append(one, "c")
+        world.index()
+        emptied = Removal(one, 2, "emptied", next=2)
+        assert world.parts(one)[-2:] == [emptied, 2]
+        assert not emptied.late
+        world.writer.end(world.driver(), one)
+        world.index()
+        assert world.parts(one)[-3:] == [emptied, 2, Removal(one, 3, "deleted", next=3, first=2)]
+        assert world.audit().removals == 0
+
+    def test_no_write_that_removes_nothing_says_that_it_does(self, world: World) -> None:
+        one, _ = world.writer.streams
+        if world.writer.prune is None:
+            pytest.skip("nothing of this layout is pruned")
+        for kind in "abc":
+            world.append(one, kind)
+        world.writer.prune(world.driver(), one, 2)
+        world.images()
+        world.append(one, "d")
+        changes = [world.source.appended(image) for image in world.images()]
+        assert not any(isinstance(each, Removal) for each in changes), "an append has the low-water mark, too"
+
     def test_what_else_is_in_the_table_of_heads_tells_nothing(self, world: World) -> None:
         for item in world.writer.foreign:
             if holds(world.source.where, item):
                 assert world.source.appended(item) is None
                 assert world.source.end(item) is None
             else:
-                assert not holds(_wakes(world.source), item)
+                assert not wakes(world.source, item)
 
     def test_a_head_that_cannot_be_read_is_set_aside_and_its_neighbours_go_on(self, world: World) -> None:
         one, _ = world.writer.streams

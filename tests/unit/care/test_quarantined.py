@@ -139,9 +139,19 @@ def test_if_neither_head_nor_record_tells_of_an_event_the_retry_says_so(layouts:
     (sound,) = layouts.tables.items("tips")
     broken = {**sound, "n": number(0), "x": binary(random.Random(1).randbytes(390_000))}
     layouts.indexer().index([Record(table="tips", sequence_number="7", image=broken)])
-    layouts.streams.prune("Order-1", 1)
+    layouts.tables.execute(Delete(table="tips", key={"p": text("Order-1"), "i": number(2_147_483_647)}))
     with pytest.raises(CorruptData, match="neither"):
         records(layouts).retry("tips", 0)
+
+
+def test_where_the_head_tells_that_the_event_is_gone_that_is_indexed(layouts: Layouts) -> None:
+    layouts.append("Order-1", "a")
+    (sound,) = layouts.tables.items("tips")
+    broken = {**sound, "n": number(0), "x": binary(random.Random(1).randbytes(390_000))}
+    layouts.indexer().index([Record(table="tips", sequence_number="7", image=broken)])
+    layouts.streams.prune("Order-1", 1)
+    ingested = records(layouts).retry("tips", 0)
+    assert (ingested.events, ingested.removals) == (0, 1)
 
 
 def test_a_discarded_record_waits_no_longer_and_stays_on_record(layouts: Layouts) -> None:

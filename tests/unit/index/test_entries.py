@@ -22,7 +22,7 @@ from epochal.index.entries import (
     name_bytes,
     read_entry,
     split,
-    with_marked,
+    with_ours,
     write_entry,
 )
 from epochal.layout.port import Span
@@ -159,7 +159,7 @@ def test_what_an_entry_adds_are_new_streams_and_each_once_as_propulsion_folds_it
 
 def test_how_far_marks_have_come_is_read_back_and_readers_of_the_feed_pass_over_it() -> None:
     entry = write_entry(spans_of(["A:0:a"]), (), NOW)
-    marked = with_marked(entry, 1_234)
+    marked = with_ours(entry, 1_234, ())
     assert marked.data == entry.data
     assert marked.meta == Encoded(0, b'{"packed":1234}')
     assert read_entry(entry) == Entry((Span("A", 0, ("a",)),), marked=0)

@@ -34,6 +34,7 @@ class Contract(LayoutContract):
         ),
         prune=lambda driver, stream, before: streams(driver).prune(stream, before),
         end=lambda driver, stream: streams(driver).delete(stream),
+        empty=lambda driver, stream: streams(driver).delete(stream, leave_open=True),
     )
 
 
@@ -44,7 +45,7 @@ class TestOnePage(Contract):
         assert port.partitions_of(world.settings) == (30_000,)
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
-        pattern = json.loads(heads_of(world.source))
+        pattern = json.loads(heads_of(world.source)[0])
         present = [{"exists": True}]
         assert pattern["dynamodb"]["NewImage"] == {"r": {"N": present}}
 

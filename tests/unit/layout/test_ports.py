@@ -63,6 +63,7 @@ class TestStreams(LayoutContract):
         ),
         prune=lambda driver, stream, before: streams(driver).prune(stream, before),
         end=lambda driver, stream: streams(driver).delete(stream),
+        empty=lambda driver, stream: streams(driver).delete(stream, leave_open=True),
     )
 
 

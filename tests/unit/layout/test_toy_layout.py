@@ -176,7 +176,7 @@ class TestToy(Registered, LayoutContract):
         assert port.source_of(90_000) == "toy" != port.source_of(89_999)
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
-        pattern = json.loads(heads_of(world.source))
+        pattern = json.loads(heads_of(world.source)[0])
         assert pattern["dynamodb"]["NewImage"] == {"part": {"N": [str(HEAD)]}}
 
 

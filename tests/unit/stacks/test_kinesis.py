@@ -126,10 +126,11 @@ def test_the_filters_let_through_what_those_of_the_tables_do(sending: Deployment
         {
             "data": {
                 "tableName": [f"epochal-prod-{each.port.heads.kind}"],
-                **json.loads(heads_of(each.port.source(Settings()))),
+                **json.loads(pattern),
             }
         }
         for each in layouts()
+        for pattern in heads_of(each.port.source(Settings()))
     ]
     assert len(patterns) <= 5, "Lambda takes five for a mapping"
 

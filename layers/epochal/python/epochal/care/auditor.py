@@ -10,6 +10,7 @@ It sees what is missing at the ends of streams. `verify` tells whether the chain
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -63,7 +64,8 @@ class Audit:
     Attributes:
         checked: heads that were looked at.
         missing: streams that had events which the index lacked.
-        healed: events that were indexed.
+        healed: events that were indexed,
+        removals: and removals of events.
         ended: sources whose tables have been scanned to the end.
         troubles: what could neither be read nor mended, in words.
         trained: what became of dictionaries that were trained.
@@ -72,6 +74,7 @@ class Audit:
     checked: int = 0
     missing: int = 0
     healed: int = 0
+    removals: int = 0
     ended: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     trained: list[Trained] = field(default_factory=list)
@@ -156,10 +159,12 @@ class Auditor:
         fresh = (self.mender.again(source, each.head.key) for each in self._behind(source, late, audit))
         # A stream may have been pruned since, and so have come up.
         behind = self._behind(source, [head for head in fresh if head is not None], audit)
+        lacking = Counter(each.partition for each in behind if each.end > each.index)
         for partition, heads in by_partition(source, [each.head for each in behind]).items():
             done = self.mender.mend(source, partition, heads)
-            audit.missing += len(heads)
+            audit.missing += lacking[partition]
             audit.healed += done.events
+            audit.removals += done.removals
             for stream, unhealed in done.unhealed.items():
                 audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
 

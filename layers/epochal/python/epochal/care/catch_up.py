@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.epochs import load_newest, refresh, unknown_streams
+from epochal.index.checkpoints import removals_of
+from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
 from epochal.indexer.indexer import IndexWriter
 from epochal.layout.port import Change, End, Source, Touched, end_since, head_key
+from epochal.layout.removals import Removal
 from epochal.model.events import is_fed
 from epochal.plan.ops import Get, Items, Scan, Steps
 from epochal.plan.values import Item, Key
@@ -24,17 +27,18 @@ from epochal.store.driver import Driver
 # only the whole chain tells whether they are right (`index.chain_check`).
 
 
-def reached(table: str, partition: Partition, streams: Sequence[str]) -> Steps[dict[str, int]]:
-    """The next index to be indexed of each stream, not older than this call. `partition` keeps what was read."""
+def reached(table: str, partition: Partition, changes: Sequence[Change]) -> Steps[dict[str, int]]:
+    """The next index to be indexed of each stream that changes are of, not older than this call, and of one that has
+    a removal the mark of that. `partition` keeps what was read.
+    """
     if partition.loaded is None:
         partition.hold((yield from load_newest(table, partition.number)))
     else:
         partition.hold((yield from refresh(table, partition.number, partition.loaded)))
     loaded = partition.state
-    changes = [Touched(stream=stream) for stream in streams]
     unknown = unknown_streams(changes, loaded.active, loaded.previous)
     marks = yield from read_marks(table, partition.number, partition.leaves, unknown)
-    return {stream: next_of(stream, loaded, marks) for stream in streams}
+    return {name: next_of(name, loaded, marks) for name in dict.fromkeys(chain(*map(names_of, changes)))}
 
 
 # Brings an index up to the heads, by the indexer's own rule and path.
@@ -74,12 +78,13 @@ class UnreadableHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
-    """The index lacks events `index` to `end` - 1 of a stream."""
+    """The index lacks events `index` to `end` - 1 of a stream, or a removal of events, or both."""
 
     head: ScannedHead
     partition: int
     index: int
     end: int
+    removal: Removal | None = None
 
 
 def read_heads(
@@ -110,16 +115,18 @@ class Mender(IndexWriter):
             CorruptData: the newest epochs cannot be read.
         """
         mine = list(heads)
-        streams = [head.end.stream for head in mine]
+        changes: list[Change] = [head.end.removal or Touched(stream=head.end.stream) for head in mine]
         known = self.on_partition(
-            partition, lambda held, names: reached(self.index_table, held, names), streams
+            partition, lambda held, asked: reached(self.index_table, held, asked), changes
         )
         found: list[Behind] = []
         for head in mine:
-            index = max(known[head.end.stream], head.end.pruned)
+            index, removal = max(known[head.end.stream], head.end.pruned), head.end.removal
             end = self.end_of(source, head.end, index)
-            if end > index:
-                found.append(Behind(head=head, partition=partition, index=index, end=end))
+            if removal is not None and removal.mark <= known[removals_of(removal.stream)]:
+                removal = None
+            if end > index or removal is not None:
+                found.append(Behind(head=head, partition=partition, index=index, end=end, removal=removal))
         return found
 
     def end_of(self, source: Source, end: End, index: int) -> int:
@@ -139,16 +146,19 @@ class Mender(IndexWriter):
         Raises:
             CorruptData: the newest epochs cannot be read.
         """
-        told = (told_by(source, head) for head in heads)
-        return self.ingest(source.heal, partition, [change for change in told if change is not None])
+        return self.ingest(source.heal, partition, [each for head in heads for each in told_by(source, head)])
 
 
-def told_by(source: Source, head: ScannedHead) -> Change | None:
-    """What a head tells. Where its events cannot be read, that there are some: healing that stream says why not."""
+def told_by(source: Source, head: ScannedHead) -> list[Change]:
+    """What a head tells, and what is gone. Where its events cannot be read, that there are some: healing that stream
+    says why not.
+    """
+    found: list[Change | None]
     try:
-        return source.told(head.image)
+        found = [source.told(head.image)]
     except CorruptData:
-        return Touched(stream=head.end.stream)
+        found = [Touched(stream=head.end.stream)]
+    return [each for each in (*found, head.end.removal) if each is not None]
 
 
 def by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list[ScannedHead]]:

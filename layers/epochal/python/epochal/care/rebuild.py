@@ -28,6 +28,7 @@ from typing import Final, Self
 from epochal.care.catch_up import Mender, ScannedHead, by_partition, heads, read_heads, told_by
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Source, Span, head_key
+from epochal.layout.removals import Removal
 from epochal.model.events import is_fed
 from epochal.plan.ops import Steps, holds
 from epochal.plan.values import Item
@@ -122,19 +123,18 @@ class Rebuilder:
 
     def _changes(self, source: Source, head: ScannedHead) -> list[Change]:
         """What a head tells, and before that the first piece of what it does not."""
-        told = told_by(source, head)
-        if told is None:
-            return []
+        changes = told_by(source, head)
+        told, *removals = changes or (None,)
         first = max(head.end.pruned, head.end.since)
-        if isinstance(told, Span) and told.index <= first:
-            return [told]
+        if told is None or isinstance(told, Removal) or (isinstance(told, Span) and told.index <= first):
+            return changes
         end = told.index if isinstance(told, Span) else None
         try:
             piece = self.mender.driver.run(source.heal(Gap(stream=told.stream, index=first, end=end)))
         except CorruptData:
             # Ingesting finds it again, and tells of it.
-            return [told]
-        return [*piece.spans] if end is None and piece.whole else [*piece.spans, told]
+            return changes
+        return [*piece.spans, *(removals if end is None and piece.whole else changes)]
 
     def _ingest(
         self, source: Source, number: int, changes: Iterable[Change], done: Rebuilt, heal: Heal | None = None

@@ -142,6 +142,8 @@ class _Pass:
             broken = self.following.add(number, span, at)
             if broken is not None and (span.index < broken.expected or self._is_there(broken)):
                 self.following.keep(broken)
+        for removal in entry.removals:
+            self.following.remove(removal)
 
     def _breaks(self, number: int) -> Iterator[Finding]:
         for stream, followed in self.following.of(number):
@@ -174,12 +176,13 @@ class _Pass:
                 mark = marks.get(stream, 0)
                 if mark < followed.next and followed.epoch < last - 1:
                     yield self._finding("mark low", number, stream, (mark, followed.next))
-                elif mark > followed.next:
+                elif mark > max(followed.next, followed.passed):
                     high[stream] = mark
         if high:
             grown = self._grown(number, last, high.keys())
             for stream, mark in high.items():
-                following = max(self.following.streams[stream].next, grown.get(stream, 0))
+                followed = self.following.streams[stream]
+                following = max(followed.next, followed.passed, grown.get(stream, 0))
                 if mark > following:
                     yield self._finding("mark high", number, stream, (following, mark))
 
@@ -192,7 +195,7 @@ class _Pass:
         place: ChainPosition | None = ChainPosition(partition=number, epoch=epoch)
         while place is not None:
             page = self.of.mender.driver.run(step(self.of.mender.index_table, place))
-            for span in (span for entry, _ in page.entries for span in entry.spans):
+            for span in (part for entry, _ in page.entries for part in entry.parts):
                 if span.stream in streams:
                     found[span.stream] = max(span.next, found.get(span.stream, 0))
             place = page.place

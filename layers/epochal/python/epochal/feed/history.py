@@ -6,16 +6,18 @@ that its plug-in names (`plugins`).
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
-from epochal.layout.port import Span, layouts_in
+from epochal.layout.port import End, Span, layouts_in
+from epochal.layout.removals import Removal, RemovalKind
 from epochal.layout.streams import Head
 from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, json_of
 from epochal.plugins import Layout, at, parts
@@ -31,6 +33,9 @@ Gone = Literal["pruned", "expired"]
 """Why an event of the feed can no longer be read: its stream was pruned (`tips`), or its time was over (`dcb`). One
 whose bodies are sealed is read like any other: `Subjects.unseal` tells those who have the keys what is shredded."""
 
+
+PlacedRemoval = tuple[int, Removal]
+"""A removal, and how many spans come before it."""
 
 Fault = CorruptData | MissingBody | DeniedBody
 """Why an event that is there cannot be read: the error itself. Its place in the feed stays, and others go on."""
@@ -108,7 +113,7 @@ def name_of(event: FeedEvent) -> str:
 
 # A named tuple, because catching up makes one for every event there ever was: a frozen dataclass takes twice as long.
 class FeedItem(NamedTuple):
-    """One event of the feed.
+    """One event of the feed, or a removal of events.
 
     Attributes:
         event: the event itself where data was asked for; None where it was not, where it is gone or cannot be read,
@@ -116,6 +121,8 @@ class FeedItem(NamedTuple):
         omitted: data was asked for, but the page could hold no more: read the stream.
         gone: data was asked for, but the event can no longer be read.
         fault: data was asked for, but the event cannot be read.
+        removal: it is no event, and says that events are gone; its `type` is `$pruned`, `$emptied` or `$deleted`, and
+            its `index` that of the first event that is not gone.
     """
 
     stream: str
@@ -125,6 +132,12 @@ class FeedItem(NamedTuple):
     omitted: bool = False
     gone: Gone | None = None
     fault: Fault | None = None
+    removal: Removal | None = None
+
+    @classmethod
+    def of(cls, removal: Removal) -> FeedItem:
+        """The item of a removal."""
+        return cls(removal.stream, removal.end, f"${removal.kind}", removal=removal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,11 +153,16 @@ class FeedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanPage:
-    """Spans in feed order, and the checkpoint to go on from. `at_tail`: the index held no more."""
+    """Spans in feed order, and the checkpoint to go on from. `at_tail`: the index held no more.
+
+    Attributes:
+        removals: where they were asked for, each with how many of the spans come before it.
+    """
 
     spans: tuple[Span, ...]
     next: Checkpoint
     at_tail: bool
+    removals: tuple[PlacedRemoval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,8 +299,27 @@ def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     ]
 
 
+def with_removals(
+    items: Iterable[FeedItem | None], spans: Iterable[Span], removals: Iterable[PlacedRemoval]
+) -> list[FeedItem]:
+    """The items of spans, of which some may be left out, with the removals between them."""
+    found, left, events = list[FeedItem](), deque(removals), iter(items)
+    if not left:
+        return [each for each in events if each is not None]
+    for place, span in enumerate(spans):
+        while left and left[0][0] == place:
+            found.append(FeedItem.of(left.popleft()[1]))
+        found += [each for each in islice(events, len(span.types)) if each is not None]
+    return [*found, *(FeedItem.of(removal) for _, removal in left)]
+
+
 def hydrated(
-    spans: Sequence[Span], hydrate: Hydrate, *, once: bool = False, strict: bool = False
+    spans: Sequence[Span],
+    hydrate: Hydrate,
+    *,
+    once: bool = False,
+    strict: bool = False,
+    removals: Iterable[PlacedRemoval] = (),
 ) -> list[FeedItem]:
     """Items with their events.
 
@@ -292,11 +329,11 @@ def hydrated(
     """
     events = events_of(spans, hydrate, lambda: WINDOW)
     met = zip(bare_items(spans), events, strict=True)
-    found = [with_event(item, event) for item, event in met if event.first or not once]
+    found = [with_event(item, event) if event.first or not once else None for item, event in met]
     for item in found:
-        if strict and item.fault is not None:
+        if strict and item is not None and item.fault is not None:
             raise item.fault
-    return found
+    return with_removals(found, spans, removals)
 
 
 def events_of(
@@ -450,7 +487,9 @@ class _Filling:
 
     def items(self, entry: SpanPage, events: Iterator[FeedEvent | None]) -> list[FeedItem]:
         """An entry's items; no event is asked for once the page is full."""
-        return [self._item(item, events) for item in bare_items(entry.spans)]
+        items = [self._item(item, events) for item in bare_items(entry.spans)]
+        self.used += sum(self.room.size_of(FeedItem.of(removal)) for _, removal in entry.removals)
+        return with_removals(items, entry.spans, entry.removals)
 
     def _item(self, item: FeedItem, events: Iterator[FeedEvent | None]) -> FeedItem:
         left_out = item._replace(omitted=self.data)
@@ -514,8 +553,22 @@ class StreamHistory:
 
     def end_of(self, stream: str, since: int) -> int:
         """The next index of a stream."""
-        head: Head | None = self.store.driver.run(self.store.layout.load(self.store.table, stream))
+        head = self._head(stream)
         return max(since, 0 if head is None else head.version)
+
+    def removal_of(self, stream: str) -> Removal | None:
+        """What is gone of a stream, at or above its low-water mark."""
+        head = self._head(stream)
+        if head is None:
+            return None
+        emptied = 0 < head.low_water == head.version and not getattr(head, "unfolds", ())
+        left: RemovalKind = "deleted" if head.deleted else "emptied" if emptied else "pruned"
+        removal = End(stream, head.version, head.low_water, left=left).removal
+        return None if removal is None else removal._replace(next=removal.end)
+
+    def _head(self, stream: str) -> Head | None:
+        head: Head | None = self.store.driver.run(self.store.layout.load(self.store.table, stream))
+        return head
 
 
 @dataclass(frozen=True)
@@ -554,6 +607,10 @@ class DeployedHistory:
     def end_of(self, stream: str, since: int) -> int:
         """The next index of a stream."""
         return self.opened.end_of(stream, since)
+
+    def removal_of(self, stream: str) -> Removal | None:
+        """What is gone of a stream."""
+        return self.opened.removal_of(stream)
 
     @cached_property
     def opened(self) -> StreamHistory:

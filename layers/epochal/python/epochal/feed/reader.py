@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,17 +29,21 @@ from epochal.feed.history import (
     NewestPage,
     PageBounds,
     PartitionTail,
+    PlacedRemoval,
     SpanPage,
     StreamsPage,
     bare_items,
     fill,
     histories_of,
     hydrated,
+    with_removals,
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
+from epochal.index.entries import Part
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
 from epochal.index.series import read_series
 from epochal.layout.port import Categories, Span, base_of, layout_of, partition_of, source_of
+from epochal.layout.removals import Removal
 from epochal.model.events import TAG_STREAMS, Ticks, format_ticks
 from epochal.model.kinds import (
     must_be,
@@ -121,10 +125,12 @@ class _Page:
     """A page in the making: what is `wanted`, up to and with the entry that reaches `limit`."""
 
     wanted: Predicate
+    removed: Predicate | None
     limit: int
     at: Checkpoint
     forward: bool
     spans: list[Span] = field(default_factory=list)
+    removals: list[PlacedRemoval] = field(default_factory=list)
     count: int = 0
     first: PlacedEntry | None = None
     last: PlacedEntry | None = None
@@ -136,12 +142,27 @@ class _Page:
     def take(self, placed: PlacedEntry) -> None:
         """Take in an entry; `at` is then the checkpoint to go on from."""
         self.first, self.last = self.first or placed, placed
-        kept = [span for span in placed.entry().spans if self.wanted(span)]
+        entry = placed.entry()
+        if self.removed is not None and entry.removals:
+            self._take_parts(entry.parts, self.removed)
+        else:
+            self._take_spans(entry.spans)
+        self.at = placed.after
+
+    def _take_spans(self, spans: Iterable[Span]) -> None:
+        kept = [span for span in spans if self.wanted(span)]
         if not self.forward:
             kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
         self.spans += kept
         self.count += sum(len(span.types) for span in kept)
-        self.at = placed.after
+
+    def _take_parts(self, parts: Sequence[Part], removed: Predicate) -> None:
+        for part in parts if self.forward else reversed(parts):
+            if isinstance(part, Span):
+                self._take_spans((part,))
+            elif removed(Span(part.stream, part.next, ())):
+                self.removals.append((len(self.spans), part))
+                self.count += 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,12 +199,23 @@ class SpanReader:
         """A passage that nothing has been read of."""
         return cls(driver=driver, table=table, walk=Walk(partition=partition, at=start, forward=forward))
 
-    def spans(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> SpanPage:
-        """The next page: until `limit` is reached, the tail, or the end of the time allowed."""
+    def spans(
+        self,
+        *,
+        limit: int,
+        wanted: Predicate,
+        seconds: float,
+        wait: float,
+        removed: Predicate | None = None,
+    ) -> SpanPage:
+        """The next page: until `limit` is reached, the tail, or the end of the time allowed. `removed` is asked, with a
+        span without events, of which streams removals are wanted; None where they are not.
+        """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
-        page = _Page(wanted=wanted, limit=limit, at=self.walk.at, forward=self.walk.forward)
+        forward = self.walk.forward
+        page = _Page(wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward)
         while True:
             if not self.left:
                 self._read_on()
@@ -192,22 +224,34 @@ class SpanReader:
             if not self.left:
                 page.at = self.walk.at
             at_tail, now = self.at_tail and not self.left, self.driver.clock()
-            if at_tail and not page.spans and now < patience and self.walk.forward:
+            if at_tail and not page.count and now < patience and forward:
                 self.driver.sleep(min(POLL_SECONDS, patience - now))
             elif at_tail or page.full or now >= ends:
                 self.first, self.last = page.first, page.last
                 self.following = self.left[0] if self.left else page.last
-                return SpanPage(spans=tuple(page.spans), next=page.at, at_tail=at_tail)
+                return SpanPage(
+                    spans=tuple(page.spans), next=page.at, at_tail=at_tail, removals=tuple(page.removals)
+                )
 
-    def entries(self, *, limit: int, wanted: Predicate, seconds: float, wait: float) -> Iterator[SpanPage]:
+    def entries(
+        self,
+        *,
+        limit: int,
+        wanted: Predicate,
+        seconds: float,
+        wait: float,
+        removed: Predicate | None = None,
+    ) -> Iterator[SpanPage]:
         """`spans` entry by entry, each with the checkpoint after it; what nothing is wanted of joins the next."""
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
         ends, count = self.driver.clock() + seconds, 0
         while True:
-            found = self.spans(limit=1, wanted=wanted, seconds=ends - self.driver.clock(), wait=wait)
+            found = self.spans(
+                limit=1, wanted=wanted, seconds=ends - self.driver.clock(), wait=wait, removed=removed
+            )
             yield found
-            count += sum(len(span.types) for span in found.spans)
+            count += sum(len(span.types) for span in found.spans) + len(found.removals)
             if found.at_tail or count >= limit or self.driver.clock() >= ends:
                 return
             wait = 0.0
@@ -242,6 +286,8 @@ class PageOptions(TypedDict, total=False):
         once: an event with tags only through the stream that it was appended to, or else the first of its tags, and not
             through each; the limit counts the others too. It needs the data of all events, since only they know.
         strict: an event that cannot be read is raised, instead of being shown with its `fault`.
+        removals: also items that say which events are gone (`FeedItem.removal`). A predicate is asked of their streams
+            with a span without events.
     """
 
     limit: int
@@ -250,6 +296,7 @@ class PageOptions(TypedDict, total=False):
     data: bool
     once: bool
     strict: bool
+    removals: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,18 +308,26 @@ class _Request:
     hydrate: Hydrate | None
     once: bool
     strict: bool
+    removals: bool
     seconds: float = 10.0
     wait: float = 0.0
 
     def page(self, reader: SpanReader) -> FeedPage:
         """The next one."""
-        found = reader.spans(limit=self.limit, wanted=self.wanted, seconds=self.seconds, wait=self.wait)
-        return FeedPage(items=self._items(found.spans), next=found.next, at_tail=found.at_tail)
+        found = reader.spans(
+            limit=self.limit,
+            wanted=self.wanted,
+            seconds=self.seconds,
+            wait=self.wait,
+            removed=self.wanted if self.removals else None,
+        )
+        return FeedPage(items=self._items(found), next=found.next, at_tail=found.at_tail)
 
-    def _items(self, spans: tuple[Span, ...]) -> tuple[FeedItem, ...]:
+    def _items(self, page: SpanPage) -> tuple[FeedItem, ...]:
+        spans, removals = page.spans, page.removals
         if self.hydrate is None:
-            return tuple(bare_items(spans))
-        return tuple(hydrated(spans, self.hydrate, once=self.once, strict=self.strict))
+            return tuple(with_removals(bare_items(spans), spans, removals))
+        return tuple(hydrated(spans, self.hydrate, once=self.once, strict=self.strict, removals=removals))
 
 
 class _Entry(NamedTuple):
@@ -390,16 +445,15 @@ class FeedReader:
         limit: int = 1000,
         categories: Collection[str] | None = None,
         data: bool = False,
+        removals: bool = False,
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> FeedPage:
         """`page` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
+        asked = wanted(partial(self.categories, partition), categories, None)
         entries = list(
             self._span_reader(partition, start, direction).entries(
-                limit=limit,
-                wanted=wanted(partial(self.categories, partition), categories, None),
-                seconds=seconds,
-                wait=wait,
+                limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
             )
         )
         hydrate = partial(self._hydrate, fetch=False) if data else None
@@ -642,6 +696,13 @@ class FeedReader:
         """
         return self._history(partition).end_of(stream, since)
 
+    def removal_of(self, partition: int, stream: str) -> Removal | None:
+        """What is gone of a stream by now, as its head tells: all removals of it as one, after which come the events
+        that are left. None where nothing is, or where the layout does not tell.
+        """
+        told = getattr(self._history(partition), "removal_of", None)
+        return None if told is None else cast("Removal | None", told(stream))
+
     def spans(
         self,
         partition: int,
@@ -824,6 +885,7 @@ class FeedReader:
         data: bool = False,
         once: bool = False,
         strict: bool = False,
+        removals: bool = False,
     ) -> _Request:
         must_be_whole(partition, "partition")
         must_be_whole(limit, "limit", 1)
@@ -835,6 +897,7 @@ class FeedReader:
             hydrate=self._hydrate(partition) if data else None,
             once=once,
             strict=strict,
+            removals=removals,
         )
 
     def _hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:

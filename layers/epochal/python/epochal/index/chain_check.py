@@ -18,9 +18,10 @@ from zlib import crc32
 
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.entries import CLOSED, Entry, epoch_tip, read_spans, stored_entries
+from epochal.index.entries import CLOSED, Entry, epoch_tip, read_ours, read_spans, stored_entries
 from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_event, stand
 from epochal.layout.port import Span
+from epochal.layout.removals import Removal
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key
 
@@ -142,6 +143,7 @@ class Followed:
         next: the index after the last event that it holds.
         epoch: where it was met last.
         partition: where it was met first.
+        passed: everything below was indexed, or gone by then.
         broken: where it first breaks; kept here, so that a stream that is let go and followed later is told of once.
         end: where it ends by the heads that were met, the furthest of several; None without any.
     """
@@ -149,6 +151,7 @@ class Followed:
     next: int
     epoch: int
     partition: int
+    passed: int = 0
     broken: Break | None = None
     end: int | None = None
 
@@ -180,6 +183,11 @@ class Following:
         if len(self.streams) > self.most:
             self._let_go()
         return None if span.index == expected or known.broken else Break(span, expected, at)
+
+    def remove(self, removal: Removal) -> None:
+        """Take in a removal."""
+        if (known := self.streams.get(removal.stream)) is not None:
+            known.passed = max(known.passed, removal.next)
 
     def keep(self, broken: Break) -> None:
         """Keep where a stream breaks, if it is still followed."""
@@ -295,7 +303,8 @@ def _decoded(place: ChainPosition, spans: tuple[StoredSpan, ...], cursor: Cursor
             closed = True
             continue
         try:
-            entry = Entry(read_spans(kind, read_event(kind, event).data))
+            found = read_event(kind, event)
+            entry = Entry(read_spans(kind, found.data), *read_ours(found.meta))
         except CorruptData as cause:
             faults.append(_fault("entry unreadable", place, offset, str(cause)))
         else:

@@ -34,6 +34,9 @@ SERIES: Final = StreamName("$AppendsIndex-0")
 EPOCHS: Final = "$AppendsEpoch-"
 """How the names of epochs' streams begin."""
 
+REMOVALS: Final = "$Removed-"
+"""How the names begin under which marks of removals are kept; marks of an item each were never of these."""
+
 MAX_KEY_BYTES: Final = 2048
 """DynamoDB's limit on partition keys, and so on the name of a mark."""
 
@@ -46,6 +49,11 @@ def epoch_stream(partition: int, epoch: int) -> StreamName:
 def mark_name(partition: int, stream: str) -> str:
     """Partition key of a stream's mark where that is an item of its own, as they were before leaves."""
     return f"$Indexed-{partition}_{stream}"
+
+
+def removals_of(stream: str) -> str:
+    """As what the mark of a stream's latest removal is kept among the next indices of streams."""
+    return f"{REMOVALS}{stream}"
 
 
 def marks_name(partition: int) -> str:

@@ -9,8 +9,12 @@ to the epoch, each once; `app` may have any, and as often as they were written t
 first of a stream that is known, and `app` all that follow: that keeps the order, and costs no byte. `order` is ours,
 and their readers pass over it.
 
-An `Ingested` before which marks were written has metadata of our own: {"packed":n}, how far they have come. This
-outlives the code.
+An `Ingested` may have metadata of our own, each member where there is something to say. This outlives the code.
+
+    "packed":n                                                  how far marks have come that were written before it
+    "removed":[{"p":stream,"i":first,"n":end,"k":kind,"at":next}...]    events that are gone, in their order
+
+A removal comes before the first event of its stream at or above `at`, or at the end of the entry.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ import json
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import epoch_stream
 from epochal.index.tip import StoredSpan, Tip, load_tip
 from epochal.layout.port import Span
+from epochal.layout.removals import Removal, RemovalKind
 from epochal.layout.streams import EncodedEvent
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
@@ -35,6 +40,9 @@ CLOSED: Final = "Closed"
 
 MAX_ENTRY_BYTES: Final = 300 * 1024
 """An entry larger than this, as stored, is written as several: it must share an item with what is there already."""
+
+Part = Span | Removal
+"""Of an entry."""
 
 MAX_ITEMS_BYTES: Final = 1024 * 1024
 """An entry whose items are more than this is written as several too, however well it compresses: a page of the feed
@@ -65,10 +73,37 @@ class Entry:
     Attributes:
         marked: of the streams of the epoch before, in the order of their hashes, the first so many needed no mark any
             more when this was written: they had theirs, or this epoch had met them.
+        removals: of events.
     """
 
     spans: tuple[Span, ...]
     marked: int = 0
+    removals: tuple[Removal, ...] = ()
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """Spans and removals, in their order."""
+        return placed(self.spans, self.removals) if self.removals else self.spans
+
+
+def placed(spans: Iterable[Span], removals: Iterable[Removal]) -> list[Part]:
+    """Spans and removals, each of these where its `next` says."""
+    due: dict[str, list[Removal]] = {}
+    for each in removals:
+        due.setdefault(each.stream, []).append(each)
+    found: list[Part] = []
+    for whole in spans:
+        span = whole
+        mine = due.get(span.stream, [])
+        while mine and mine[0].next < span.next:
+            removal = mine.pop(0)
+            if removal.next > span.index:
+                cut = removal.next - span.index
+                found.append(Span(span.stream, span.index, span.types[:cut]))
+                span = span.since(removal.next)
+            found.append(removal)
+        found.append(span)
+    return [*found, *chain.from_iterable(due.values())]
 
 
 def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) -> EncodedEvent:
@@ -85,51 +120,60 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
     return EncodedEvent(type=INGESTED, data=body, timestamp=timestamp)
 
 
-def with_marked(entry: EncodedEvent, marked: int) -> EncodedEvent:
-    """The entry with how far marks have come."""
-    return entry._replace(meta=encode(json.dumps({"packed": marked}, separators=(",", ":")).encode()))
+def with_ours(entry: EncodedEvent, marked: int, removals: Sequence[Removal]) -> EncodedEvent:
+    """The entry with how far marks have come, where that is above 0, and with removals."""
+    fields: dict[str, Any] = {"packed": marked} if marked else {}
+    if removals:
+        fields["removed"] = [_write_removal(each) for each in removals]
+    if not fields:
+        return entry
+    return entry._replace(meta=encode(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()))
 
 
-def split(spans: list[Span]) -> tuple[list[Span], list[Span]]:
+def split(spans: list[Part]) -> tuple[list[Part], list[Part]]:
     """As much of the beginning as one entry may hold, and the rest. A span is cut between events."""
-    first, rest = spans, list[Span]()
+    first, rest = spans, list[Part]()
     while _divisible(first) and _too_large(first):
         first, later = _halves(first)
         rest = later + rest
     return first, rest
 
 
-def _divisible(spans: list[Span]) -> bool:
+def _divisible(spans: list[Part]) -> bool:
     return len(spans) > 1 or any(len(span.types) > 1 for span in spans)
 
 
-def _halves(spans: list[Span]) -> tuple[list[Span], list[Span]]:
+def _halves(spans: list[Part]) -> tuple[list[Part], list[Part]]:
     if len(spans) > 1:
         middle = len(spans) // 2
         return spans[:middle], spans[middle:]
     span = spans[0]
+    assert isinstance(span, Span)  # noqa: S101  # a removal is not divisible
     middle = len(span.types) // 2
     return [Span(span.stream, span.index, span.types[:middle])], [span.since(span.index + middle)]
 
 
-def _too_large(spans: list[Span]) -> bool:
+def _too_large(spans: list[Part]) -> bool:
     shown = sum(
-        (ITEM_BYTES + name_bytes(span.stream)) * len(span.types) + sum(map(name_bytes, span.types))
+        (ITEM_BYTES + name_bytes(span.stream)) * (len(span.types) or 2) + sum(map(name_bytes, span.types))
         for span in spans
     )
     return shown > MAX_ITEMS_BYTES or (_might_exceed(spans) and _stored_bytes(spans) > MAX_ENTRY_BYTES)
 
 
-def _might_exceed(spans: list[Span]) -> bool:
-    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3."""
+def _might_exceed(spans: list[Part]) -> bool:
+    """A bound without encoding: a character takes at most 4 bytes, or 6 escaped, and a span's frame 40, a type's 3; a
+    removal's 80.
+    """
     return (
-        sum(40 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans)
+        sum(80 + 6 * len(span.stream) + sum(6 * len(kind) + 3 for kind in span.types) for span in spans)
         > MAX_ENTRY_BYTES
     )
 
 
-def _stored_bytes(spans: list[Span]) -> int:
-    return len(write_entry(spans, (), "").data.data)
+def _stored_bytes(spans: list[Part]) -> int:
+    entry = with_ours(write_entry(spans_in(spans), (), ""), 0, removals_in(spans))
+    return len(entry.data.data) + len(entry.meta.data)
 
 
 def closing_entry(timestamp: str) -> EncodedEvent:
@@ -139,7 +183,9 @@ def closing_entry(timestamp: str) -> EncodedEvent:
 
 def read_entry(event: EncodedEvent) -> Entry | None:
     """Decode an entry; None for `Closed`. Raises `CorruptData` for anything else."""
-    return None if event.type == CLOSED else Entry(read_spans(event.type, event.data), _read_marked(event))
+    if event.type == CLOSED:
+        return None
+    return Entry(read_spans(event.type, event.data), *read_ours(event.meta))
 
 
 def read_spans(kind: str, data: Encoded) -> tuple[Span, ...]:
@@ -186,6 +232,16 @@ def _by_turns(spans: list[Span]) -> tuple[list[Span], dict[str, str]]:
     return list(chain.from_iterable(joined.values())), {"order": "".join(order)}
 
 
+def spans_in(parts: Iterable[Part]) -> tuple[Span, ...]:
+    """The spans among parts of an entry."""
+    return tuple(each for each in parts if isinstance(each, Span))
+
+
+def removals_in(parts: Iterable[Part]) -> tuple[Removal, ...]:
+    """The removals among parts of an entry."""
+    return tuple(each for each in parts if isinstance(each, Removal))
+
+
 def _write_span(span: Span) -> dict[str, Any]:
     return {"p": span.stream, "i": span.index, "c": list(span.types)}
 
@@ -211,6 +267,16 @@ def _turns(spans: Iterable[Span], order: str) -> list[Span]:
     return merged(turns)
 
 
+def _write_removal(removal: Removal) -> dict[str, Any]:
+    return {
+        "p": removal.stream,
+        "i": removal.first,
+        "n": removal.end,
+        "k": removal.kind,
+        "at": removal.next,
+    }
+
+
 def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     """Checked column by column, because catching up is mostly this. Types are compared, not asked for: JSON's true is
     an int to Python.
@@ -226,13 +292,32 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     return tuple(spans) if order is None else tuple(_turns(spans, order))
 
 
-def _read_marked(event: EncodedEvent) -> int:
-    """Where nothing says that marks were written, none are relied on."""
+def read_ours(meta: Encoded) -> tuple[int, tuple[Removal, ...]]:
+    """How far marks have come, and removals. Where nothing says that marks were written, none are relied on."""
     try:
-        marked = json.loads(decode_inline(event.meta))["packed"] if event.meta.data else 0
-    except (ValueError, TypeError, KeyError, CorruptData):
-        return 0
-    return marked if type(marked) is int and marked > 0 else 0
+        fields = json.loads(decode_inline(meta)) if meta.data else None
+    except (ValueError, CorruptData):
+        fields = None
+    if not isinstance(fields, dict):
+        return 0, ()
+    marked, removed = fields.get("packed"), fields.get("removed")
+    return marked if type(marked) is int and marked > 0 else 0, () if removed is None else _removals(removed)
+
+
+def _removals(removed: Any) -> tuple[Removal, ...]:
+    """Raises `CorruptData`: what is passed over would never be told."""
+    try:
+        found = tuple(
+            Removal(each["p"], each["n"], cast("RemovalKind", each["k"]), each["at"], each["i"])
+            for each in removed
+        )
+        numbers = chain.from_iterable((each.end, each.next, each.first, each.mark) for each in found)
+        sound = _only(int, numbers) and _only(str, (each.stream for each in found))
+    except (ValueError, TypeError, KeyError) as error:
+        raise CorruptData("an epoch holds an Ingested entry whose removals cannot be read") from error
+    if not sound:
+        raise CorruptData("an epoch holds an Ingested entry with removals of something else")
+    return found
 
 
 def _only(kind: type, values: Iterable[object]) -> bool:

@@ -4,6 +4,8 @@
 
 What is below `next` is already indexed and dropped; what is above it leaves a gap, which is healed from the store
 before the span is written. An unknown stream is never assumed to be new (DESIGN §5.9, §5.10).
+
+The mark of a stream's latest removal is kept in the same way, as the `next` of a stream of another name.
 """
 
 from __future__ import annotations
@@ -13,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.index.entries import Entry, epoch_tip, read_entry, stored_entries
+from epochal.index.checkpoints import removals_of
+from epochal.index.entries import Entry, Part, epoch_tip, read_entry, stored_entries
 from epochal.index.series import read_series
 from epochal.index.tip import Tip, advance, event_bytes, read_event, stand
 from epochal.index.tip_append import Known
-from epochal.layout.port import Change, Gap, Span, Touched
+from epochal.layout.port import Change, Gap, Touched
+from epochal.layout.removals import Removal, end_of_mark
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 
@@ -59,7 +63,7 @@ class Epoch:
 
     Attributes:
         number: which epoch of its partition.
-        next: next index to be indexed, by stream.
+        next: next index to be indexed, by stream; and by `removals_of` a stream, the mark of its latest removal.
         version: entries it holds.
         size: bytes of those, as stored.
         closed: it holds its `Closed` entry.
@@ -84,6 +88,10 @@ class Epoch:
         self.marked = max(self.marked, entry.marked)
         for span in entry.spans:
             self.next[span.stream] = span.next
+        for removal in entry.removals:
+            self.next[removals_of(removal.stream)] = removal.mark
+            # What was gone before it could be indexed is not told when its record comes after all.
+            self.next[removal.stream] = max(removal.next, self.next.get(removal.stream, 0))
 
     def add(self, entry: Entry, size: int, token: Token) -> None:
         """Take in an entry just written, of `size` bytes, that left the epoch's Tip at `token`."""
@@ -91,7 +99,7 @@ class Epoch:
         self.size += size
         self.known = token
 
-    def fullness(self, limits: EpochLimits, size: int, spans: Iterable[Span]) -> float:
+    def fullness(self, limits: EpochLimits, size: int, spans: Iterable[Part]) -> float:
         """How near to closing an entry of `size` bytes with these spans brings it: 1 is full."""
         fresh = {span.stream for span in spans if span.stream not in self.next}
         return max(
@@ -103,7 +111,7 @@ class Epoch:
 
 def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | None) -> list[str]:
     """Streams of a batch that neither epoch knows: their marks must be read."""
-    seen = dict.fromkeys(span.stream for span in spans)
+    seen = dict.fromkeys(name for change in spans for name in names_of(change))
     return [
         stream
         for stream in seen
@@ -111,18 +119,37 @@ def unknown_streams(spans: Iterable[Change], active: Epoch, previous: Epoch | No
     ]
 
 
-def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Span | Gap]:
+def names_of(change: Change) -> tuple[str, ...]:
+    """What must be known of a stream to decide on a change."""
+    return (change.stream, removals_of(change.stream)) if isinstance(change, Removal) else (change.stream,)
+
+
+def decide(spans: Iterable[Change], next_of: Callable[[str], int]) -> list[Part | Gap]:
     """What is new in a batch, in order, with the gaps before it. Pure, so that it may be decided again.
 
     Healing a stream to its end brings what later records of the batch tell: they were appended before.
     """
     reached: dict[str, int] = {}
+    removed: dict[str, int] = {}
     asked: set[str] = set()
-    decided: list[Span | Gap] = []
+    decided: list[Part | Gap] = []
     for span in spans:
+        following = reached[span.stream] if span.stream in reached else next_of(span.stream)
+        if isinstance(span, Removal):
+            mark = removed.get(span.stream) or next_of(removals_of(span.stream))
+            if span.mark <= mark:
+                continue
+            at = max(span.next, span.end)
+            if at > following and span.stream not in asked:
+                # What is gone cannot be read any more, and what is not comes before it.
+                decided.append(Gap(stream=span.stream, index=following, end=at))
+                reached[span.stream] = at
+            at = max(at, following)
+            decided.append(span._replace(first=end_of_mark(mark), next=at))
+            removed[span.stream] = span.mark
+            continue
         if span.stream in asked:
             continue
-        following = reached[span.stream] if span.stream in reached else next_of(span.stream)
         if isinstance(span, Touched):
             decided.append(Gap(stream=span.stream, index=following, end=None))
             asked.add(span.stream)

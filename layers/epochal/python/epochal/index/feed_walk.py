@@ -12,7 +12,15 @@ from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.index.entries import CLOSED, Entry, epoch_tip, is_closed, read_spans, stored_entries
+from epochal.index.entries import (
+    CLOSED,
+    Entry,
+    epoch_tip,
+    is_closed,
+    read_ours,
+    read_spans,
+    stored_entries,
+)
 from epochal.index.series import read_series
 from epochal.index.tip import (
     Cursor,
@@ -22,6 +30,7 @@ from epochal.index.tip import (
     calves,
     holding,
     read_data,
+    read_meta,
     read_timestamp,
     sound,
     stand,
@@ -43,7 +52,8 @@ class PlacedEntry:
 
     def entry(self) -> Entry:
         """Decode it; raises `CorruptData`."""
-        return Entry(read_spans(self.kind, read_data(self.event)))
+        spans, meta = read_spans(self.kind, read_data(self.event)), read_meta(self.event)
+        return Entry(spans) if meta is None else Entry(spans, *read_ours(meta))
 
     @property
     def ticks(self) -> Ticks:

@@ -2,6 +2,8 @@
 
     load          the active epoch and its predecessor, kept between batches
     decide        drop what is indexed; heal gaps from the store; marks for streams that neither epoch knows
+    removals      are known by their marks, which are kept as the next indices of streams are: so each comes once, after
+                  all events that it has removed
     write         one append to the active epoch, on its etag
     refused       another invocation has written: take in what it wrote, decide again, after a pause of random length
     crowded       once others have been met, look at the epoch before writing: a read of a Tip of 1 KB costs a fifth of
@@ -18,14 +20,26 @@ indexed twice, and nothing is skipped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import epoch_stream
-from epochal.index.entries import Entry, closing_entry, epoch_tip, merged, split, with_marked, write_entry
+from epochal.index.entries import (
+    Entry,
+    Part,
+    closing_entry,
+    epoch_tip,
+    merged,
+    placed,
+    removals_in,
+    spans_in,
+    split,
+    with_ours,
+    write_entry,
+)
 from epochal.index.epochs import (
     STANDARD,
     EpochLimits,
@@ -41,6 +55,7 @@ from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Span
+from epochal.layout.removals import Removal
 from epochal.layout.streams import Written
 from epochal.model.events import Ticks
 from epochal.plan.ops import Steps
@@ -166,12 +181,14 @@ class Ingested:
         events: indexed by this call.
         healed: read from the store, because the batch lacked them (part of `events` unless others indexed them).
         pruned: gone from the store before they could be indexed.
+        removals: of events, indexed by this call.
         unhealed: by stream. Nothing of these was indexed from there on.
     """
 
     events: int = 0
     healed: int = 0
     pruned: int = 0
+    removals: int = 0
     unhealed: Mapping[str, Unhealed] = field(default_factory=dict)
 
 
@@ -183,7 +200,7 @@ class _New:
         whole: it is all that the batch tells, not only as much as may be healed at once.
     """
 
-    spans: list[Span]
+    spans: list[Part]
     healed: int
     pruned: int
     unhealed: dict[str, Unhealed]
@@ -211,13 +228,15 @@ class Indexing:
         for streams that are `unhealed`. What is healed is placed among them by its time, where `times` has theirs.
         """
         yield from self._open(partition, changes)
-        events, healed, pruned = 0, 0, 0
+        events, removals, healed, pruned = 0, 0, 0, 0
         least_healed = least_pruned = 0
         while True:
             new = yield from self._resolve(partition, changes, times)
-            written = yield from self._write_all(partition, new.spans)
+            left = yield from self._write_all(partition, new.spans)
+            written = _events_in(new.spans) - _events_in(left)
             events += written
-            complete = written == sum(len(span.types) for span in new.spans)
+            removals += len(removals_in(new.spans)) - len(removals_in(left))
+            complete = not left
             if written or complete:
                 # Deciding again finds what is left of the gaps of before: they are not counted twice. Those of a
                 # round that wrote nothing were none: what was held was out of date.
@@ -228,7 +247,9 @@ class Indexing:
             least_healed = least_pruned = 0
             if new.whole:
                 partition.calm()
-                return Ingested(events=events, healed=healed, pruned=pruned, unhealed=new.unhealed)
+                return Ingested(
+                    events=events, healed=healed, pruned=pruned, removals=removals, unhealed=new.unhealed
+                )
 
     def _open(self, partition: Partition, changes: Sequence[Change]) -> Steps[None]:
         """Read the state, if it is not at hand, or if it is not likely to be the state any more."""
@@ -280,6 +301,7 @@ class Indexing:
         yield from self._marks(partition, changes)
         loaded, marks = partition.state, partition.marked
         found: list[Span] = []
+        removals: dict[tuple[str, int], Removal] = {}
         healed_at: dict[int, Ticks] = {}
         whole = True
         healed = pruned = size = 0
@@ -289,6 +311,11 @@ class Indexing:
                 continue
             if isinstance(step, Span):
                 found.append(step)
+                continue
+            if isinstance(step, Removal):
+                # A prune of many pages is one, where they come together.
+                before = removals.pop((step.stream, step.next), step)
+                removals[step.stream, step.next] = step._replace(first=before.first)
                 continue
             try:
                 piece = yield from self.heal(step)
@@ -305,31 +332,33 @@ class Indexing:
                 whole = False
                 break
         spans = merged(in_time(found, healed_at, times()) if healed_at else found)
-        return _New(spans=spans, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
+        parts = placed(spans, removals.values())
+        return _New(spans=parts, healed=healed, pruned=pruned, unhealed=unhealed, whole=whole)
 
-    def _write_all(self, partition: Partition, spans: list[Span]) -> Steps[int]:
-        """Append entries for as long as the state stands on which `spans` were decided; events written."""
-        decided_on, events = partition.state, 0
+    def _write_all(self, partition: Partition, spans: list[Part]) -> Steps[list[Part]]:
+        """Append entries for as long as the state stands on which `spans` were decided; those that are left."""
+        decided_on = partition.state
         while spans:
-            first, spans = split(spans)
+            first, rest = split(spans)
             if not (yield from self._write(partition, decided_on, first)):
                 break
-            events += sum(len(span.types) for span in first)
+            spans = rest
             if partition.state is not decided_on:
                 break
-        return events
+        return spans
 
-    def _write(self, partition: Partition, loaded: LoadedEpochs, spans: list[Span]) -> Steps[bool]:
+    def _write(self, partition: Partition, loaded: LoadedEpochs, parts: list[Part]) -> Steps[bool]:
         """Append one entry, and `Closed` where that fills the epoch. False: the epoch was not as it was held,
         and has been refreshed.
         """
         active, ids = loaded.active, self.ids()
+        spans, removals = spans_in(parts), removals_in(parts)
         entry = write_entry(spans, active.next.keys(), ids.timestamp)
-        fullness = active.fullness(self.limits, len(entry.data.data), spans)
+        fullness = active.fullness(self.limits, len(entry.data.data), parts)
         due = partition.due(fullness)
         if due > active.marked:
             yield from self._mark(partition, due)
-            entry = with_marked(entry, due)
+        entry = with_ours(entry, due if due > active.marked else 0, removals)
         closes = fullness >= 1 and due >= len(partition.forgotten)
         events = [entry, closing_entry(ids.timestamp)] if closes else [entry]
         batch = batch_of(
@@ -344,7 +373,7 @@ class Indexing:
                 yield from self._look(partition, result.head)
             partition.shared = True
             return False
-        active.add(Entry(tuple(spans), due), event_bytes(batch.span), result.token)
+        active.add(Entry(spans, due, removals), event_bytes(batch.span), result.token)
         if closes:
             active.fold(None)
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())
@@ -390,6 +419,10 @@ def in_time(
         keys.append((number, False, time, place))
         reached[stream] = (number, time)
     return [found[place] for *_, place in sorted(keys)]
+
+
+def _events_in(parts: Iterable[Part]) -> int:
+    return sum(len(each.types) for each in parts)
 
 
 def _pruned(gap: Gap, piece: Healed) -> int:

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.checkpoints import calf_key, mark_name, marks_name
+from epochal.index.checkpoints import REMOVALS, calf_key, mark_name, marks_name
 from epochal.plan.ops import Absent, Done, Put, Query, Refusal, Steps, Transact, equals, get_all, side_by_side
 from epochal.plan.values import Item, number, read_number, text
 
@@ -211,7 +211,7 @@ def read_marks(table: str, partition: int, leaves: Leaves, streams: Sequence[str
         mark = 0 if leaf is None else leaf.mark(hashed)
         if mark:
             found[stream] = mark
-        elif leaf is None or leaf.single:
+        elif (leaf is None or leaf.single) and not stream.startswith(REMOVALS):
             alone.append(stream)
     if alone:
         found.update((yield from _single_marks(table, partition, alone)))

@@ -210,6 +210,12 @@ def read_data(event: AttributeValue) -> Encoded:
     return _read_body(event["M"], "d", "D")
 
 
+@decodes("Tip")
+def read_meta(event: AttributeValue) -> Encoded | None:
+    """An event's metadata alone, likewise; None where it has none."""
+    return _read_body(event["M"], "m", "M") if "m" in event["M"] else None
+
+
 def append_id(event: AttributeValue) -> bytes | None:
     """The id of the append whose first event this is."""
     marked = event["M"].get("k")

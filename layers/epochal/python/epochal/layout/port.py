@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Union
 
 from epochal.declaration import Setting
 from epochal.errors import CorruptData
@@ -26,6 +26,7 @@ from epochal.plugins import Layout, layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings, partitions_setting, table_setting
 
 if TYPE_CHECKING:
+    from epochal.layout.removals import Removal, RemovalKind
     from epochal.layout.streams import ReadCursor, ReadPart
     from epochal.model.events import Ticks
 
@@ -156,12 +157,23 @@ class End:
         next: the index after its last event; None where the head does not tell, and the store must be asked.
         pruned: every event below this index is gone.
         since: events below this index are told by other heads of the stream.
+        left: what it lacks besides these events.
     """
 
     stream: str
     next: int | None
     pruned: int = 0
     since: int = 0
+    left: RemovalKind = "pruned"
+
+    @property
+    def removal(self) -> Removal | None:
+        """What is gone of the stream; None where nothing is."""
+        if not self.pruned and self.left == "pruned":
+            return None
+        from epochal.layout.removals import Removal  # noqa: PLC0415  what appends and reads needs none
+
+        return Removal(self.stream, self.pruned, self.left, self.next or self.pruned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +226,8 @@ class Touched:
     stream: str
 
 
-Change = Span | Touched
-"""What a stream record tells."""
+Change = Union[Span, Touched, "Removal"]
+"""What a stream record tells. A removal has the `next` that the head has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,7 +319,7 @@ def heal_streams(
             for span in part.spans:
                 types = tuple(span.types)
                 for first, end, time in writes(span):
-                    last = end if gap.end is None else min(end, gap.end)
+                    last = end if gap.end is None else max(first, min(end, gap.end))
                     found.add(Span(gap.stream, first, types[first - span.base : last - span.base]), time)
             cursor = part.cursor
         return found
@@ -344,6 +356,8 @@ class Source:
             it is made of what a filter of the stream has a form for (`cdk.parts.heads`): `=`, `Present` with its
             `kind`, `BeginsWith`, `Not` of `=`, and `All` of these.
         moved: what a head meets besides where its latest write may have appended; None where every write of one does.
+        pruned: the same where it may have removed events, and `moved` does not hold; None where that always holds then,
+            or where nothing is ever removed.
         stored: the events that an item of an exported table holds (`care.rebuild`).
         written: when the append was made that an image tells; None where the layout does not say.
         learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None
@@ -361,6 +375,7 @@ class Source:
     where: Condition
     moved: Condition | None
     stored: Callable[[Item], Span | None]
+    pruned: Condition | None = None
     written: Callable[[Item], Ticks | None] = lambda _: None
     learn: Callable[[Item], None] | None = None
 

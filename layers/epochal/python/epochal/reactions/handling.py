@@ -9,16 +9,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
 from traceback import FrameSummary, extract_tb, format_list
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from epochal.errors import chain
-from epochal.feed.history import FeedEvent
+from epochal.feed.history import FeedEvent, PlacedRemoval
 from epochal.feed.reader import FeedReader, Predicate
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import (
@@ -37,6 +39,7 @@ from epochal.index.groups import (
 )
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Categories, Span, source_of
+from epochal.layout.removals import Removal
 from epochal.model.kinds import must_be
 from epochal.reactions.reaction import Delivery, Reaction, Start, caused_by
 from epochal.store.driver import Driver, Patience
@@ -96,10 +99,11 @@ OnFailed = Callable[[Attempt], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a task has come: `next` is the first index that is not handled."""
+    """How far a task has come: `next` is the first index that is not handled. `left`: nor is the removal before it."""
 
     next: int
     failure: Failure | None = None
+    left: bool = False
 
 
 class Streak:
@@ -140,15 +144,32 @@ class Work:
     streak: Streak = field(default_factory=Streak)
 
     def handle(self, task: Task, given: Iterator[FeedEvent] | None = None) -> Progress:
-        """Handle a task's events, which may be `given`, until they end, fail for good, or time is over."""
-        if self._out_of_time():
-            return Progress(next=task.first)
-        if given is None:
-            given = self.reader.events(self.partition, task.stream, task.first, task.end)
-        progress = self._handle(task, given)
-        if progress.failure is not None or progress.next > task.first:
-            self.streak.note(failed=progress.failure is not None)
+        """Handle a task's events, which may be `given`, and removals, until all are, one fails for good, or time is
+        over.
+        """
+        progress = Progress(next=task.first)
+        for part in task.parts:
+            progress = self._handle_part(part, given)
+            if progress.next > part.first or progress.failure is not None:
+                self.streak.note(failed=progress.failure is not None)
+            if progress.next < part.end or progress.failure is not None or progress.left:
+                return progress
         return progress
+
+    def _handle_part(self, part: Task, given: Iterator[FeedEvent] | None) -> Progress:
+        if self._out_of_time():
+            return Progress(next=part.first, left=bool(part.removals))
+        for removal in part.removals:
+            stuck = self._insist(
+                part.stream, part.first, partial(self._call, part.stream, (), removal=removal)
+            )
+            if stuck is not None:
+                return replace(stuck, left=True)
+        if part.first == part.end:
+            return Progress(next=part.end)
+        if given is None:
+            given = self.reader.events(self.partition, part.stream, part.first, part.end)
+        return self._handle(part, given)
 
     def _handle(self, task: Task, events: Iterator[FeedEvent]) -> Progress:
         while batch := tuple(islice(events, self.reaction.max_events)):
@@ -177,35 +198,45 @@ class Work:
         if cause is None:
             return end
         for event in events:
-            stuck = self._insist(stream, event, cause if len(events) == 1 else None)
+            call = partial(self._call, stream, (event,))
+            stuck = self._insist(stream, event.index, call, cause if len(events) == 1 else None)
             if stuck is not None:
                 return stuck
         return end
 
-    def _insist(self, stream: str, event: FeedEvent, cause: Exception | None) -> Progress | None:
-        """Deliver one event until it is handled (None), or as often as is allowed. `cause`: it has failed once."""
+    def _insist(
+        self, stream: str, index: int, call: Callable[[int], Exception | None], cause: Exception | None = None
+    ) -> Progress | None:
+        """Deliver what is at an index until it is handled (None), or as often as is allowed. `cause`: it has failed
+        once.
+        """
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
                 self.reader.driver.sleep(PAUSES.wait(attempt - 1, self.reader.driver.luck()))
             if self._out_of_time():
-                return Progress(next=event.index)
-            cause = self._call(stream, (event,), attempt)
+                return Progress(next=index)
+            cause = call(attempt)
             if cause is None:
                 return None
         assert cause is not None  # noqa: S101  # at least one attempt is made, here or before
-        return Progress(
-            next=event.index, failure=_failure(stream, event.index, cause, self.reaction.attempts)
-        )
+        return Progress(next=index, failure=_failure(stream, index, cause, self.reaction.attempts))
 
-    def _call(self, stream: str, events: tuple[FeedEvent, ...], attempt: int) -> Exception | None:
+    def _call(
+        self, stream: str, events: tuple[FeedEvent, ...], attempt: int, removal: Removal | None = None
+    ) -> Exception | None:
         delivery = Delivery(
-            group=self.reaction.name, partition=self.partition, stream=stream, events=events, attempt=attempt
+            group=self.reaction.name,
+            partition=self.partition,
+            stream=stream,
+            events=events,
+            attempt=attempt,
+            removal=removal,
         )
         try:
             with caused_by(*events):
                 self.call(delivery)
         except Exception as cause:  # noqa: BLE001  # whatever a user's handler raises is its failure
-            first = events[0].index
+            first = removal.end if removal is not None else events[0].index
             self.on_failed(
                 Attempt(
                     partition=self.partition,
@@ -249,11 +280,25 @@ def words_of(cause: Exception) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Events of one stream to be handled: those from `first` up to, and without, `end`."""
+    """Events of one stream to be handled: those from `first` up to, and without, `end`, and removals where each is."""
 
     stream: str
     first: int
     end: int
+    removals: tuple[Removal, ...] = ()
+
+    @property
+    def parts(self) -> Iterator[Task]:
+        """The same one after another: tasks of events, or of one removal."""
+        first = self.first
+        for removal in self.removals:
+            at = max(first, min(removal.next, self.end))
+            if at > first:
+                yield Task(stream=self.stream, first=first, end=at)
+            yield Task(stream=self.stream, first=at, end=at, removals=(removal,))
+            first = at
+        if first < self.end:
+            yield Task(stream=self.stream, first=first, end=self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,14 +319,21 @@ class TaskResults:
     Attributes:
         reached: by stream, the first index that is not handled.
         parked: by stream, the first index that is not handled, and will not be before it is replayed.
+        left: streams of which a removal is not handled, though all events before it are.
     """
 
     reached: Mapping[str, int] = field(default_factory=dict)
     parked: Mapping[str, int] = field(default_factory=dict)
+    left: Collection[str] = ()
 
 
 def tasks_of(
-    spans: Iterable[Span], following: Checkpoint, state: GroupState, *, in_order: bool = False
+    spans: Sequence[Span],
+    following: Checkpoint,
+    state: GroupState,
+    *,
+    in_order: bool = False,
+    removals: Sequence[PlacedRemoval] = (),
 ) -> PageTasks:
     """What is to be done about a page of the feed that ends at `following`; `in_order`, where another stream's events
     are between those of a stream they are several tasks.
@@ -289,18 +341,37 @@ def tasks_of(
     tasks: list[Task] = []
     places: dict[str, int] = {}
     seen: dict[str, int] = {}
-    for span in spans:
-        seen[span.stream] = span.next
-        first = max(span.index, state.next_of(span.stream))
-        if span.stream in state.parked or first >= span.next:
-            continue
-        place = places.get(span.stream)
-        if place is None or (in_order and place < len(tasks) - 1):
-            places[span.stream] = len(tasks)
-            tasks.append(Task(stream=span.stream, first=first, end=span.next))
+    for task in _tasks(spans, removals):
+        if task.removals:
+            first, done = task.first, state.next_of(task.stream) > task.first
         else:
-            tasks[place] = replace(tasks[place], end=span.next)
+            seen[task.stream] = task.end
+            first = max(task.first, state.next_of(task.stream))
+            done = first >= task.end
+        if task.stream in state.parked or done:
+            continue
+        place = places.get(task.stream)
+        if place is None or (in_order and (place < len(tasks) - 1 or task.removals or tasks[place].removals)):
+            places[task.stream] = len(tasks)
+            tasks.append(replace(task, first=first))
+        else:
+            before = tasks[place]
+            tasks[place] = replace(before, end=task.end, removals=(*before.removals, *task.removals))
     return PageTasks(tasks=tuple(tasks), seen=seen, next=following)
+
+
+def _tasks(spans: Sequence[Span], removals: Sequence[PlacedRemoval]) -> Iterator[Task]:
+    """Each span and each removal of a page, in their order."""
+    left = deque(removals)
+    for place, span in enumerate(spans):
+        while left and left[0][0] == place:
+            yield _removing(left.popleft()[1])
+        yield Task(stream=span.stream, first=span.index, end=span.next)
+    yield from (_removing(removal) for _, removal in left)
+
+
+def _removing(removal: Removal) -> Task:
+    return Task(stream=removal.stream, first=removal.next, end=removal.next, removals=(removal,))
 
 
 def settled(state: GroupState, todo: PageTasks, done: TaskResults) -> GroupState:
@@ -339,7 +410,8 @@ def still_parked(state: GroupState, stream: str, index: int) -> GroupState:
 
 
 def _finished(task: Task, done: TaskResults) -> bool:
-    return task.stream in done.parked or done.reached.get(task.stream, -1) >= task.end
+    reached = done.reached.get(task.stream, -1) >= task.end and task.stream not in done.left
+    return task.stream in done.parked or reached
 
 
 # Calling a reaction's handler, and waiting until it is done.

@@ -14,6 +14,7 @@ from math import inf
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
+from epochal.layout.removals import Removal
 from epochal.reactions.handling import Failure, Member, Progress, Task, Work, stand_in, still_parked, unparked
 from epochal.reactions.reactor import Reactor
 
@@ -79,7 +80,9 @@ class Parking:
 
         def handle(first: int) -> Progress:
             end = self._end(partition, stream, first)
-            return work.handle(Task(stream=stream, first=first, end=end))
+            return work.handle(
+                Task(stream=stream, first=first, end=end, removals=self._removals(partition, stream))
+            )
 
         with self.reactor.calls:
             return self._catch_up(partition, stream, handle, work.ends)
@@ -138,6 +141,14 @@ class Parking:
             if isinstance(saved, Held):
                 return
             held = saved.held
+
+    def _removals(self, partition: int, stream: str) -> tuple[Removal, ...]:
+        """What is gone of a stream by now: the feed has passed it, or has just told it."""
+        member = self.reactor.member
+        if member.reaction.removed is None:
+            return ()
+        removal = member.reader.removal_of(partition, stream)
+        return () if removal is None else (removal,)
 
     def _end(self, partition: int, stream: str, index: int) -> int:
         return self.reactor.member.reader.end_of(partition, stream, index)

@@ -9,6 +9,9 @@ at least once.
 A handler is a function or an `async def`. When it returns, it has handled all of its delivery. One that raises is
 called again with the same events one by one, and after `attempts` tries its stream is parked: the others go on.
 Deliveries of different streams come at the same time, those of one stream never do.
+
+A second function, `removed`, is called where events of a stream are gone: with a delivery that has no events, and a
+`removal`. It comes in the place of the feed where they went, and is repeated and parked as other deliveries are.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from epochal.feed.history import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.port import Span, layout_names
+from epochal.layout.removals import Removal
 from epochal.model.events import TAG_STREAMS, TIMERS, content_of
 from epochal.model.kinds import (
     is_async,
@@ -86,12 +90,13 @@ class Selector:
         must_be_names(self.metadata, "metadata")
 
     def takes(self, span: Span) -> bool:
-        """Whether any event of a span may be one, as far as the index says."""
+        """Whether any event of a span may be one, as far as the index says; of one without events, of its stream."""
         name = span.stream.removeprefix(TAG_STREAMS)
         if not name.startswith(self.prefix) or (self.streams is not None and name not in self.streams):
             return False
         return self.query is None or any(
-            _led_by(each, name) and (not each.types or not each.types.isdisjoint(span.types))
+            _led_by(each, name)
+            and (not each.types or not span.types or not each.types.isdisjoint(span.types))
             for each in self.query.items
         )
 
@@ -165,9 +170,10 @@ class Delivery:
         group: the reaction's name.
         partition: of the feed, from which the events come.
         stream: the events' stream: its name, an aggregate's id, or a tag.
-        events: at least one, in order, each of which can be read or is said to be gone.
+        events: at least one, in order, each of which can be read or is said to be gone; none beside a removal.
         attempt: 1, and more where this call repeats one that failed. A delivery that comes again because a
             process died, or lost a race, has attempt 1: use the keys.
+        removal: that events of the stream are gone, for a reaction's `removed`.
     """
 
     group: str
@@ -175,6 +181,7 @@ class Delivery:
     stream: str
     events: tuple[FeedEvent, ...]
     attempt: int = 1
+    removal: Removal | None = None
 
     def each(self) -> Iterator[FeedEvent]:
         """The events, one by one. What is appended while one is handled says that it was caused by it."""
@@ -182,9 +189,10 @@ class Delivery:
             with caused_by(event):
                 yield event
 
-    def key(self, event: FeedEvent) -> str:
-        """An idempotency key: the same whenever this group is given this event, and given for no other."""
-        return f"{self.group}/{self.partition}/{self.stream}@{event.index}"
+    def key(self, event: FeedEvent | Removal) -> str:
+        """An idempotency key: the same whenever this group is given this event or removal, and given for no other."""
+        place = f"{event.kind}@{event.end}" if isinstance(event, Removal) else f"@{event.index}"
+        return f"{self.group}/{self.partition}/{self.stream}{place}"
 
 
 Handler = Callable[[Delivery], object]
@@ -215,6 +223,8 @@ class Reaction:
         early: categories and types that need not have come yet, and are not taken for misspelt.
         within: of an `async def`: what is entered on its event loop before the first delivery, and left after the
             last; an `AsyncPlace`, for instance.
+        removed: what is called where events of a stream are gone, whatever their types were; an `async def` if the
+            handler is one. None for a reaction to events alone.
     """
 
     name: str
@@ -234,6 +244,7 @@ class Reaction:
     once: bool = False
     early: frozenset[str] = frozenset()
     within: AbstractAsyncContextManager[Any] | None = None
+    removed: Handler | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be kept."""
@@ -242,6 +253,10 @@ class Reaction:
             if self.within is not None:
                 raise InvalidInput("within", "is for handlers that are `async def`")
         must_take_one(self.handler, "handler", "a delivery")
+        if self.removed is not None:
+            must_take_one(self.removed, "removed", "a delivery")
+            if is_async(self.removed) != self.asynchronous:
+                raise InvalidInput("removed", "must be an `async def` if the handler is one, and no other")
         self._check_kinds()
         if not NAME.fullmatch(self.name):
             raise InvalidInput(
@@ -287,7 +302,10 @@ class Reaction:
         Raises:
             InvalidInput: the handler is a plain function, and returned something that would have to be awaited.
         """
-        handled = self.handler(delivery)
+        handler = self.handler if delivery.removal is None else self.removed
+        if handler is None:
+            return None
+        handled = handler(delivery)
         return handled if self.asynchronous else must_be_done(handled, "handler")
 
     def wants(self, span: Span) -> bool:
@@ -297,6 +315,10 @@ class Reaction:
         else:
             of_types = not self.types.isdisjoint(span.types)
         return of_types and (self.only is None or self.only.takes(span))
+
+    def wants_removal(self, span: Span) -> bool:
+        """Whether removals of a stream of a category that is wanted are; `span` has its name, and no events."""
+        return self.removed is not None and (self.only is None or self.only.takes(span))
 
     def wants_event(self, event: FeedEvent) -> bool:
         """Whether an event of such a span is itself, or may be, as far as is known of it."""
@@ -323,6 +345,7 @@ def reaction(
     on_failure: OnFailure = "park",
     once: bool = False,
     within: AbstractAsyncContextManager[Any] | None = None,
+    removed: Handler | None = None,
 ) -> Callable[[Handler], Reaction]:
     """Make a reaction of a function; the arguments are the attributes of `Reaction`.
 
@@ -346,6 +369,7 @@ def reaction(
         on_failure=on_failure,
         once=once,
         within=within,
+        removed=removed,
     )
 
 

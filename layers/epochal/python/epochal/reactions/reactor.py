@@ -151,7 +151,8 @@ class Run:
         self.at_tail = False
         begun = self.state
         page = self._next_page(begun.checkpoint)
-        todo = tasks_of(page.spans, page.next, begun, in_order=self.member.reaction.in_order)
+        in_order = self.member.reaction.in_order
+        todo = tasks_of(page.spans, page.next, begun, in_order=in_order, removals=page.removals)
         for done in self._work(todo, begun):
             settled_ = settled(begun, todo, done)
             after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
@@ -182,6 +183,9 @@ class Run:
             ),
             seconds=PAGE_SECONDS,
             wait=0.0,
+            removed=self._own(wanted(self.meeting.known, reaction.categories, reaction.wants_removal))
+            if reaction.removed is not None
+            else None,
         )
         self._next = page.next
         return page
@@ -202,15 +206,18 @@ class Run:
         """What is done so far, every few seconds and at the end."""
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
+        left: set[str] = set()
         work = self._workplace()
         handled = self._in_turn if self.member.reaction.in_order else self._side_by_side
         for results in self._carefully(work, todo) if self.careful else handled(work, todo):
             for task, progress in results:
                 reached[task.stream] = progress.next
                 self.events += progress.next - task.first
+                if progress.left:
+                    left.add(task.stream)
                 if progress.failure is not None and self._parks(progress.failure, begun, parked):
                     parked[task.stream] = progress.failure.index
-            yield TaskResults(reached=reached, parked=parked)
+            yield TaskResults(reached=reached, parked=parked, left=left)
         if not todo.tasks:
             yield TaskResults()
 
@@ -238,7 +245,7 @@ class Run:
                 if task.stream not in stuck:
                     progress = work.handle(task, mine)
                     results.append((task, progress))
-                    if progress.next < task.end:
+                    if progress.next < task.end or progress.left:
                         if progress.failure is None or self.member.reaction.on_failure == "block":
                             break
                         stuck.add(task.stream)
@@ -253,15 +260,14 @@ class Run:
         for task in todo.tasks:
             if task.stream in stuck:
                 continue
-            for index in range(task.first, task.end):
+            for one in _one_by_one(task):
                 if self.over:
                     return
-                one = Task(stream=task.stream, first=index, end=index + 1)
                 progress = self._announced(work, one)
                 if progress is None:
                     return
                 yield [(one, progress)]
-                if progress.next == index:
+                if progress.next < one.end or progress.left:
                     stuck.add(task.stream)
                     break
 
@@ -270,7 +276,7 @@ class Run:
         tried = self.state.trying.get(task.stream, 0)
         if tried >= self.member.reaction.attempts:
             failure = Failure(stream=task.stream, index=task.first, cause=DIED, attempts=tried)
-            return Progress(next=task.first, failure=failure)
+            return Progress(next=task.first, failure=failure, left=bool(task.removals))
         if not self._save(replace(self.state, trying={**self.state.trying, task.stream: tried + 1})):
             return None
         return work.handle(task)
@@ -313,6 +319,16 @@ class Run:
             partition=self.partition,
             ends=self.ends,
             streak=self._streak,
+        )
+
+
+def _one_by_one(task: Task) -> Iterator[Task]:
+    """Each event of a task and each of its removals."""
+    for part in task.parts:
+        if part.removals:
+            yield part
+        yield from (
+            Task(stream=part.stream, first=index, end=index + 1) for index in range(part.first, part.end)
         )
 
 

@@ -3,13 +3,14 @@ written in one transaction.
 
     delays = models.open("delays", 1)
 
-    @reaction(name="delays-1", categories=["Aircraft"])
+    @reaction(name="delays-1", categories=["Aircraft"], removed=lambda delivery: delays.remove(delivery, forget))
     def update(delivery: Delivery) -> None:
         delays.apply(delivery, fold)
 
-So an event that is delivered twice is folded once, and `wait_for` tells a caller when the events it appended are in
-the documents. A model is rebuilt as its next generation, by a reaction of another name that begins at the beginning,
-beside the one that is live; `swap` makes it the live one. The items are described in FORMATS §6.
+So an event that is delivered twice is folded once, and so is a removal of events, on which `forget` may delete
+documents. `wait_for` tells a caller when the events it appended are in the documents. A model is rebuilt as its next
+generation, by a reaction of another name that begins at the beginning, beside the one that is live; `swap` makes it
+the live one. The items are described in FORMATS §6.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any, Final
 from epochal.codec import json
 from epochal.errors import Contended, InvalidInput
 from epochal.feed.history import FeedEvent
+from epochal.layout.removals import Removal
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.plan.ops import TRANSACTION_ITEMS, Absent, Condition, Delete, Done, Get, Put, Transact, equals
 from epochal.plan.values import Item, Key, number, read_number, text
@@ -91,6 +93,9 @@ class Documents:
 Fold = Callable[[Documents, FeedEvent], object]
 """Takes one event into the documents. It may be called again for the same event, on documents without it."""
 
+FoldRemoval = Callable[[Documents, Removal], object]
+"""Takes into the documents that events of a stream are gone; likewise."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadModel:
@@ -129,6 +134,33 @@ class ReadModel:
             if attempts == ATTEMPTS:
                 raise Contended(delivery.stream, attempts)
 
+    def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
+        """Fold a delivery's removal; False where it has been folded before, or a later one of the stream has.
+
+        Raises:
+            Contended, InvalidInput, TooLarge: as `apply` does; also where the delivery has events.
+        """
+        must_be_plain(fold, "fold")
+        removal = delivery.removal
+        if removal is None:
+            raise InvalidInput("delivery", "must be one of a removal: events are for `apply`")
+        key = self._key(delivery.stream, "removed")
+        for _ in range(ATTEMPTS):
+            found = self._get(key)
+            mark = 0 if found is None else read_number(found, "n") or 0
+            if removal.mark <= mark:
+                return False
+            documents = Documents(self._load)
+            must_be_done(fold(documents, removal), "fold")
+            moved = Put(
+                table=self.table,
+                item={**key, "n": number(removal.mark)},
+                condition=equals("n", number(mark)) if mark else Absent("n"),
+            )
+            if self._write_all(moved, documents, _first_version(delivery.stream, f"-{removal.mark}")):
+                return True
+        raise Contended(delivery.stream, ATTEMPTS)
+
     def get(self, key: str, default: Any = None) -> Any:
         """A document, strongly consistent; `default` where there is none."""
         value = self._load(key).value
@@ -165,7 +197,9 @@ class ReadModel:
             item={**self._key(stream, "place"), "n": number(following)},
             condition=Absent("n") if place is None else equals("n", number(place)),
         )
-        first = _first_version(stream, following)
+        return self._write_all(moved, documents, _first_version(stream, following))
+
+    def _write_all(self, moved: Put, documents: Documents, first: int) -> bool:
         writes = [self._write(key, document, first) for key, document in documents.changes.items()]
         reply = self.driver.ask(Transact(writes=(moved, *writes)))
         # A refusal may be the echo of our own write: the place, read again, tells.
@@ -251,9 +285,9 @@ def _folded(events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Se
     return events
 
 
-def _first_version(stream: str, following: int) -> int:
-    """The version of a document that the events of a stream below `following` have made. Were it the same for all, one
-    that was deleted and made anew meanwhile would pass for the one that was read.
+def _first_version(stream: str, following: object) -> int:
+    """The version of a document that the events of a stream below `following` have made, or a removal. Were it the same
+    for all, one that was deleted and made anew meanwhile would pass for the one that was read.
     """
     digest = hashlib.sha256(f"{stream}@{following}".encode()).digest()
     return 1 + int.from_bytes(digest[:6], "big")

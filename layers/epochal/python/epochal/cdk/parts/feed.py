@@ -97,12 +97,16 @@ class Feed:
         )
         self.mappings: Final = {
             kind: self._mapping(
-                _id(port.heads), streams[kind], [heads_of(port.source(settings))], stage, window
+                _id(port.heads), streams[kind], heads_of(port.source(settings)), stage, window
             )
             for kind, port in ports.items()
         }
         if sending:
-            sent = [heads_sent(port.source(settings), stage.named(kind)) for kind, port in sending.items()]
+            sent = [
+                pattern
+                for kind, port in sending.items()
+                for pattern in heads_sent(port.source(settings), stage.named(kind))
+            ]
             waited = max(0, window - POLLING_SECONDS)
             self.mappings["changes"] = self._mapping("Changes", sent_to, sent, stage, waited)
         self.notices: Final = Notices(
@@ -326,14 +330,14 @@ class AuditResources(Construct):
 # Numbers are text here, as they are in records. Only operators that Lambda documents for filters are used.
 
 
-def heads_of(source: Source) -> str:
-    """A head of the source's feed was written, and maybe by an append."""
-    return json.dumps(_written(_moved(source)))
+def heads_of(source: Source) -> list[str]:
+    """A head of the source's feed was written, and maybe by an append, a prune or a deletion: any of these patterns."""
+    return [json.dumps(_written(each)) for each in _moved(source)]
 
 
-def heads_sent(source: Source, table: str) -> str:
+def heads_sent(source: Source, table: str) -> list[str]:
     """The same of what `table` sent to Kinesis, where it is JSON under `data`."""
-    return json.dumps({"data": {"tableName": [table], **_written(_moved(source))}})
+    return [json.dumps({"data": {"tableName": [table], **_written(each)}}) for each in _moved(source)]
 
 
 def epochs() -> str:
@@ -344,8 +348,9 @@ def epochs() -> str:
     return json.dumps(_written(All((BeginsWith("p", EPOCHS), WHERE))))
 
 
-def _moved(source: Source) -> Condition:
-    return source.where if source.moved is None else All((source.where, source.moved))
+def _moved(source: Source) -> list[Condition]:
+    either = (source.moved, source.pruned)
+    return [All((source.where, each)) for each in either if each is not None] or [source.where]
 
 
 def _written(condition: Condition) -> dict[str, Any]:

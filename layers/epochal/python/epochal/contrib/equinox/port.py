@@ -1,15 +1,15 @@
 """Named streams, as the feed sees them: heads are the Tips. This outlives the code: names are stored (FORMATS §1).
 
 What a Tip tells the feed is the events that its latest write appended. Calves carry no `a`, and lie elsewhere; a prune
-writes `a` 0. Equinox's own trim leaves `a` as it was and shortens `c`, so `a` counts for no more than the types there
-are.
+writes `a` 0, and an etag that tells it from writes of unfolds. Equinox's own trim leaves `a` as it was and shortens
+`c`, so `a` counts for no more than the types there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import CorruptData
@@ -26,9 +26,12 @@ from epochal.layout.port import (
     Touched,
     heal_streams,
 )
-from epochal.plan.ops import Condition, KeyAttribute, Not, TableSpec, equals
+from epochal.plan.ops import BeginsWith, Condition, KeyAttribute, Not, TableSpec, equals
 from epochal.plan.values import Item, number, read_list, read_number
 from epochal.settings import Options, Settings, variable
+
+if TYPE_CHECKING:
+    from epochal.layout.removals import RemovalKind
 
 TIPS: Final = TableSpec(
     kind="tips",
@@ -48,6 +51,18 @@ MOVED: Condition = Not(equals("a", number(0)))
 there was written by nobody who keeps the format, and counts: what a filter drops is gone without a trace.
 """
 
+REMOVING: Final = "dead"
+"""How the etag of a prune or a deletion begins, so that the feed knows. Of other writes one in 65,536 has such an etag,
+and says again what is known."""
+
+PRUNED: Condition = BeginsWith("etag", REMOVING)
+"""What a Tip meets that a prune wrote."""
+
+
+def removing(etag: str) -> str:
+    """The etag of a write that takes events away."""
+    return REMOVING + etag[len(REMOVING) :]
+
 
 def tips_source(table: str, partitions: int = 1) -> Source:
     """Streams by name."""
@@ -62,6 +77,7 @@ def tips_source(table: str, partitions: int = 1) -> Source:
         told=_told,
         where=WHERE,
         moved=MOVED,
+        pruned=PRUNED,
         stored=stored,
     )
 
@@ -71,8 +87,9 @@ def heal_tips(table: str) -> Heal:
     return heal_streams("tips", partial(begin, table), partial(advance, table, shared=True))
 
 
-def appended(item: Item) -> Span | None:
-    """The span that a Tip's latest write appended; None for calves, records, and writes without events.
+def appended(item: Item) -> Change | None:
+    """The span that a Tip's latest write appended, or what is gone, if it was a prune or a deletion; None for calves,
+    records, and other writes without events.
 
     Raises:
         CorruptData: the item looks like a Tip but its counters are missing or negative.
@@ -86,7 +103,8 @@ def appended(item: Item) -> Span | None:
     if latest is None or following is None or not 0 <= latest <= following:
         raise CorruptData(f"{item['p']['S']}: a Tip whose n and a do not fit each other")
     if latest == 0:
-        return None
+        ends = end(item) if item.get("etag", {}).get("S", "").startswith(REMOVING) else None
+        return None if ends is None else ends.removal
     return Span(item["p"]["S"], following - latest, tuple(types[-latest:]))
 
 
@@ -101,7 +119,10 @@ def end(item: Item) -> End | None:
     following, pruned = read_number(item, "n"), read_number(item, "l") or 0
     if following is None or not 0 <= pruned <= following:
         raise CorruptData(f"{item['p']['S']}: a Tip whose n and l do not fit each other")
-    return End(item["p"]["S"], following, pruned)
+    left: RemovalKind = "deleted" if "z" in item else "pruned"
+    if left == "pruned" and 0 < following == pruned and "u" not in item:
+        left = "emptied"
+    return End(item["p"]["S"], following, pruned, left=left)
 
 
 def stored(item: Item) -> Span | None:

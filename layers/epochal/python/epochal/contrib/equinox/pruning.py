@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.contrib.equinox.append import Fixed, append
+from epochal.contrib.equinox.port import removing
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import calf_key, tip_key
@@ -89,7 +90,7 @@ def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
     """
     counters = {"n": number(index), "a": number(0), "l": number(index)}
     unfolds = {"u": sequence(map(write_unfold, batch.unfolds))} if batch.unfolds else {}
-    item = {**tip_key(batch.stream), **counters, **unfolds, "etag": text(batch.etag)}
+    item = {**tip_key(batch.stream), **counters, **unfolds, "etag": text(removing(batch.etag))}
     yield Put(table=table, item=item, condition=Absent("i"))
 
 
@@ -99,7 +100,7 @@ def _emptied(tip: Tip, *, leave_open: bool) -> bool:
 
 def _replace(table: str, tip: Tip, wanted: Tip, etag: str) -> Steps[tuple[Tip | None, bool]]:
     """Write a Tip over the one it was made from: what is there afterwards, and whether that is or follows it."""
-    wanted = replace(wanted, etag=etag_over(etag, tip))
+    wanted = replace(wanted, etag=removing(etag_over(etag, tip)))
     reply = yield _update(table, tip, wanted)
     if isinstance(reply, Done):
         return wanted, True

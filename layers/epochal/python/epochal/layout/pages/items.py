@@ -50,6 +50,9 @@ ARCHIVE: Final = TableSpec(kind="streams-archive", partition=STREAMS.partition, 
 """Streams as copied before they were pruned. Those of other layouts have their own: names may be the same."""
 
 
+REMOVING: Final = bytes.fromhex("dead")
+"""What `w` ends with where the write took events away, so that the feed knows."""
+
 DICTIONARIES: Final = "$dictionary:"
 """What the partition keys of dictionaries begin with; a stream's name never does."""
 
@@ -120,6 +123,13 @@ class Page:
     def latest(self) -> bytes:
         """Stamp of its latest write."""
         return self.stamp if self.stamp is not None else self.frames[-1].stamp
+
+    @property
+    def removing(self) -> bool:
+        """Whether its latest write took events or unfolds away. Of other writes one in 65,536 looks so, and says again
+        what is known.
+        """
+        return self.stamp is not None and self.stamp.endswith(REMOVING)
 
     @property
     def time(self) -> Ticks:

@@ -1,6 +1,6 @@
 """Named streams as pages, as the feed sees them: every page is a head.
 
-What a page tells the feed: the events that its latest write appended.
+What a page tells the feed: the events that its latest write appended, or that it took events away.
 
 Every page is a head: its image carries its index, the next one, and its frames, so nothing need be read. A stream has
 as many heads as pages, each with events of its own; one that is full does not tell whether another follows.
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import (
@@ -33,6 +33,7 @@ from epochal.layout.pages.reading import advance, begin, query
 from epochal.layout.port import (
     Archive,
     CategoriesBy,
+    Change,
     End,
     Heal,
     Permission,
@@ -49,6 +50,9 @@ from epochal.model.tags import group_of
 from epochal.plan.ops import Condition, Present, Steps
 from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
+
+if TYPE_CHECKING:
+    from epochal.layout.removals import RemovalKind
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:
@@ -120,8 +124,9 @@ WHERE: Condition = Present("r", "N")
 """What only pages meet: records of idempotency keys do not."""
 
 
-def appended(item: Item) -> Span | Touched | None:
-    """The span that a page's latest write appended; None for records, and writes without events.
+def appended(item: Item) -> Change | None:
+    """The span that a page's latest write appended, or what is gone, if it was a prune or a deletion; None for records,
+    and other writes without events.
 
     Where this process has not met the dictionary that it is packed under, only that it is.
 
@@ -130,7 +135,7 @@ def appended(item: Item) -> Span | Touched | None:
     """
     page = _page_of(item)
     if page is None or page.stamp is not None:
-        return None
+        return _end(page).removal if page is not None and page.removing else None
     span = page.span.since(page.version - _latest(page))
     return Touched(stream=page.stream) if _is_closed(page) else _span(span)
 
@@ -150,10 +155,16 @@ def _latest(page: Page) -> int:
 def end(item: Item) -> End | None:
     """Where a page ends; None for records. Raises as `appended` does."""
     page = _page_of(item)
-    if page is None:
-        return None
+    return None if page is None else _end(page)
+
+
+def _end(page: Page) -> End:
+    """A page that is open is the last: it tells whether unfolds are left."""
     pruned = max(page.low_water, page.base if page.base > page.index else 0)
-    return End(page.stream, page.version, pruned, since=page.index)
+    left: RemovalKind = "deleted" if page.deleted else "pruned"
+    if not page.full and not page.unfolds and 0 < page.version <= pruned:
+        left = "emptied"
+    return End(page.stream, page.version, pruned, since=page.index, left=left)
 
 
 def told(item: Item) -> Span | Touched | None:

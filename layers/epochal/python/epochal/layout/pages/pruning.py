@@ -27,7 +27,7 @@ from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.layout.pages.frames import Frame, stamp_of
 from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query
-from epochal.layout.pages.writes import MARK_BYTES, as_read, head_from, marking, packed
+from epochal.layout.pages.writes import as_read, head_from, marking, packed, removing
 from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts
 from epochal.model.versions import ExpectedVersion, version_of
 from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update
@@ -96,7 +96,7 @@ def begin_pruned(table: str, batch: Batch, index: int) -> Steps[None]:
         version=index,
         low_water=index,
         unfolds=packed(batch).unfolds_at(unfolds[0].version) if unfolds else b"",
-        stamp=stamp_of(batch.now, bytes.fromhex(batch.etag)[:MARK_BYTES]),
+        stamp=stamp_of(batch.now, removing(batch.etag)),
     )
     yield Put(table=table, item=write_page(page), condition=Absent("i"))
 

@@ -16,6 +16,7 @@ from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
 from epochal.errors import InvalidInput, TooLarge
 from epochal.layout.pages.frames import Frame, Unfolds, pack_events, pack_unfolds, refer_to, stamp_of, time_of
 from epochal.layout.pages.items import (
+    REMOVING,
     Page,
     PageState,
     frames_size,
@@ -310,8 +311,13 @@ def as_read(page: Page) -> Condition:
 
 
 def marking(etag: str, page: Page) -> bytes:
-    """The stamp of a write that adds no frame to a page, above the last: no clock is needed for it."""
-    return stamp_of(Ticks(page.time + 1), bytes.fromhex(etag)[:MARK_BYTES])
+    """The stamp of a write that takes from a page, above the last: no clock is needed for it."""
+    return stamp_of(Ticks(page.time + 1), removing(etag))
+
+
+def removing(etag: str) -> bytes:
+    """What follows the time in the stamp of a write that takes events away."""
+    return bytes.fromhex(etag)[: MARK_BYTES - len(REMOVING)] + REMOVING
 
 
 def kept_by_next(page: Page) -> bytes:
