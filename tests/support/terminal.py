@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 
 from epochal.cli.main import epochal
@@ -19,6 +20,23 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, MemoryObjects, memory_settings, memory_tables
 
 TYPES = ("user-account",)
+
+
+class Queues:
+    """A client of SQS: queues by their names, with what was sent to each."""
+
+    def __init__(self, **queues: list[dict[str, Any]]) -> None:
+        self.sent, self.refused = queues, ""
+
+    def get_queue_url(self, *, QueueName: str) -> dict[str, str]:  # noqa: N803  boto3's
+        code = self.refused or "AWS.SimpleQueueService.NonExistentQueue"
+        if self.refused or QueueName not in self.sent:
+            raise ClientError({"Error": {"Code": code, "Message": "no"}}, "GetQueueUrl")
+        return {"QueueUrl": QueueName}
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
+        self.sent[QueueUrl] += Entries
+        return {}
 
 
 @dataclass
@@ -35,6 +53,7 @@ class Terminal:
     partitions: int = 1
     indexed: dict[str, int] = field(default_factory=dict)
     layouts: Sequence[str] = ("pages",)
+    queues: Queues = field(default_factory=Queues)
 
     @property
     def streams(self) -> Streams:
@@ -54,7 +73,8 @@ class Terminal:
     @property
     def store(self) -> OpenedStore:
         sizes = [TableSize(name="tips", items=3, bytes=4_096)]
-        return replace(OpenedStore.of(self.deployment, lambda: sizes, str), streams=self.streams)
+        opened = OpenedStore.of(self.deployment, lambda: sizes, lambda _: self.queues)
+        return replace(opened, streams=self.streams)
 
     def run(self, *arguments: str, stdin: str | None = None) -> Result:
         """Run a command; what it raises is in the result."""

@@ -209,6 +209,37 @@ def test_a_group_pauses_and_goes_on(filled: Terminal) -> None:
     assert filled.lines("react", "boards:board", "--until-done") == ["0  0@2  1 handled"]
 
 
+def test_the_function_of_a_group_that_goes_on_is_woken_in_every_partition_each_time(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    queue = filled.queues.sent["index-reaction-board.fifo"] = []
+    filled.lines("groups", "pause", "board")
+    assert queue == []
+    filled.lines("groups", "resume", "board")
+    (sent,) = queue
+    assert (sent["MessageGroupId"], sent["MessageBody"]) == ("0", "1")
+    filled.lines("groups", "reset", "board", "--to", "beginning", "--dry-run")
+    assert len(queue) == 1
+    filled.lines("groups", "reset", "board", "--to", "beginning", "--yes")
+    filled.lines("groups", "resume", "board")
+    assert len({each["MessageDeduplicationId"] for each in queue}) == len(queue) == 3
+
+
+def test_a_group_goes_on_though_its_queue_may_not_be_asked_for(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    filled.lines("groups", "pause", "board")
+    filled.queues.refused = "AccessDenied"
+    resumed = filled.run("groups", "resume", "board")
+    assert (resumed.exit_code, resumed.stdout) == (0, "board goes on\n")
+    assert "goes on with its next wake-up" in resumed.stderr
+
+
+def test_who_deletes_a_group_that_a_function_runs_is_told(filled: Terminal) -> None:
+    filled.run("react", "boards:board", "--until-done")
+    assert "if it is run again" in filled.run("groups", "delete", "board", stdin="n").output
+    filled.queues.sent["index-reaction-board.fifo"] = []
+    assert "delete that first" in filled.run("groups", "delete", "board", stdin="n").output
+
+
 def test_a_group_begins_where_another_is_and_is_deleted(filled: Terminal) -> None:
     filled.run("react", "boards:board", "--until-done")
     assert filled.lines("groups", "begin", "panel", "--like", "board") == ["panel begins where board is"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,8 @@ from epochal.console import reactions
 from epochal.console.page import Services
 from epochal.console.server import Guard, application, pages
 from epochal.deployment import Deployment
-from epochal.errors import Refused
+from epochal.errors import Refused, Unavailable
+from epochal.feed.history import PartitionTail
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.testing.feeds import MemoryFeed
@@ -274,6 +276,26 @@ def test_a_group_pauses_and_goes_on_after_a_second_step(
     assert "totals, paused" in _get(client, "/reactions?group=totals")
     assert "totals goes on" in _steered(client, resume)[1]
     assert "totals, paused" not in _get(client, "/reactions?group=totals")
+
+
+def test_the_function_of_a_group_that_goes_on_is_woken(opened: Deployment, failing: Reaction) -> None:
+    woken = []
+
+    def wake(group: str, tails: Sequence[PartitionTail]) -> bool:
+        woken.append((group, [each.partition for each in tails]))
+        return True
+
+    client = _client(opened, Services(wake=wake))
+    for act, so_far in (("pause", 0), ("resume", 1)):
+        assert _steered(client, f"/groups?act={act}&group=totals")[0] == 200
+        assert len(woken) == so_far
+    assert woken == [("totals", [each.partition for each in opened.feed.partitions()])]
+
+    def refused(_group: str, _tails: Sequence[PartitionTail]) -> bool:
+        raise Unavailable("no queue")
+
+    client = _client(opened, Services(wake=refused))
+    assert "totals goes on" in _steered(client, "/groups?act=resume&group=totals")[1]
 
 
 def test_a_group_is_reset_once_it_is_shown_what_comes_again(

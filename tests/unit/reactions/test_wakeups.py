@@ -14,6 +14,7 @@ from moto import mock_aws
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.function import ReactionFunction, lambda_handler
+from epochal.hosting.services import wake_group
 from epochal.hosting.wakeups import (
     CAREFUL_FROM,
     MOST_HOPS,
@@ -31,6 +32,7 @@ from epochal.metrics import Metrics
 from epochal.plan.values import Item
 from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor
+from epochal.reactions.steering import Groups
 from tests.unit.reactions.world import Told, World
 
 FAILED = Failure(stream="A-1", index=0, cause="ValueError: no", attempts=5)
@@ -87,6 +89,46 @@ def test_a_message_wakes_its_partition_and_is_done_when_its_position_is_reached(
     answer = function(world).handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
     assert answer == {"batchItemFailures": []}
     assert world.told.of("A-1") == [0]
+
+
+@mock_aws
+def test_a_group_that_is_resumed_goes_on_by_a_wake_up_though_the_last_one_found_it_paused() -> None:
+    """What FIFO queues drop as repeated within five minutes would leave it until the next event."""
+    client = boto3.client("sqs", region_name="eu-central-1")
+    url = client.create_queue(QueueName="epochal-dev-reaction-board.fifo", Attributes={"FifoQueue": "true"})[
+        "QueueUrl"
+    ]
+    world = World()
+    run, reader = function(world), world.feeds.reader()
+    groups = Groups(reader)
+
+    def delivered() -> list[dict[str, Any]]:
+        found = client.receive_message(
+            QueueUrl=url, AttributeNames=["All"], MaxNumberOfMessages=10, VisibilityTimeout=0
+        ).get("Messages", [])
+        for each in found:
+            client.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+        records = [
+            {"messageId": each["MessageId"], "body": each["Body"], "attributes": each["Attributes"]}
+            for each in found
+        ]
+        if records:
+            run.handle({"Records": records}, Context())  # type: ignore[arg-type]
+        return records
+
+    world.append("A-1")
+    run.handle({"Records": [message(0, 1)]}, Context())  # type: ignore[arg-type]
+    world.append("A-1")
+    for _ in range(2):
+        groups.pause("board")
+        wake_group(client, "epochal-dev", "board", reader.partitions())
+        assert len(delivered()) == 1
+        assert world.told.of("A-1") == [0]
+    groups.resume("board")
+    assert wake_group(client, "epochal-dev", "board", reader.partitions())
+    assert len(delivered()) == 1
+    assert world.told.of("A-1") == [0, 1]
+    assert not wake_group(client, "epochal-dev", "another", reader.partitions())
 
 
 def test_a_partition_of_a_source_that_is_not_wanted_is_left_alone() -> None:

@@ -77,6 +77,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         invoker,
         measuring,
         reactions_of,
+        wake_group,
     )
 
     reactions = [reaction for each in targets for reaction in load_reactions(store, each)]
@@ -87,6 +88,7 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         reactions={each.name: each for each in reactions},
         deployed=lambda: reactions_of(queues, name),
         invoke=invoker(store.client("lambda")),
+        wake=partial(wake_group, queues, name),
         sizes=lambda: {each.name: each.bytes for each in store.sizes()},
         measure=measuring(store.client("cloudwatch")),
     )

@@ -7,22 +7,23 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from importlib import import_module
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
-from epochal.errors import GroupMissing, InvalidInput
+from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
+from epochal.hosting.services import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
 from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
@@ -30,6 +31,8 @@ from epochal.reactions.parking import ParkedStream, Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import GroupFigures, reset_view, standing_view, start_of
+
+T = TypeVar("T")
 
 
 @click.command()
@@ -212,9 +215,10 @@ def pause(store: OpenedStore, *, group: str) -> None:
 def resume(store: OpenedStore, *, group: str) -> None:
     """Let GROUP go on.
 
-    A deployed function does with the next event, or at the latest with its schedule.
+    Its deployed function is woken.
     """
     _said(group, "goes on", store.deployment.groups.resume(group))
+    _wake(store, group)
 
 
 @groups.command()
@@ -240,6 +244,7 @@ def reset(
         again, skipped = sum(each.again for each in planned), sum(each.skipped for each in planned)
         inputs.confirm(f"{group}: {again:,} events come again, {skipped:,} never come. Go on?", yes=yes)
         planned = store.deployment.groups.reset(steered, start)
+        _wake(store, group if isinstance(steered, str) else steered.name)
     lines = (
         f"{each.partition}  {each.before} → {each.after}  {each.again:,} again  {each.skipped:,} skipped"
         for each in planned
@@ -254,6 +259,7 @@ def reset(
 def begin(store: OpenedStore, *, group: str, like: str) -> None:
     """Begin GROUP where another one is now."""
     _said(group, f"begins where {like} is", store.deployment.groups.begin(group, like=like))
+    _wake(store, group)
 
 
 @groups.command("delete")
@@ -266,8 +272,26 @@ def delete_group(store: OpenedStore, *, group: str, yes: bool) -> None:
     Whoever runs it again begins anew.
     """
     _check_there(store, group)
-    inputs.confirm(f"{group} begins anew if it is run again. Go on?", yes=yes)
+    running = _asked_of_queues(deployed_queue, store, group) is not None
+    when = "with its function's next wake-up: delete that first" if running else "if it is run again"
+    inputs.confirm(f"{group} begins anew {when}. Go on?", yes=yes)
     _said(group, "is deleted", store.deployment.groups.delete(group))
+
+
+def _wake(store: OpenedStore, group: str) -> None:
+    _asked_of_queues(wake_group, store, group, store.feed.partitions())
+
+
+def _asked_of_queues(ask: Callable[..., T], store: OpenedStore, group: str, *more: Any) -> T | None:
+    """What `ask` finds out of a deployed reaction's queue; where it may not, the group is steered all the same."""
+    prefix = store.deployment.settings.index_table.removesuffix("-index")
+    try:
+        return ask(store.client("sqs"), prefix, group, *more)
+    except EpochalError as error:
+        click.echo(
+            f"its queue cannot be asked for ({error}): a function goes on with its next wake-up", err=True
+        )
+        return None
 
 
 def _said(group: str, done: str, partitions: list[int]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 from epochal.codec import json
 from epochal.errors import InvalidInput, Refused
+from epochal.feed.history import PartitionTail
 from epochal.hosting.services import Measure
 from epochal.model.events import Claim
 from epochal.reactions.reaction import Reaction
@@ -58,6 +59,7 @@ class Services:
         reactions: by name, those that replay here, with their own handlers.
         deployed: names of the reactions that are deployed.
         invoke: invokes a function by its name with a payload.
+        wake: wakes a deployed reaction in partitions; whether there is one.
         measure: asks CloudWatch.
         sizes: bytes of tables, by their names, as DynamoDB tells them.
         lags: what the console has seen of the groups that it showed.
@@ -68,6 +70,7 @@ class Services:
     reactions: Mapping[str, Reaction] = field(default_factory=dict)
     deployed: Callable[[], list[str]] | None = None
     invoke: Callable[[str, dict[str, Any]], dict[str, Any]] | None = None
+    wake: Callable[[str, Sequence[PartitionTail]], bool] | None = None
     measure: Measure | None = None
     sizes: Callable[[], Mapping[str, int]] | None = None
     lags: Lags = field(default_factory=Lags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -147,8 +148,8 @@ def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
     return {"act": act, "group": group, "to": to, "partition": partition, "planned": planned}
 
 
-def steer(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """Do it."""
+def steer(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Do it. A deployed function is woken, or else goes on with its next wake-up."""
     act, group, start = _steering(arguments)
     if act == "reset" and start is None:
         raise InvalidInput("to", "must say where to")
@@ -156,6 +157,9 @@ def steer(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any
         partitions = [each.partition for each in deployment.groups.reset(group, start)]
     else:
         partitions = getattr(deployment.groups, act)(group)
+    if services.wake is not None and act in ("resume", "reset"):
+        with suppress(Refused, Unavailable, InvalidRequest):
+            services.wake(group, deployment.feed.partitions())
     return {"act": act, "group": group, "partitions": partitions}
 
 

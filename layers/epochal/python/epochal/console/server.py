@@ -134,7 +134,7 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
         ConsolePage(path="/health", name="health", show=overview.health),
         ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),
         ConsolePage(path="/groups", name="group", show=reactions.ask_group),
-        ConsolePage(path="/groups", name="steered", show=reactions.steer, method="POST"),
+        ConsolePage(path="/groups", name="steered", show=partial(reactions.steer, services), method="POST"),
         ConsolePage(path="/parked", name="settled", show=partial(reactions.settle, services), method="POST"),
     )
 
