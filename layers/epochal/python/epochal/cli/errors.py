@@ -107,6 +107,17 @@ class StreamMissing(EpochalError, LookupError):
         self.stream = stream
 
 
+class TimerMissing(EpochalError, LookupError):
+    """No timer of the name is pending."""
+
+    def __init__(self, stream: str, name: str) -> None:
+        super().__init__(
+            f"{stream}: no timer {name} is pending; `epochal read {stream}` has what became of it"
+        )
+        self.stream = stream
+        self.name = name
+
+
 class CopyUnsound(EpochalError):
     """Streams that were not copied, or whose copies are not what they should be: `streams` names them."""
 

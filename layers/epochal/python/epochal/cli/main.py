@@ -153,6 +153,7 @@ for command in (
     react,
     parked,
     groups,
+    timers,
     index,
     stats,
     streams,

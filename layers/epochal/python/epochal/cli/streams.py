@@ -14,6 +14,7 @@ from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
 from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams
+from epochal.cli.timers import later_of
 from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
@@ -22,6 +23,7 @@ from epochal.http.streams import append_of
 from epochal.index.checkpoints import at
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.versions import AtVersion, Conflict, ExpectedVersion
+from epochal.store import timers
 from epochal.store.driver import Meter
 from epochal.store.reading import Pruned, Selection
 from epochal.store.streams import Streams
@@ -39,6 +41,11 @@ from epochal.store.streams import Streams
     "--unfold", "unfolds", multiple=True, metavar="TYPE=JSON", help="State to store beside the events."
 )
 @click.option("--expected", default="any", help="A version, a token, any, no_stream or stream_exists.")
+@click.option(
+    "--later",
+    metavar="NAME=WHEN",
+    help="Set a timer that appends them: in 30s, 90m, 36h, 14d or 2w, or at a time.",
+)
 @conditional
 @click.option(
     "--batch", type=click.IntRange(min=1), help="Append so many of --events at a time, not all at once."
@@ -57,6 +64,7 @@ def append(
     event_id: str | None,
     unfolds: Sequence[str],
     expected: str,
+    later: str | None,
     key: str | None,
     condition: str | None,
     after: str | None,
@@ -70,6 +78,8 @@ def append(
         raise click.UsageError("Give either TYPE (and DATA) or --events, or only --unfold.")
     if batch is not None and source is None:
         raise click.UsageError("--batch cuts up what --events gives.")
+    if later is not None and (batch is not None or type is source is None):
+        raise click.UsageError("--later is about all of TYPE or --events.")
     if source is None:
         single = None if type is None else _event(type, data, meta, timestamp)
         events = [] if single is None else [replace(single, tags=tuple(tags), id=event_id)]
@@ -79,6 +89,9 @@ def append(
         )
     else:
         events = inputs.several_of(source, event_of)
+    if later is not None:
+        name, when = later_of(later)
+        events = [timers.later(name, events, at=when)]
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
         streams,

@@ -77,14 +77,14 @@ def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
     """The timers of a stream, by their due times, as many as an answer has room for."""
     stream = stream_name(request.path["stream"])
     store, meter = streams_for(streams, request)
-    size, shown = AnswerSize(), list[Any]()
+    size, views = AnswerSize(), list[Any]()
     found = store.timers.pending(stream)
     for timer in found:
-        view = size.fit(_shown(timer)) if shown else size.put(_shown(timer), _frame(timer))
+        view = size.fit(shown(timer)) if views else size.put(shown(timer), _frame(timer))
         if view is None:
             break
-        shown.append(view)
-    return answer(meter, TIMERS(stream=stream, timers=shown, more=len(shown) < len(found)))
+        views.append(view)
+    return answer(meter, TIMERS(stream=stream, timers=views, more=len(views) < len(found)))
 
 
 @operation(
@@ -113,7 +113,7 @@ def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response
         raise Problem(
             problems.TIMER_NOT_FOUND, f"{stream} has no timer {name} that is pending", stream=stream
         )
-    view = AnswerSize().put(_shown(timer), _frame(timer))
+    view = AnswerSize().put(shown(timer), _frame(timer))
     return answer(meter, view, figures=appends((timer,), replayed=False))
 
 
@@ -121,7 +121,8 @@ def _frame(timer: Timer) -> dict[str, Any]:
     return {"name": timer.name, "due": timer.due, "set": timer.setting}
 
 
-def _shown(timer: Timer) -> dict[str, Any]:
+def shown(timer: Timer) -> dict[str, Any]:
+    """A timer."""
     return {**_frame(timer), "events": list(map(_event, timer.events))}
 
 
