@@ -90,6 +90,7 @@ def test_it_installs_what_its_commands_need_as_other_pages_and_the_project_do(sh
 def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> None:
     assert "6 passed" in last_line(shop)
     added = [(file, code) for kind, file, code in BLOCKS if kind == "to"]
+    *added, (later, its_test), (process, its_code) = added
     assert [file for file, _ in added] == ["tests/test_orders.py", "service/orders.py", "service/board.py"]
     (first, test), *rest = added
     path = shop / first
@@ -99,3 +100,7 @@ def test_what_it_adds_makes_the_tests_pass_that_it_adds_first(shop: Path) -> Non
         path = shop / file
         path.write_text(replaced(path.read_text(), code))
     assert "7 passed" in last_line(shop)
+    (shop / later).write_text(its_test)
+    assert "error" in last_line(shop)
+    (shop / process).write_text(its_code)
+    assert "8 passed" in last_line(shop)

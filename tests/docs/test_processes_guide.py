@@ -1,0 +1,29 @@
+"""docs/guide/processes.md: its code runs, its arguments and outputs are those there are."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import get_args
+
+from epochal.processes import Output, process
+
+TEXT = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "processes.md").read_text()
+
+
+def test_the_guide_to_processes_runs_from_top_to_bottom() -> None:
+    names: dict[str, object] = {"__name__": __name__}
+    blocks = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "processes.md", "exec", dont_inherit=True), names)  # noqa: S102
+
+
+def test_its_arguments_and_outputs_are_those_there_are() -> None:
+    outputs, arguments = re.findall(r"^\| (?:output|argument) \|.*?\n\n", TEXT, re.MULTILINE | re.DOTALL)
+    assert set(re.findall(r"`([A-Z][a-z]+)\(", outputs.split("\n\n")[0])) >= {
+        each.__name__ for each in get_args(Output)
+    }
+    rows = "".join(re.findall(r"^\| (`[^|]*)\|", arguments, re.MULTILINE))
+    assert re.findall(r"`(\w+)`", rows) == list(inspect.signature(process).parameters)
