@@ -18,8 +18,8 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import InvalidInput, Refused, Unavailable, WrongTable
-from epochal.layout.port import READ_MODELS, store_tables
-from epochal.model.events import Event, Unfold
+from epochal.layout.port import READ_MODELS, TIMERS, every_table, store_tables
+from epochal.model.events import Event, Ticks, Unfold
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Execute, Get, Items, Lost, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
@@ -29,9 +29,10 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
+from epochal.timers.items import Armed
 
 ORDER = aggregate_id("order", "1")
-KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS)}
+KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS, TIMERS)}
 ALIKE = [pair for pair in permutations(KINDS, 2) if KINDS[pair[0]].keys == KINDS[pair[1]].keys]
 """Kinds whose tables have the same keys, so that DynamoDB itself refuses nothing."""
 
@@ -39,7 +40,7 @@ ALIKE = [pair for pair in permutations(KINDS, 2) if KINDS[pair[0]].keys == KINDS
 @pytest.fixture(scope="module")
 def used() -> MemoryTables:
     """Every table of a deployment in use, and one of read models."""
-    feed = MemoryFeed()
+    feed = MemoryFeed(tables=MemoryTables({spec.kind: spec for spec in every_table()}))
     feed.tips.append("Order-1", [Event(type="E")], idempotency_key="k")
     feed.streams.append("Cart-1", [Event(type="E")])
     feed.streams.append("Cart-1", [], unfolds=[Unfold(type="U", data=b"{}")], idempotency_key="k")
@@ -54,6 +55,9 @@ def used() -> MemoryTables:
         model.apply(delivery, lambda documents, event: documents.put("all", event.index))
 
     feed.react(update)
+    for tags in ((), ("seat:1", "flight:2")):
+        armed = Armed(due=Ticks(1), layout="pages", stream="" if tags else "Cart-1", place=0, tags=tags)
+        feed.tables.execute(Put(table=TIMERS.kind, item=armed.item))
     return feed.tables
 
 

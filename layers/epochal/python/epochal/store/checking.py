@@ -17,7 +17,7 @@ from typing import Final
 from epochal.errors import InvalidInput, Refused, WrongTable
 from epochal.index.checkpoints import SERIES, tip_key
 from epochal.layout.once import PREFIX
-from epochal.layout.port import INDEX, READ_MODELS, archives, store_tables
+from epochal.layout.port import INDEX, READ_MODELS, TIMERS, archives, every_table
 from epochal.plan.ops import (
     Execute,
     Found,
@@ -40,6 +40,7 @@ from epochal.plugins import layouts
 #
 # index                               p and i: names that begin with $, records of idempotency keys apart
 # read-models                         pk and sk: what the second is
+# timers                              p and s, with tags at most: p is the number of a shard
 #
 # An empty table is known by its name, where that is one that our stacks give: `epochal-prod-tips`.
 
@@ -47,7 +48,7 @@ from epochal.plugins import layouts
 _OF_READ_MODELS: Final = ("document", "place", "live")
 
 
-SPECS: Final = {spec.kind: spec for spec in (*store_tables(), *archives(), READ_MODELS)}
+SPECS: Final = {spec.kind: spec for spec in every_table()}
 """Of every table that a store may have, by its kind."""
 
 _NAMED: Final = re.compile(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(SPECS)})")
@@ -74,6 +75,8 @@ def _of_no_layout(item: Item) -> str | None:
         return INDEX.kind if name.startswith("$") and not name.startswith(PREFIX) else None
     if item.keys() >= {"pk", "sk"}:
         return READ_MODELS.kind if item["sk"].get("S") in _OF_READ_MODELS else None
+    if {*TIMERS.keys} <= item.keys() <= {*TIMERS.keys, "t"}:
+        return TIMERS.kind if item["p"].get("S", "").isdigit() else None
     return None
 
 
