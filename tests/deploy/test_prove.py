@@ -43,7 +43,10 @@ def stage(places: Places, ministack_server: Server, deployment: LocalDeployment)
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     types = [*stages["dev"].get("aggregate_types", ()), "EpochalProof"]
     reactions = {"proof": {"entry": "examples/proof", "timeout_seconds": 10}}
-    changed = {**stages, "dev": {**stages["dev"], "aggregate_types": types, "reactions": reactions}}
+    changed = {
+        **stages,
+        "dev": {**stages["dev"], "aggregate_types": types, "reactions": reactions, "timers": True},
+    }
     return deploy.deploy(places, ministack_server, context={"stages": json.dumps(changed)})
 
 
@@ -66,7 +69,7 @@ def test_everything_that_the_embedded_aws_offers_is_proven(prove: Prove, tmp_pat
     proven = prove("--skip", "catch-up", "--report", str(kept))
     assert proven.of("failed") == {}
     assert proven.of("not proven").keys() == NOT_OFFERED
-    assert (proven.status, len(proven.of("passed"))) == (0, 18)
+    assert (proven.status, len(proven.of("passed"))) == (0, 19)
     assert proven.report["dollars"] < 0.10
     assert json.loads(kept.with_suffix(".json").read_text()) == proven.report
     assert "| not proven |" in kept.with_suffix(".md").read_text()

@@ -16,6 +16,7 @@ from epochal.proving.proof import CATEGORY
 from epochal.proving.store import REACTION, quarantine, store_checks
 from stacks.stages import stage_from
 from tests.docs.shell import commands
+from tests.support.api import Api
 from tests.unit.proving.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,7 +49,8 @@ def test_the_reaction_that_it_shows_is_the_one_of_the_examples() -> None:
 
 
 def test_its_table_has_each_check_in_its_order() -> None:
-    checks = [*store_checks(Stage().proof()), *ACCOUNT, quarantine]
+    timed = Stage(api=Api(types=(CATEGORY,), chosen={"timers_table": "timers"}))
+    checks = [*store_checks(timed.proof()), *ACCOUNT, quarantine]
     (table,) = re.findall(
         r"^\| check \| what fails it \|\n\|---\|---\|\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL
     )
@@ -72,7 +74,11 @@ def test_it_names_the_permissions_that_the_checks_ask_for() -> None:
         (ROOT / "layers/epochal/python/epochal" / each).read_text()
         for each in ("proving/proof.py", "proving/account.py", "hosting/services.py")
     )
-    asked = {*re.findall(r'(?:asking|translated)\("(\w+)"', code)} - {"Invoke", "ListQueues"}  # the console's
+    asked = {*re.findall(r'(?:asking|translated)\("(\w+)"', code)} - {
+        "Invoke",
+        "ListQueues",
+        "GetQueueUrl",
+    }  # the console's
     assert asked >= {"DescribeStacks", "SimulatePrincipalPolicy", "GetMetricData"}
     assert not {action for action in asked if action not in PAGE}
 

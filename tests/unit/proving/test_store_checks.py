@@ -6,19 +6,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from botocore.exceptions import ClientError
 
+from epochal.layout.port import TIMERS
+from epochal.model.events import Event
 from epochal.proving import store as checks
 from epochal.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
 from epochal.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
+from epochal.settings import Settings
+from epochal.testing.stores import memory_tables
+from epochal.timers.engine import Engine, engine_of
+from epochal.timers.heap import WakeUps
+from epochal.timers.items import Sent, Wake
 from tests.support.api import Api
 from tests.unit.proving.stage import Stage, deployed_as, function
 
@@ -356,3 +365,90 @@ def test_an_indexer_that_sets_nothing_aside_fails_and_the_bad_head_is_taken_out(
     with pytest.raises(Broken, match="not among the records that were set aside"):
         checks.quarantine(proof)
     assert list(stage.api.tables.items("streams")) == []
+
+
+# -------------------------------------------------------------------------------------------------------------- timers
+
+
+@dataclass
+class Timed(Stage):
+    """A stage that fires timers whenever the proof sleeps; a test breaks `work`."""
+
+    work: Callable[[Engine, list[Wake]], object] = Engine.work
+    scheduled: set[str] = field(default_factory=set)
+    schedules: bool = True
+
+    def __post_init__(self) -> None:
+        self.api = Api(
+            types=(CATEGORY,), tables=memory_tables(timers=TIMERS), chosen={"timers_table": TIMERS.kind}
+        )
+        self.wakes = WakeUps()
+        self.engine = engine_of(self.api.deployment, TIMERS.kind, self.send)
+
+    def send(self, sent: Sent) -> None:
+        self.scheduled |= {each.name for each in sent.far}
+        self.wakes.send(sent)
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(seconds)
+        for partition in self.api.deployment.feed.partitions():
+            member = Member(reaction=self.engine.reaction(), reader=self.api.deployment.feed)
+            Reactor(member=member).run(partition.partition, seconds=10)
+        self.work(self.engine, self.wakes.take())
+
+    def get_schedule(self, *, Name: str, GroupName: str) -> None:  # noqa: N803
+        assert GroupName == "group"
+        if Name not in self.scheduled or not self.schedules:
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException"}}, "GetSchedule")
+
+    def get_function_configuration(self, **_: Any) -> dict[str, Any]:
+        return deployed_as("epochal-prod-reaction-timers", self.function["Properties"])
+
+    @property
+    def function(self) -> dict[str, Any]:
+        told = Settings.of(timers_schedules=("group", "queue", "role")).environment("arming")
+        return function("epochal-prod-reaction-timers", EPOCHAL_REACTION="timers", **told)
+
+    def timed(self) -> ProofRun:
+        name = "epochal-prod-reaction-timers"
+        stack = DeployedStack(name="feed", resources={"Arming": self.function}, physical={"Arming": name})
+        return self.proof((stack,), lambda _: self)
+
+
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> Timed:
+    monkeypatch.setattr(checks, "TIMER_SECONDS", 0)
+    return Timed()
+
+
+def test_a_timer_that_fires_in_time_is_proven_where_the_stage_has_timers(timed: Timed, stage: Stage) -> None:
+    proof = timed.timed()
+    seen = checks.timers.tried(proof)
+    assert re.match(r"fired \d.\d s after its time, and \d+T\d+-\d\d is scheduled", seen)
+    assert [each() for each in proof.removals]
+    assert checks.timers in checks.store_checks(proof)
+    assert checks.timers not in checks.store_checks(stage.proof())
+
+
+def test_timers_that_do_not_fire_are_found(timed: Timed) -> None:
+    timed.work = lambda _engine, _wakes: None
+    with pytest.raises(Broken, match="has not fired"):
+        checks.timers.tried(timed.timed())
+
+
+def test_a_timer_that_fires_though_it_was_called_off_is_found(timed: Timed) -> None:
+    def work(engine: Engine, wakes: list[Wake]) -> None:
+        engine.work(wakes)
+        for each in wakes:
+            if each.timer is not None and each.timer.place == 1:
+                engine.streams["pages"].append(each.timer.stream, [Event.json("Proved", {"n": 0})])
+
+    timed.work = work
+    with pytest.raises(Broken, match="2 events came"):
+        checks.timers.tried(timed.timed())
+
+
+def test_a_far_timer_without_a_schedule_is_found(timed: Timed) -> None:
+    timed.schedules = False
+    with pytest.raises(Broken, match="there is no schedule"):
+        checks.timers.tried(timed.timed())

@@ -52,6 +52,7 @@ ON_OBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "auditor": (),
     "notifier": (),
     "reaction": ("GetObject",),
+    "timers": ("GetObject", "PutObject"),
 }
 """What each function may do to large bodies."""
 
@@ -64,6 +65,7 @@ ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
     "auditor": _OF_HEADS,
     "reaction": (*_OF_HEADS, "DeleteItem"),
     "notifier": (),
+    "timers": (),
 }
 """What each function may do to items of the index; those of other tables the layouts tell."""
 

@@ -9,24 +9,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import urlencode
 
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.status import standings
+from epochal.dynamo.aws_errors import translated
+from epochal.errors import InvalidRequest
 from epochal.hosting.function import SPARED
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.port import layouts_in, source_of
-from epochal.model.events import TAG_STREAMS, Event
+from epochal.model.events import PER_SECOND, TAG_STREAMS, TIMER_FIRED, Event, Recorded, parse_time
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined
 from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.plugins import NATIVE
 from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
+from epochal.settings import Settings
 from epochal.store.driver import ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+from epochal.store.timers import call_off, in_, later, timer_of
+from epochal.timers.items import Armed, Wake
 
 RACERS: Final = 4
 RACES: Final = 3
@@ -42,6 +48,10 @@ EVENTS_A_HOP: Final = 16
 
 REACTION: Final = "proof"
 """The reaction that a stage proves its catch-ups with: docs/first-day.md has it."""
+
+TIMER_SECONDS: Final = 5
+FAR_MINUTES: Final = 30
+"""Farther off than a queue keeps a message back."""
 
 UPLOAD: Final = 1_000_000
 """Bytes: more than an item holds."""
@@ -65,6 +75,8 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
             tried=partial(feed, read=read),
         )
     yield from (uploads, catch_up)
+    if proof.store.settings.timers_table:
+        yield timers
 
 
 def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
@@ -283,6 +295,58 @@ def catch_up(proof: ProofRun) -> str:
             "the function says RecursiveLoop: Allow; or the reaction has parked the stream (`epochal parked list`)"
         )
     return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
+
+
+@trial(
+    "a timer fires once and not before its time; one that was called off does not; a far one has a schedule",
+    0.001,
+)
+def timers(proof: ProofRun) -> str:
+    """Set some timers and call one off. What is far off is called off as well: its schedule ends by itself."""
+    writer = StreamWriter("", proof.name("timers"), _streams(proof))
+    soon = in_(seconds=TIMER_SECONDS)
+    set_ = [later(name, [Event.json(KIND, {"n": 0})], at=soon) for name in ("fires", "does-not")]
+    far = later("far", [Event.json(KIND, {"n": 1})], at=in_(minutes=FAR_MINUTES))
+    writer.store.append(writer.stream, [*set_, far])
+    proof.removals.append(writer.remove)
+    writer.store.append(writer.stream, [call_off("does-not")])
+    due, _, last = (timer_of(each).ticks for each in islice(writer.store.read(writer.stream), 3))
+
+    def fired() -> list[Recorded]:
+        return [each for each in writer.store.read(writer.stream) if each.type == TIMER_FIRED]
+
+    if not proof.until(lambda: bool(fired()), TIMER_SECONDS + FEED_SECONDS):
+        raise Broken("it has not fired: see the alarms of timers, and `epochal timers due`")
+    groups = [
+        group
+        for each in functions_of(proof.stacks, proof.client)
+        for group in Settings.from_environment(each.environment).timers_schedules[:1]
+    ]
+    slot = Wake.of_slot(Armed(due=last, layout=NATIVE, stream=writer.stream, place=2))
+    for group in groups:
+        if not proof.until(partial(_is_scheduled, proof, group, slot.name), FEED_SECONDS):
+            raise Broken(f"there is no schedule {slot.name} in the group {group} for what is far off")
+    writer.store.append(writer.stream, [call_off("far")])
+    proof.sleep(TIMER_SECONDS)
+    (*others, one), came = fired(), [each for each in writer.store.read(writer.stream) if each.type == KIND]
+    late = (parse_time(one.timestamp) - due) / PER_SECOND
+    if others or len(came) != 1 or late < 0:
+        raise Broken(
+            f"{len(others) + 1} fired, {len(came)} events came, the last {late:.1f} s after its time"
+        )
+    scheduled = f", and {slot.name} is scheduled" if groups else ""
+    return f"fired {late:.1f} s after its time{scheduled}"
+
+
+def _is_scheduled(proof: ProofRun, group: str, name: str) -> bool:
+    try:
+        with translated("GetSchedule"):
+            proof.client("scheduler").get_schedule(Name=name, GroupName=group)
+    except InvalidRequest as error:
+        if error.code != "ResourceNotFoundException":
+            raise
+        return False
+    return True
 
 
 @trial("a head that cannot be read is set aside with its cause, and listed", dollars=0.0005)
