@@ -299,7 +299,7 @@ def catch_up(proof: ProofRun) -> str:
 
 @trial(
     "a timer fires once and not before its time; one that was called off does not; a far one has a schedule",
-    0.001,
+    dollars=0.0001,
 )
 def timers(proof: ProofRun) -> str:
     """Set some timers and call one off. What is far off is called off as well: its schedule ends by itself."""
