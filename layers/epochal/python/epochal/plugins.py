@@ -227,3 +227,12 @@ def at(where: str) -> Any:
     module, _, name = where.partition(":")
     found = import_module(module)
     return getattr(found, name) if name else found
+
+
+def deferred(where: str) -> Callable[..., Any]:
+    """The function `module:name`, whose module is imported when it is first called: most functions start without it."""
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return at(where)(*args, **kwargs)
+
+    return called

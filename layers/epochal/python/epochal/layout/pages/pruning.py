@@ -20,6 +20,7 @@ more than it was asked for. Copying resumes where the archive's version says, wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -236,8 +237,8 @@ def _update(table: str, page: Page, wanted: Page) -> Update:
     )
 
 
-def archive(table: str, into: str, stream: str, before: int) -> Steps[int]:
-    """Copy the events below `before` that the archive lacks; the version it has reached.
+def archive(table: str, into: str, stream: str, before: int, _: Iterator[str] | None = None) -> Steps[int]:
+    """Copy the events below `before` that the archive lacks; the version it has reached. Copied pages keep their etags.
 
     Raises:
         InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.

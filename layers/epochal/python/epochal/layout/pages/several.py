@@ -129,6 +129,11 @@ def append_all_on(
     return came if isinstance(came, DecidedBefore | Unmet) else part.results(came)
 
 
+def decided_all(table: str, streams: Sequence[str], key: str, now: Ticks) -> Steps[DecidedBefore | None]:
+    """What an earlier decision on these streams has done under the key."""
+    return SeveralKey.of(streams, key, now).before(table)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeveralKey:
     """The key of an append to several streams, or of a decision on them.

@@ -52,7 +52,6 @@ from epochal.layout.streams import (
     DecidedBefore,
     EncodedUnfold,
     Known,
-    PruneProgress,
     Rejected,
     Result,
     Results,
@@ -75,6 +74,7 @@ from epochal.model.versions import (
     version_of,
 )
 from epochal.plan.ops import ITEM_BYTES, Items, Steps
+from epochal.plugins import deferred
 
 if TYPE_CHECKING:
     from epochal.layout.pages.dictionaries import InUse
@@ -377,6 +377,11 @@ class Pages:
         return (yield from append_on(table, packed, known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
+    decided_all = staticmethod(deferred("epochal.layout.pages.several:decided_all"))
+    prune = staticmethod(deferred("epochal.layout.pages.pruning:prune"))
+    delete = staticmethod(deferred("epochal.layout.pages.pruning:delete"))
+    begin_pruned = staticmethod(deferred("epochal.layout.pages.pruning:begin_pruned"))
+    archive = staticmethod(deferred("epochal.layout.pages.pruning:archive"))
 
     def append_all(
         self,
@@ -404,14 +409,6 @@ class Pages:
 
         batches = yield from self._all_packed(table, appends)
         return (yield from several.append_all_on(table, batches, reads, key, also))
-
-    def decided_all(
-        self, table: str, streams: Sequence[str], key: str, now: Ticks
-    ) -> Steps[DecidedBefore | None]:
-        """See `several`."""
-        from epochal.layout.pages import several  # noqa: PLC0415  likewise
-
-        return several.SeveralKey.of(streams, key, now).before(table)
 
     def append_tagged(
         self,
@@ -448,39 +445,6 @@ class Pages:
     begin = staticmethod(begin)
     stand = staticmethod(stand)
     advance = staticmethod(advance)
-
-    def prune(self, table: str, stream: str, before: int, etag: str) -> Steps[PruneProgress | None]:
-        """See `pruning`."""
-        from epochal.layout.pages import pruning  # noqa: PLC0415  a function starts without it
-
-        return pruning.prune(table, stream, before, etag)
-
-    def delete(
-        self, table: str, stream: str, expected: ExpectedVersion, etag: str, *, leave_open: bool
-    ) -> Steps[PruneProgress | Rejected[Page]]:
-        """See `pruning`."""
-        from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
-
-        return pruning.delete(table, stream, expected, etag, leave_open=leave_open)
-
-    def begin_pruned(self, table: str, batch: Batch, index: int) -> Steps[None]:
-        """See `pruning`."""
-        from epochal.layout.pages import pruning  # noqa: PLC0415  likewise
-
-        return pruning.begin_pruned(table, batch, index)
-
-    def archive(
-        self,
-        table: str,
-        into: str,
-        stream: str,
-        before: int,
-        etags: Iterator[str],  # noqa: ARG002  copied pages keep their own
-    ) -> Steps[int]:
-        """See `pruning`."""
-        from epochal.layout.pages import pruning  # noqa: PLC0415  few have an archive, and copy to it
-
-        return pruning.archive(table, into, stream, before)
 
     def _all_packed(self, table: str, appends: Sequence[tuple[Batch, T]]) -> Steps[list[tuple[Packed, T]]]:
         packs: list[tuple[Packed, T]] = []
