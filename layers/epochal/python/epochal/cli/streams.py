@@ -19,7 +19,7 @@ from epochal.codec import json
 from epochal.errors import StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
 from epochal.http.events import event_of
-from epochal.http.streams import append_of
+from epochal.http.several import append_of
 from epochal.index.checkpoints import at
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.versions import AtVersion, Conflict, ExpectedVersion

@@ -15,14 +15,15 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.http import events, feed, groups, health, problems, streams, tagged, timers, whole_feed
+from epochal.http import events, feed, groups, health, problems, several, streams, tagged, timers, whole_feed
 from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
+from epochal.http.several import IN_THE_WAY
 from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
 from epochal.http.shapes import text as text_schema
-from epochal.http.streams import IN_THE_WAY, VERSION
+from epochal.http.streams import VERSION
 from epochal.plugins import parts
 
 ALWAYS: Final = (
@@ -110,7 +111,7 @@ def _components() -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    yield from (events, feed, whole_feed, groups, health, streams, tagged, timers)
+    yield from (events, feed, whole_feed, groups, health, streams, several, tagged, timers)
     for package in parts("operations"):
         yield from map(import_module, sorted({each.module for each in package.OPERATIONS}))
 

@@ -17,10 +17,12 @@ _groups: Final = partial(Operation, module="epochal.http.groups", function="feed
 
 STREAMS: Final = (
     *stream_operations("streams", "streams"),
-    _streams(
+    Operation(
         "POST",
         "/streams",
         "append_all",
+        module="epochal.http.several",
+        rare=True,
         function="append",
         scope="append",
         table="streams",

@@ -1,14 +1,13 @@
 """The operations on streams, and on bodies too large for a request: what each takes and answers, and how it parses its
-request, performs it and shows the outcome.
+request, performs it and shows the outcome. The append to several streams is in `http.several`.
 
-The same are there for streams as pages, below `/streams`, and for those as tips, below `/tips`; the append to several
-streams at once, all or nothing, only pages have. Bodies in the bucket are answered with a link, whatever they are part
-of: they may be larger than a function's memory.
+The same are there for streams as pages, below `/streams`, and for those as tips, below `/tips`. Bodies in the bucket
+are answered with a link, whatever they are part of: they may be larger than a function's memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,14 +82,10 @@ from epochal.model.versions import (
     NO_STREAM,
     Appended,
     Conflict,
-    ExpectedVersion,
-    Outcome,
-    StreamAppend,
     Token,
     Undetermined,
     parse_token,
 )
-from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.reading import Page, StreamState
@@ -100,9 +95,6 @@ from epochal.store.streams import Streams
 if TYPE_CHECKING:
     from epochal.http.tagged import Listed
 
-MAX_APPENDS: Final = TRANSACTION_ITEMS
-"""Streams of one append; one less with a key, whose record is a write of the transaction too."""
-
 STREAM: Final = name("A stream's name, `Category-id`.", "Aircraft-N14228")
 TOKEN: Final = text(
     "The stream's exact state: its ETag, without the quotes.",
@@ -110,8 +102,8 @@ TOKEN: Final = text(
 )
 VERSION: Final = whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
 _LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
-_FIRST: Final = whole("Index of the first event of this append.", 0, MAX_VERSION)
-_REPLAYED: Final = flag("An earlier request with the same Idempotency-Key had made this append.")
+FIRST: Final = whole("Index of the first event of this append.", 0, MAX_VERSION)
+REPLAYED: Final = flag("An earlier request with the same Idempotency-Key had made this append.")
 _STREAM: Final = path("stream", STREAM)
 _ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
 _IF_MATCH: Final = header(
@@ -120,10 +112,6 @@ _IF_MATCH: Final = header(
     pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?)?")',
 )
 _IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
-
-_OF_ALL: Final = ("transaction", "item", "events")
-"""What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
-
 
 # What is sent and answered.
 
@@ -143,15 +131,15 @@ UPLOAD: Final = Shown(
     },
 )
 
-_WITH_QUERY: Final = {"after": ["failIf"]}
-_REACHED: Final = {
+WITH_QUERY: Final = {"after": ["failIf"]}
+REACHED: Final = {
     **POSITION,
     "description": "To append after: that of `failIf`, moved past this append; without one, where it is in the tags of "
     "its events. Absent where neither is there; of a replayed append it may be before the events.",
 }
 
 
-def _contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
+def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
     """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
     events, unfolds = sent.get("events", ()), sent.get("unfolds")
     if not events and not unfolds:
@@ -159,14 +147,7 @@ def _contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
     return {"events": events, "unfolds": unfolds}
 
 
-def _expected(node: Node) -> ExpectedVersion:
-    """A version, a word, or a token, which has points."""
-    if isinstance(node.value, str) and "." in node.value:
-        return parse_token(node.value, node.name)
-    return expectation_of(node)
-
-
-def _append(
+def append_form(
     name: str,
     expected: Read,
     *expectations: Schema,
@@ -205,69 +186,20 @@ def _append(
     return Component(name, schema, reads=reads)
 
 
-APPEND: Final = _append(
-    "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=_WITH_QUERY
-)
-STREAM_APPEND: Final = _append("StreamAppend", _expected, TOKEN, stream={"stream": STREAM}, condition={})
-
-
-def append_of(node: Node) -> StreamAppend:
-    """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
-    sent = STREAM_APPEND.read(node)
-    expected = sent.get("expected", ANY)
-    return StreamAppend(stream=sent["stream"], expected=expected, **_contents_of(node, sent))
-
-
-APPEND_ALL: Final = Component(
-    "AppendAll",
-    record(
-        {
-            "appends": {**array(ref("StreamAppend"), "Each of another stream.", MAX_APPENDS), "minItems": 1},
-            **CONDITION,
-        },
-        required=("appends",),
-        dependentRequired=_WITH_QUERY,
-    ),
-    reads={"appends": append_of},
+APPEND: Final = append_form(
+    "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
 )
 APPENDED: Final = Shown(
     "Appended",
     {
         "stream": STREAM,
-        "first": (_FIRST, "first"),
+        "first": (FIRST, "first"),
         "version": (VERSION, "version"),
-        "replayed": (_REPLAYED, "replayed"),
-        "position": _REACHED,
+        "replayed": (REPLAYED, "replayed"),
+        "position": REACHED,
         "capacity": CAPACITY,
     },
     optional=("position",),
-)
-EACH_APPENDED: Final = Shown(
-    "", {"stream": STREAM, "first": (_FIRST, "first"), "version": (VERSION, "version"), "token": TOKEN}
-)
-ALL_APPENDED: Final = Shown(
-    "AllAppended",
-    {
-        "streams": array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
-        "replayed": _REPLAYED,
-        "position": _REACHED,
-        "capacity": CAPACITY,
-    },
-    optional=("position",),
-)
-
-IN_THE_WAY: Final = record(
-    {
-        "stream": STREAM,
-        "version": VERSION,
-        "token": TOKEN,
-        "deleted": flag("Whether it takes no more events."),
-        "index": {
-            **INDEX,
-            "description": "Of the first event, where nobody can tell whether it was appended.",
-        },
-    },
-    required=("stream",),
 )
 STATE: Final = Shown(
     "State",
@@ -366,12 +298,12 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     stream = stream_name(request.path["stream"])
     root = document(request)
     sent = APPEND.read(root)
-    contents = _contents_of(root, sent)
+    contents = contents_of(root, sent)
     expected, in_header = precondition(request, sent.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
-    condition = _condition(sent, store, on.link)
+    condition = condition_of(sent, store, on.link)
     outcome = store.try_append(
         stream,
         **contents,
@@ -382,7 +314,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     match outcome:
         case Appended(token=token, replayed=replayed):
             headers = {"ETag": etag(seals.sealed(stream, token))}
-            reached = _reached(outcome, store)
+            reached = reached_by(outcome, store)
             view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached)
             return answer(
                 meter,
@@ -392,7 +324,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
                 figures=appends(contents["events"], replayed=replayed),
             )
         case Conflict() if outcome.events:
-            raise _forbidden(outcome, condition, store, meter)
+            raise forbidden_by(outcome, condition, store, meter)
         case Conflict():
             if outcome.token is not None:
                 outcome = replace(outcome, token=seals.sealed(stream, outcome.token))
@@ -407,70 +339,7 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
             )
 
 
-@operation(
-    "Append to several streams, all or nothing",
-    "One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. "
-    f"With an `Idempotency-Key` at most {MAX_APPENDS - 1}. `If-Match` and `If-None-Match` are refused.",
-    parameters=(IDEMPOTENCY_KEY,),
-    takes=APPEND_ALL,
-    status=201,
-    gives=ALL_APPENDED,
-    fails=(
-        problems.VERSION_CONFLICT,
-        problems.STREAM_DELETED,
-        problems.CONDITION_FAILED,
-        problems.UNDETERMINED,
-    ),
-)
-def append_all(on: Opened, request: Request, _: QueryString) -> Response:
-    """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
-    stream's ETag, without its quotes.
-    """
-    for given in ("If-Match", "If-None-Match"):
-        if request.header(given) is not None:
-            raise InvalidInput(given, "names the state of one stream: each append has its own `expected`")
-    key = idempotency_key(request)
-    sent = APPEND_ALL.read(document(request))
-    asked, most = sent["appends"], MAX_APPENDS - (key is not None)
-    if len(asked) > most:
-        raise TooLarge("appends", len(asked), most, "items")
-    store, meter = streams_for(on.streams, request)
-    seals = Seals.of(store, writes=True)
-    asked = tuple(_believed(each, seals) for each in asked)
-    condition = _condition(sent, store, on.link)
-    match _outcome(store, asked, key, condition):
-        case Appended() as made:
-            replayed = any(each.replayed for each in made.streams.values())
-            got = [(each.stream, made.streams[each.stream]) for each in asked]
-            shown = [
-                EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
-                for name, one in got
-            ]
-            reached = _reached(made, store)
-            view = ALL_APPENDED(streams=shown, replayed=replayed, capacity=capacity(meter.units), **reached)
-            counted = appends([event for each in asked for event in each.events], replayed=replayed)
-            figures = {**counted, "Appends": float(len(asked))} if counted else {}
-            return answer(meter, view, status=201, figures=figures)
-        case Conflict() as forbidden if forbidden.events:
-            raise _forbidden(forbidden, condition, store, meter)
-        case Conflict(streams=found):
-            raise _all_refused(found, seals, meter)
-        case Undetermined() as unknown:
-            raise Problem(
-                problems.UNDETERMINED,
-                "a response was lost, and what would tell has been pruned or replaced since, in every stream: read the "
-                "states before writing again",
-                streams=[{"stream": stream, "index": each.first} for stream, each in unknown.streams.items()],
-            )
-
-
-def _believed(append: StreamAppend, seals: Seals) -> StreamAppend:
-    if not isinstance(append.expected, Token):
-        return append
-    return replace(append, expected=seals.believed(append.stream, append.expected))
-
-
-def _condition(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[str, Any]:
+def condition_of(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[str, Any]:
     """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
     answer.
     """
@@ -492,7 +361,7 @@ def _condition(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[str,
     }
 
 
-def _reached(made: Appended, store: Streams) -> dict[str, Any]:
+def reached_by(made: Appended, store: Streams) -> dict[str, Any]:
     """The position after an append, where that concerned tags."""
     if not made.position.seen:
         return {}
@@ -501,42 +370,11 @@ def _reached(made: Appended, store: Streams) -> dict[str, Any]:
     return {"position": write_position(store.tagged.sealed(made.position, writes=True))}
 
 
-def _forbidden(conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter) -> Problem:
+def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Streams, meter: Meter) -> Problem:
+    """Events that match the condition are in the way."""
     sealed = replace(conflict, position=store.tagged.sealed(conflict.position, writes=True))
     listed: Listed = condition["takes"]
     return listed.refused(sealed, meter.units)
-
-
-def _outcome(
-    store: Streams, asked: Sequence[StreamAppend], key: str | None, condition: Mapping[str, Any]
-) -> Outcome:
-    try:
-        return store.try_append_all(asked, idempotency_key=key, **condition)
-    except InvalidInput as error:
-        if error.field in _OF_ALL:
-            error.call_it("appends")
-        raise
-
-
-def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> Problem:
-    """Streams in the way. A deleted one decides the status: to go on from where the others are is in vain."""
-    shown = [_in_the_way(stream, conflict, seals) for stream, conflict in found.items()]
-    gone = [each for each in shown if each["deleted"]]
-    first = (gone or shown)[0]
-    detail = f"{first['stream']} {'was deleted' if gone else 'is'} at version {first['version']}"
-    return Problem(
-        problems.STREAM_DELETED if gone else problems.VERSION_CONFLICT,
-        detail if len(shown) == 1 else f"{detail}, and {len(shown) - 1} more are in the way",
-        figures={"Conflicts": 1.0, **consumed(meter.units)},
-        streams=shown,
-    )
-
-
-def _in_the_way(stream: str, conflict: Conflict, seals: Seals) -> dict[str, Any]:
-    shown = {"stream": stream, "version": conflict.version, "deleted": conflict.deleted}
-    if conflict.token is not None and not conflict.deleted:
-        shown["token"] = seals.sealed(stream, conflict.token).text()
-    return shown
 
 
 @operation(
