@@ -48,6 +48,18 @@ def test_a_page_of_the_feed_is_one_document_with_where_to_go_on(filled: Terminal
     assert (page["partition"], page["next"], page["atTail"]) == (0, "0@2", True)
 
 
+def test_what_is_gone_is_shown_where_it_went(filled: Terminal) -> None:
+    filled.lines("prune", "Cart-1", "1", "--yes")
+    filled.index()
+    assert filled.lines("feed", "0", "--from", "0@2") == [
+        "Cart-1       1  $pruned  (events 0 to 0 are gone)",
+        "next 0@3, at the tail",
+    ]
+    assert filled.lines("tail", "--from", "0@2", "--for", "0") == [
+        "Cart-1       1  $pruned  (events 0 to 0 are gone)"
+    ]
+
+
 def test_a_page_begins_at_a_checkpoint_and_ends_with_the_entry_that_reaches_its_limit(
     filled: Terminal,
 ) -> None:

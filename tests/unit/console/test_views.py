@@ -203,3 +203,12 @@ def test_partitions_that_are_not_on_record_are_told(opened: Deployment) -> None:
     settings = opened.settings.having(pages_partitions=3)
     page = _page(application(replace(opened, settings=settings), "t").test_client(), "/health")
     assert "1 on record, 3 deployed" in page
+
+
+def test_the_feed_shows_where_events_went(feed: MemoryFeed, browser: FlaskClient) -> None:
+    feed.streams.append("Cart-1", [Event(type="Noted"), Event(type="Noted")])
+    feed.streams.delete("Cart-1")
+    feed.index()
+    shown = browser.get("/feed").text
+    assert "$deleted" in shown
+    assert "events 0 to 1 are gone" in shown

@@ -154,6 +154,28 @@ def test_an_event_pruned_since_is_shown_as_that(api: Api) -> None:
     assert second["data"] == {"n": 1}
 
 
+def test_what_was_pruned_and_deleted_is_shown_where_that_is_asked_for_and_where_it_was(api: Api) -> None:
+    api.call("POST", "/streams/Cat-1/prune", {"before": 1})
+    api.call("DELETE", "/streams/Cat-1")
+    api.index()
+    assert places(read(api)) == ALL
+    for query in ("removals=true", "removals=true&data=true"):
+        *events, pruned, deleted = read(api, query).json["items"]
+        assert [(each["stream"], each["index"], each["type"]) for each in events] == ALL
+        common = {"stream": "Cat-1"}
+        assert pruned == {
+            **common,
+            "index": 1,
+            "type": "$pruned",
+            "removed": {"from": 0, "to": 1, "next": pruned["removed"]["next"]},
+        }
+        assert (deleted["type"], deleted["removed"]["from"]) == ("$deleted", 1)
+        assert deleted["index"] == deleted["removed"]["to"] == deleted["removed"]["next"]
+    assert places(read(api, "removals=true&category=Dog")) == ALL[2:3]
+    newest, older, *_ = read(api, "removals=true&direction=backward").json["items"]
+    assert (newest["type"], older["type"]) == ("$deleted", "$pruned")
+
+
 # Every quote and backslash counts twice in a function's answer.
 @pytest.mark.parametrize(("character", "most"), [("x", 20), ('"', 6)])
 @pytest.mark.slow

@@ -70,7 +70,8 @@ def feed(
         return
     begin = parse_place(start, "--from")
     _check_there(store, [partition])
-    page = store.feed.page(partition, start=begin, limit=limit, categories=categories or None, data=data)
+    chosen = categories or None
+    page = store.feed.page(partition, start=begin, limit=limit, categories=chosen, data=data, removals=True)
     view: dict[str, Any] = {
         "partition": partition,
         "items": [views.item(each) for each in page.items],
@@ -219,7 +220,11 @@ def _follow_feed(
         found: list[FeedItem] = []
         for number in chosen or _numbers(store, at):
             page = store.feed.page(
-                number, start=at.get(number, BEGINNING), categories=categories or None, data=data
+                number,
+                start=at.get(number, BEGINNING),
+                categories=categories or None,
+                data=data,
+                removals=True,
             )
             at[number] = page.next
             found += page.items

@@ -38,6 +38,8 @@ def item_line(found: FeedItem) -> str:
     if found.event is not None:
         return event_line(found.event)
     why = "" if found.gone is None else f"  ({found.gone})"
+    if found.removal is not None:
+        why = f"  (events {found.removal.first} to {found.removal.end - 1} are gone)"
     if found.fault is not None:
         why = f"  (cannot be read: {found.fault})"
     return f"{found.stream}  {found.index:>6}  {found.type}{why}"

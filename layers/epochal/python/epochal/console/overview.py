@@ -257,6 +257,7 @@ def show_feed(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str,
         categories=[category] if category else None,
         predicate=(lambda span: type_ in span.types) if type_ else None,
         data=True,
+        removals=True,
     )
     found = [each for each in page.items if type_ in ("", each.type)]
     return {

@@ -392,6 +392,14 @@ FEED_ITEM: Final = Component(
             ),
             "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
             "expired": {"const": True, "description": "The event's time was over; its place stays."},
+            "removed": record(
+                {
+                    "from": whole("Those before were gone by then."),
+                    "to": whole("All events before this index are gone."),
+                    "next": whole("The stream's next index then: what is before comes before in the feed."),
+                },
+                description="This is no event, and says that events are gone. `index` is as `to`.",
+            ),
             "fault": record(
                 {
                     "type": text(
@@ -412,6 +420,8 @@ def bare(item: FeedItem) -> dict[str, Any]:
     frame = {"stream": item.stream, "index": item.index, "type": item.type}
     if item.omitted:
         return {**frame, "omitted": True}
+    if (gone := item.removal) is not None:
+        return {**frame, "removed": {"from": gone.first, "to": gone.end, "next": gone.next}}
     if item.fault is not None:
         return {**frame, "fault": fault_of(item.fault)}
     return frame if item.gone is None else {**frame, item.gone: True}

@@ -176,6 +176,13 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
         ),
         query("limit", {**LIMIT, "description": "Items after which the page ends."}),
         query("data", flag("Also the events themselves.")),
+        query(
+            "removals",
+            flag(
+                "Also items that say which events are gone: of the type `$pruned`, `$emptied` (all events and the "
+                "state, while the stream goes on) or `$deleted`, where they went."
+            ),
+        ),
         CATEGORIES,
         query(
             "wait",
@@ -212,6 +219,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
         limit=limit,
         categories=chosen,
         data=data,
+        removals=asked.flag("removals"),
         seconds=seconds,
         # The deployment may let a reader wait for less than is asked for.
         wait=min(float(wait), reading.longest, seconds),

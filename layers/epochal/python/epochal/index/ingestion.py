@@ -301,7 +301,7 @@ class Indexing:
         yield from self._marks(partition, changes)
         loaded, marks = partition.state, partition.marked
         found: list[Span] = []
-        removals: dict[tuple[str, int], Removal] = {}
+        removals: dict[tuple[str, int, str], Removal] = {}
         healed_at: dict[int, Ticks] = {}
         whole = True
         healed = pruned = size = 0
@@ -314,8 +314,8 @@ class Indexing:
                 continue
             if isinstance(step, Removal):
                 # A prune of many pages is one, where they come together.
-                before = removals.pop((step.stream, step.next), step)
-                removals[step.stream, step.next] = step._replace(first=before.first)
+                same = step.stream, step.next, step.kind
+                removals[same] = step._replace(first=removals.pop(same, step).first)
                 continue
             try:
                 piece = yield from self.heal(step)
