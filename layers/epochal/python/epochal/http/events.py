@@ -217,6 +217,13 @@ def tag_of(node: Node) -> str:
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
+def event_id_of(node: Node) -> str:
+    """The id of an event; raises `InvalidInput` where it is no UUID."""
+    from epochal.model.tags import parse_event_id  # noqa: PLC0415  likewise
+
+    return parse_event_id(node.text(64), node.name)
+
+
 def _uploaded(node: Node) -> Claim:
     """The body that a claim of a request names."""
     sent = CLAIM.read(node)
@@ -256,7 +263,7 @@ def _sent(name: str, more: dict[str, Schema]) -> Component:
         "meta": json_body,
         "timestamp": time_of,
         "tags": tag_of,
-        "id": lambda node: node.text(64),
+        "id": event_id_of,
     }
     return Component(name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64")))
 

@@ -15,7 +15,19 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.http import events, feed, groups, health, problems, several, streams, tagged, timers, whole_feed
+from epochal.http import (
+    batches,
+    events,
+    feed,
+    groups,
+    health,
+    problems,
+    several,
+    streams,
+    tagged,
+    timers,
+    whole_feed,
+)
 from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation
 from epochal.http.operations import OPERATIONS
@@ -111,7 +123,7 @@ def _components() -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    yield from (events, feed, whole_feed, groups, health, streams, several, tagged, timers)
+    yield from (batches, events, feed, whole_feed, groups, health, streams, several, tagged, timers)
     for package in parts("operations"):
         yield from map(import_module, sorted({each.module for each in package.OPERATIONS}))
 

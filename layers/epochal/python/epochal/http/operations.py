@@ -28,6 +28,17 @@ STREAMS: Final = (
         table="streams",
         store="streams",
     ),
+    Operation(
+        "POST",
+        "/appends",
+        "append_each",
+        module="epochal.http.batches",
+        function="append",
+        scope="append",
+        table="streams",
+        store="streams",
+        rare=True,
+    ),
     # Each lets its caller store `max_upload_bytes` for a day or two.
     _streams(
         "POST",

@@ -84,7 +84,11 @@ STREAM_APPEND: Final = append_form("StreamAppend", _expected, TOKEN, stream={"st
 
 def append_of(node: Node) -> StreamAppend:
     """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
-    sent = STREAM_APPEND.read(node)
+    return stream_append(node, STREAM_APPEND.read(node))
+
+
+def stream_append(node: Node, sent: Mapping[str, Any]) -> StreamAppend:
+    """What one stream gets, of what was read."""
     expected = sent.get("expected", ANY)
     return StreamAppend(stream=sent["stream"], expected=expected, **contents_of(node, sent))
 

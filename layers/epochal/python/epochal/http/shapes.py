@@ -181,7 +181,7 @@ class Component:
             reads: what reads members of which their schemas do not say all; of an array, each of its items.
             one_of: names of members of which at most one may be sent.
         """
-        self.name, self._special, self._one_of = name, reads, one_of
+        self.name, self.special, self._one_of = name, reads, one_of
         self.schema = {**schema, "allOf": [only_one(*each) for each in one_of]} if one_of else schema
 
     @property
@@ -192,7 +192,7 @@ class Component:
 
     @cached_property
     def _reads(self) -> dict[str, Read]:
-        return {name: _read(schema, self._special.get(name)) for name, schema in self.names.items()}
+        return {name: _read(schema, self.special.get(name)) for name, schema in self.names.items()}
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
@@ -669,8 +669,13 @@ def expectation_of(node: Node) -> Expected | AtVersion:
 def idempotency_key(request: Request) -> str | None:
     """The request's idempotency key, if it has one."""
     key = request.header("Idempotency-Key")
-    if key is not None and not _KEY.fullmatch(key):
-        raise InvalidInput("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+    return None if key is None else checked_key(key, "Idempotency-Key")
+
+
+def checked_key(key: object, field: str) -> str:
+    """An idempotency key. Raises `InvalidInput` where it is none."""
+    if not isinstance(key, str) or not _KEY.fullmatch(key):
+        raise InvalidInput(field, "must be 1 to 255 visible ASCII characters")
     return key
 
 

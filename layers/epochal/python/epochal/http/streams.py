@@ -82,6 +82,7 @@ from epochal.model.versions import (
     NO_STREAM,
     Appended,
     Conflict,
+    StreamAppend,
     Token,
     Undetermined,
     parse_token,
@@ -302,27 +303,41 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     expected, in_header = precondition(request, sent.get("expected"), parse_token)
     key = idempotency_key(request)
     store, meter = streams_for(on.streams, request)
-    seals = Seals.of(store, writes=True)
     condition = condition_of(sent, store, on.link)
+    wanted = StreamAppend(stream=stream, expected=expected, **contents)
+    outcome = appended(store, meter, wanted, key, condition, in_header=in_header)
+    view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached_by(outcome, store))
+    return answer(
+        meter,
+        view,
+        status=201,
+        headers={"ETag": etag(outcome.token)},
+        figures=appends(contents["events"], replayed=outcome.replayed),
+    )
+
+
+def appended(
+    store: Streams,
+    meter: Meter,
+    wanted: StreamAppend,
+    key: str | None,
+    condition: Mapping[str, Any],
+    *,
+    in_header: bool = False,
+) -> Appended:
+    """An append to one stream that was made, its token sealed. Raises a `Problem` where it was not."""
+    stream, expected, seals = wanted.stream, wanted.expected, Seals.of(store, writes=True)
     outcome = store.try_append(
         stream,
-        **contents,
+        wanted.events,
+        unfolds=wanted.unfolds,
         expected=seals.believed(stream, expected) if isinstance(expected, Token) else expected,
         idempotency_key=key,
         **condition,
     )
     match outcome:
-        case Appended(token=token, replayed=replayed):
-            headers = {"ETag": etag(seals.sealed(stream, token))}
-            reached = reached_by(outcome, store)
-            view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached)
-            return answer(
-                meter,
-                view,
-                status=201,
-                headers=headers,
-                figures=appends(contents["events"], replayed=replayed),
-            )
+        case Appended():
+            return replace(outcome, token=seals.sealed(stream, outcome.token))
         case Conflict() if outcome.events:
             raise forbidden_by(outcome, condition, store, meter)
         case Conflict():

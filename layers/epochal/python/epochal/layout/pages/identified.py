@@ -31,7 +31,7 @@ from epochal.layout.pages.streams import ANYWHERE, FoundAppend, written_by
 from epochal.layout.pages.writes import Packed
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
-from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, Token, version_of
+from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
 from epochal.plan.ops import Steps
 
 LOOKED_BACK: Final = 8
@@ -110,16 +110,16 @@ def _told(batch: Packed, pages: Sequence[Page], since: int | None, end: int) -> 
 
 
 def _written(pages: Sequence[Page], first: int, end: int) -> Written:
-    """The token is of the page that the append left, if one has ended there."""
-    for page in pages:
-        at = page.base
-        for frame in page.frames:
-            at += frame.count
-            if at == end:
-                return written_by(
-                    FoundAppend(first=first, end=end, stamp=frame.stamp, page=page), replayed=True
-                )
-    return Written(first=first, version=end, token=Token(version=end), replayed=True)
+    """The token is of the page that the append left which holds the last of them; if that goes on beyond it, of no
+    state that there has been.
+    """
+    page = next(page for page in pages if page.base < end <= page.version)
+    at = page.base
+    for frame in page.frames:
+        at += frame.count
+        if at >= end:
+            break
+    return written_by(FoundAppend(first=first, end=end, stamp=frame.stamp, page=page), replayed=True)
 
 
 def _labels(pages: Sequence[Page], since: int, end: int) -> list[bytes]:
