@@ -22,6 +22,7 @@ from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
 from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state
+from epochal.store.earlier import version_at
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole
 from epochal.store.streams import Streams
@@ -269,7 +270,7 @@ class Folder(Generic[S, E]):
         head = self.streams.head(stream)
         if head is not None and head.deleted:
             raise StreamDeleted(stream, head.version)
-        version = self.streams.reader(fetch=False).version_as_of(stream, head, when)
+        version = version_at(self.streams.reader(fetch=False), stream, head, when)
         return self.begin() if head is None else self._at(head, version, version)[0]
 
     def _at(self, head: Head, first: int, end: int) -> tuple[S, tuple[E, ...]]:

@@ -18,18 +18,15 @@ from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice, takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
 from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
-from epochal.model.kinds import must_be_names, must_be_whole
+from epochal.model.kinds import must_be_names
 from epochal.model.versions import NOTHING, Capacity, Token
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec, recorded_events
-
-if TYPE_CHECKING:
-    from epochal.index.checkpoints import Moment
 
 # What a store answers with, besides the outcomes of appends.
 
@@ -217,26 +214,6 @@ class Reader:
         cursor = self.layout.stand(head, start, forward=direction == "forward")
         for each in _walk(self, cursor, start, limit).told():
             yield each if isinstance(each, Hole) else _readable(each)
-
-    def version_as_of(self, stream: str, head: Head | None, as_of: int | Moment) -> int:
-        """A version that a stream has had: the one given, or that with its last event of a moment or before.
-
-        Raises:
-            InvalidInput: it is neither, or beyond the end.
-        """
-        from epochal.index.checkpoints import Moment  # noqa: PLC0415  few look back
-
-        if not isinstance(as_of, Moment):
-            must_be_whole(as_of, "as_of", 0)
-            if as_of > (0 if head is None else head.version):
-                raise InvalidInput("as_of", f"is beyond the end of {stream}")
-            return as_of
-        for found in () if head is None else self.onward(head, None, "backward"):
-            if isinstance(found, Hole):
-                return found.end
-            if parse_time(found.timestamp) <= as_of.ticks:
-                return found.index + 1
-        return 0
 
     def page(self, stream: str, start: int | None, limit: int, direction: Direction, max_bytes: int) -> Page:
         """Events up to a limit or a size, at least one."""

@@ -322,7 +322,12 @@ class Streams:
             head = store._newest(stream, refused, whole=whole)  # noqa: SLF001  its own
             if head is None:
                 return None
-            state = store._state(head, since, as_of, fetch=fetch)  # noqa: SLF001  likewise
+            if as_of is None:
+                state = store._state(head, since, fetch=fetch)  # noqa: SLF001  likewise
+            else:
+                from epochal.store import earlier  # noqa: PLC0415  few look back
+
+                state = earlier.state_at(store, head, since or 0, as_of, fetch=fetch)
         if refused is not None and refused.token is not None:
             state = replace(state, token=replace(state.token, refused=refused.token.refused))
         return replace(state, capacity=meter.capacity)
@@ -660,42 +665,30 @@ class Streams:
                     return came.head
         return self.head(stream, whole=whole)
 
-    def _state(
-        self, head: Head, since: int | None, as_of: int | Moment | None, *, fetch: bool
-    ) -> StreamState:
-        version, token = head.version, head.token()
-        if as_of is not None and not head.deleted:
-            version = self.reader(fetch=False).version_as_of(head.stream, head, as_of)
-            token, since = token if version == head.version else Token(version=version), since or 0
+    def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
         if since is None or head.deleted:
             span = head.span
             stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
             events = tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch))
         else:
-            events = tuple(self._events_since(head, since, version, fetch=fetch))
-        unfolds = head.read_unfolds()
-        if as_of is not None:
-            unfolds = [each for each in unfolds if each.version <= version]
+            events = tuple(self._events_since(head, since, fetch=fetch))
         return StreamState(
             stream=head.stream,
-            version=version,
-            token=token,
-            unfolds=recorded_unfolds(unfolds, self.codec, fetch=fetch),
+            version=head.version,
+            token=head.token(),
+            unfolds=recorded_unfolds(head.read_unfolds(), self.codec, fetch=fetch),
             events=events,
             low_water=head.low_water,
             deleted=head.deleted,
         )
 
-    def _events_since(self, head: Head, since: int, end: int, *, fetch: bool) -> Iterator[Recorded]:
-        """Of the stream that `head` heads, up to `end`; no request for what it carries."""
-        if since > end:
-            raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {end}")
-        limit = None if end == head.version else end - since
-        for found in self.reader(fetch=fetch).onward(head, since, "forward", limit) if since < end else ():
+    def _events_since(self, head: Head, since: int, *, fetch: bool) -> Iterator[Recorded]:
+        """Of the stream that `head` heads; no request for what it carries."""
+        if since > head.version:
+            raise InvalidInput("since", f"is beyond the end of {head.stream}, at version {head.version}")
+        for found in self.reader(fetch=fetch).onward(head, since, "forward"):
             if isinstance(found, Hole):
                 raise EventsPruned(head.stream, found.first, found.end)
-            if found.index >= end:
-                return
             yield found
 
 
