@@ -38,7 +38,18 @@ READS: dict[type, set[str]] = {
     AsyncReadModel: {"get", "place", "wait_for"},
     AsyncReadModels: {"live"},
     AsyncSubjects: {"seal", "unseal", "is_forgotten"},
-    AsyncFeed: {"partitions", "place", "newest", "wait_for", "streams", "page", "items", "spans", "end_of"},
+    AsyncFeed: {
+        "partitions",
+        "place",
+        "newest",
+        "wait_for",
+        "streams",
+        "streams_by_name",
+        "page",
+        "items",
+        "spans",
+        "end_of",
+    },
 }
 
 

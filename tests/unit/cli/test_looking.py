@@ -60,6 +60,10 @@ def test_streams_are_listed_once_by_creation_by_category_and_by_name(terminal: T
     everything = listed(terminal)
     assert sorted(everything) == ["Order-1", "Order-2", "Payment-1"]
     assert listed(terminal, "--backward") == everything[::-1]
+    assert listed(terminal, "--by-name") == sorted(everything)
+    assert terminal.lines("streams", "--by-name", "--limit", "2")[-1] == "next Order-2"
+    assert terminal.lines("streams", "--by-name", "--from", "Order-2")[1:] == ["no more"]
+    assert terminal.run("streams", "--by-name", "--backward").exit_code == 2
     assert listed(terminal, "Payment") == listed(terminal, "--prefix", "P") == ["Payment-1"]
     assert listed(terminal, "Ord") == listed(terminal, "--from", "9999-01-01T00:00Z") == []
 

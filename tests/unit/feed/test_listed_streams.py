@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -115,7 +116,7 @@ def test_streams_of_tags_are_listed_where_their_category_is_asked_for() -> None:
     assert (tag.stream, tag.category, tag.type, tag.partition) == ("$tag-user:1", "$tag-user", "Seen", 30_000)
 
 
-def test_a_stream_that_was_deleted_is_still_listed_and_one_pruned_before_it_was_indexed_is_not() -> None:
+def test_a_stream_that_was_deleted_is_still_listed_and_one_pruned_before_it_was_indexed_is_too() -> None:
     feed = MemoryFeed()
     for name in ("Gone-1", "Late-1"):
         feed.streams.append(name, [Event(type="Opened", data=b"{}")] * 3)
@@ -124,7 +125,56 @@ def test_a_stream_that_was_deleted_is_still_listed_and_one_pruned_before_it_was_
         feed.index()
     feed.streams.delete("Gone-1")
     feed.index()
-    assert "Gone-1" in [each.stream for each in feed.reader.streams().streams]
+    for direction in ("forward", "backward"):
+        found = feed.reader.streams(direction=direction).streams  # type: ignore[arg-type]
+        assert sorted(each.stream for each in found) == ["Gone-1", "Late-1"]
+    assert [each.stream for each in feed.reader.streams_by_name().streams] == ["Gone-1", "Late-1"]
+
+
+def test_streams_that_are_pruned_are_listed_once_by_an_index_that_is_built_anew() -> None:
+    """Whatever epoch they come in, and however often they come again."""
+    feed = MemoryFeed()
+    feed._indexer = replace(feed._indexer, limits=EpochLimits(entries=2))  # noqa: SLF001  epochs that end soon
+    names = [f"Old-{number}" for number in range(12)]
+    for name in names:
+        feed.streams.append(name, [Event(type="Opened", data=b"{}")] * 4)
+        feed.streams.prune(name, 1 + len(name) % 3)
+    for _ in range(3):
+        feed.index()
+        for name in names:
+            feed.streams.append(name, [Event(type="Added", data=b"{}")])
+    feed.index()
+    assert sorted(each.stream for each in feed.reader.streams(1_000).streams) == sorted(names)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("limit", [1, 3, 1_000])
+def test_every_stream_is_listed_once_in_the_order_of_names(seed: int, limit: int) -> None:
+    feeds, created = world(seed)
+
+    def by_name(**asked: object) -> list[str]:
+        found, after = list[str](), ""
+        while True:
+            start = len(feeds.ops)
+            page = feeds.reader().streams_by_name(limit, after=after, **asked)  # type: ignore[arg-type]
+            assert all(map(is_read, feeds.ops[start:]))
+            assert len(page.streams) <= limit
+            found += [each.stream for each in page.streams]
+            if page.next is None:
+                return found
+            assert page.next == found[-1]
+            after = page.next
+
+    names = sorted(dict(created))
+    assert by_name() == names
+    assert by_name(categories=["A"]) == [each for each in names if each.startswith("A-")]
+    assert by_name(prefix="B-1") == [each for each in names if each.startswith("B-1")]
+
+
+def test_a_page_of_names_that_takes_too_long_says_so_and_leaves_none_out() -> None:
+    feeds, _ = world(3)
+    with pytest.raises(InvalidInput, match="are over before the index was read"):
+        feeds.reader().streams_by_name(seconds=0.0)
 
 
 def test_an_empty_feed_lists_nothing_and_a_limit_below_one_is_refused() -> None:

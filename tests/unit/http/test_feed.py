@@ -541,6 +541,12 @@ def test_streams_are_listed_by_creation_by_category_and_by_name(api: Api) -> Non
         == [each for each in everything if each.startswith("Dog")]
     )
     assert listed("from=9999-01-01T00:00:00Z") == []
+    assert listed("order=name") == sorted(everything)
+    first = api.call("GET", "/streams", query="order=name&limit=1").json
+    assert ([each["stream"] for each in first["streams"]], first["next"]) == (["Cat-1"], "Cat-1")
+    assert not first["atEnd"]
+    rest = api.call("GET", "/streams", query=f"order=name&from={first['next']}&prefix=D").json
+    assert ([each["stream"] for each in rest["streams"]], rest["atEnd"]) == (["Dog-1"], True)
     page = api.call("GET", "/streams", query="limit=1").json
     assert not page["atEnd"]
     rest = api.call("GET", "/streams", query=f"limit=1000&from={page['next']}").json
@@ -551,7 +557,14 @@ def test_streams_are_listed_by_creation_by_category_and_by_name(api: Api) -> Non
 
 @pytest.mark.parametrize(
     ("query", "field"),
-    [("from=0:x@1", "from"), ("from=soon", "from"), ("category=a-b", "category"), ("limit=0", "limit")],
+    [
+        ("from=0:x@1", "from"),
+        ("from=soon", "from"),
+        ("category=a-b", "category"),
+        ("limit=0", "limit"),
+        ("order=age", "order"),
+        ("order=name&direction=backward", "direction"),
+    ],
 )
 def test_a_listing_of_what_cannot_be_is_refused(api: Api, query: str, field: str) -> None:
     answer = api.call("GET", "/streams", query=query)

@@ -26,6 +26,7 @@ from epochal.index.entries import (
     write_entry,
 )
 from epochal.layout.port import Span
+from epochal.layout.removals import Removal
 from epochal.layout.streams import EncodedEvent
 from tests.unit.feed.feeds import spans_of
 
@@ -355,3 +356,31 @@ def test_merging_joins_what_joins_and_keeps_every_event_in_its_place(written: li
 
 def events(span: Span) -> list[tuple[str, int, str]]:
     return [(span.stream, span.index + offset, kind) for offset, kind in enumerate(span.types)]
+
+
+def test_streams_that_begin_above_0_are_named_by_their_number_and_created_with_what_is_left_of_them() -> None:
+    written = spans_of(["A:0:ab", "B:5:c", "A:2:d", "C:7:e", "B:6:f"])
+    entry = with_ours(write_entry(written, (), NOW), 0, (), (1,))
+    assert entry.meta == Encoded(0, b'{"new":[1]}')
+    found = read_entry(entry)
+    assert found is not None
+    assert found.created == [Span("A", 0, ("a",)), Span("B", 0, ("c",))]
+    plain = read_entry(write_entry(written, (), NOW))
+    assert plain is not None
+    assert plain.created == [Span("A", 0, ("a",))]
+
+
+def test_a_stream_that_has_a_removal_alone_is_created_without_a_type() -> None:
+    removal = Removal("Gone-1", 3, "emptied", 3, 0)
+    entry = read_entry(with_ours(write_entry(spans_of(["A:0:a"]), (), NOW), 0, (removal,), (1,)))
+    assert entry is not None
+    assert entry.created == [Span("A", 0, ("a",)), Span("Gone-1", 0, ("",))]
+
+
+@pytest.mark.parametrize("new", [b"7", b"[true]", b"[-1]", b'["A"]', b"[9]", b"null", b"{}"])
+def test_numbers_of_no_streams_are_passed_over(new: bytes) -> None:
+    entry = read_entry(
+        write_entry(spans_of(["A:0:a"]), (), NOW)._replace(meta=Encoded(0, b'{"new":' + new + b"}"))
+    )
+    assert entry is not None
+    assert entry.created == [Span("A", 0, ("a",))]

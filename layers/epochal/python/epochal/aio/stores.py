@@ -134,6 +134,7 @@ class AsyncFeed:
     wait_for = reads(FeedReader.wait_for, of="reader")
     newest = reads(FeedReader.newest, of="reader")
     streams = reads(FeedReader.streams, of="reader")
+    streams_by_name = reads(FeedReader.streams_by_name, of="reader")
     spans = reads(FeedReader.spans, of="reader")
     events = iterates(FeedReader.events, of="reader")
     items = reads(FeedReader.items, of="reader")

@@ -276,19 +276,34 @@ items_option = click.option(
 @click.command()
 @click.argument("category", required=False)
 @click.option("--prefix", default="", help="Only streams whose name begins so.")
-@click.option("--from", "start", help="A position, where a part has ended, or a moment; else the beginning.")
+@click.option("--from", "start", help="Where a part has ended, or a moment; else the beginning.")
 @click.option("--backward", is_flag=True, help="The newest first.")
+@click.option("--by-name", is_flag=True, help="In the order of their names.")
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="About so many streams."
 )
 @on_store
 def streams(
-    store: OpenedStore, *, category: str | None, prefix: str, start: str | None, backward: bool, limit: int
+    store: OpenedStore,
+    *,
+    category: str | None,
+    prefix: str,
+    start: str | None,
+    backward: bool,
+    by_name: bool,
+    limit: int,
 ) -> None:
     """List streams, all or those of CATEGORY, as they were created.
 
-    It reads through the index. The position to go on from follows them.
+    It reads through the index. Where to go on from follows them.
     """
+    categories = None if category is None else [category]
+    if by_name:
+        if backward:
+            raise click.UsageError("--backward is for streams as they were created.")
+        named = store.feed.streams_by_name(limit, after=start or "", categories=categories, prefix=prefix)
+        _print_streams(named.streams, named.next or "", at_end=named.at_end)
+        return
     at = None if start is None else parse_places(start, "--from")
     page, found = None, list[ListedStream]()
     while page is None or not (page.at_end or len(found) >= limit):
@@ -296,12 +311,16 @@ def streams(
             limit - len(found),
             start=at if page is None else page.next,
             direction="backward" if backward else "forward",
-            categories=None if category is None else [category],
+            categories=categories,
             prefix=prefix,
         )
         found += page.streams
-    view = {"streams": [asdict(each) for each in found], "next": str(page.next), "atEnd": page.at_end}
-    end = "no more" if page.at_end else f"next {page.next}"
+    _print_streams(found, str(page.next), at_end=page.at_end)
+
+
+def _print_streams(found: Sequence[ListedStream], following: str, *, at_end: bool) -> None:
+    view = {"streams": [asdict(each) for each in found], "next": following, "atEnd": at_end}
+    end = "no more" if at_end else f"next {following}"
     output.document(view, [*map(_listed_line, found), end])
 
 

@@ -199,6 +199,19 @@ class StreamsPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedStreams:
+    """Streams in the order of their names, and the name after which the next page goes on; None at the end."""
+
+    streams: tuple[ListedStream, ...]
+    next: str | None
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there were no more."""
+        return self.next is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTail:
     """How far a partition's chain of epochs has got: `tail` is the checkpoint after its last entry."""
 

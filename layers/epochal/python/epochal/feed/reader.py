@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 import time
+from bisect import insort
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
@@ -26,6 +27,7 @@ from epochal.feed.history import (
     History,
     Hydrate,
     ListedStream,
+    NamedStreams,
     NewestPage,
     PageBounds,
     PartitionTail,
@@ -129,6 +131,7 @@ class _Page:
     limit: int
     at: Checkpoint
     forward: bool
+    created: bool = False
     spans: list[Span] = field(default_factory=list)
     removals: list[PlacedRemoval] = field(default_factory=list)
     count: int = 0
@@ -143,7 +146,9 @@ class _Page:
         """Take in an entry; `at` is then the checkpoint to go on from."""
         self.first, self.last = self.first or placed, placed
         entry = placed.entry()
-        if self.removed is not None and entry.removals:
+        if self.created:
+            self._take_spans(entry.created)
+        elif self.removed is not None and entry.removals:
             self._take_parts(entry.parts, self.removed)
         else:
             self._take_spans(entry.spans)
@@ -207,15 +212,19 @@ class SpanReader:
         seconds: float,
         wait: float,
         removed: Predicate | None = None,
+        created: bool = False,
     ) -> SpanPage:
         """The next page: until `limit` is reached, the tail, or the end of the time allowed. `removed` is asked, with a
-        span without events, of which streams removals are wanted; None where they are not.
+        span without events, of which streams removals are wanted; None where they are not. `created` has of each stream
+        the first event alone.
         """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
         ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
         forward = self.walk.forward
-        page = _Page(wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward)
+        page = _Page(
+            wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
+        )
         while True:
             if not self.left:
                 self._read_on()
@@ -340,6 +349,16 @@ class _Entry(NamedTuple):
     @property
     def time(self) -> str:
         return format_ticks(Ticks(self.ticks)) if self.ticks else ""
+
+
+def _named(categories: Collection[str] | None, prefix: str) -> Predicate:
+    """Streams whose names begin so; those of tags where categories are asked for."""
+
+    def is_named(span: Span) -> bool:
+        tagged = categories is None and span.stream.startswith(TAG_STREAMS)
+        return span.stream.startswith(prefix) and not tagged
+
+    return is_named
 
 
 def _behind(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
@@ -545,8 +564,8 @@ class FeedReader:
         """Streams by the time of their creation, as the index has it: at least `limit` where there are as many. It
         reads through the index, from `start` on: a million events take seconds, and nothing is scanned.
 
-        A stream is created with its first event. One whose first event had been pruned when it was indexed is not
-        listed; one that was deleted is. Those of tags are listed where their category is asked for.
+        A stream is created with its first event, or, where that had been pruned before, with the first that was
+        indexed. One that was deleted is listed. Those of tags are where their category is asked for.
 
         Args:
             start: a position, as a page's `next`, or a place; the beginning, or backward the tail, if left out.
@@ -570,28 +589,74 @@ class FeedReader:
         reached, ends, at_end = FeedPosition(at), self.driver.clock() + seconds, set[int]()
         found: list[ListedStream] = []
 
-        def created(span: Span) -> bool:
-            named = categories is not None or not span.stream.startswith(TAG_STREAMS)
-            return span.index == 0 and named and span.stream.startswith(prefix)
-
-        for entry in self._merged(at, direction, categories, created, ends):
+        named = _named(categories, prefix)
+        for entry in self._merged(at, direction, categories, named, ends, created=True):
             reached[entry.partition] = entry.page.next
             at_end |= {entry.partition} if entry.page.at_tail else set()
-            category = self.categories(entry.partition).of
-            found += [
-                ListedStream(
-                    stream=stream,
-                    category=category(stream),
-                    type=types[0],
-                    partition=entry.partition,
-                    created=entry.time,
-                )
-                for stream, index, types in entry.page.spans
-                if index == 0  # backward, a span comes event by event
-            ]
+            found += self._listed(entry)
             if len(found) >= limit:
                 break
         return StreamsPage(streams=tuple(found), next=reached, at_end=at_end == set(at))
+
+    def streams_by_name(
+        self,
+        limit: int = 100,
+        *,
+        after: str = "",
+        categories: Collection[str] | None = None,
+        prefix: str = "",
+        seconds: float = 3_600.0,
+    ) -> NamedStreams:
+        """Streams in the order of their names, as Python compares text: as many as the limit says, those of one name in
+        several layouts together. The index knows no names: each page reads all of it, holds no more than the page, and
+        goes on `after` a name. So ask for large ones.
+
+        Raises:
+            InvalidInput: a limit below 1; or the time is over before all of the index was read.
+        """
+        must_be_whole(limit, "limit", 1)
+        must_be(str, after, "after", "text")
+        must_be(str, prefix, "prefix", "text")
+        must_be_seconds(seconds, "seconds")
+        is_named, names = _named(categories, prefix), list[str]()
+        found: dict[str, list[ListedStream]] = {}
+
+        def comes(span: Span) -> bool:
+            full = len(names) > limit and span.stream > names[-1]
+            return span.stream > after and not full and is_named(span)
+
+        begin = dict.fromkeys((each.partition for each in self.partitions()), BEGINNING)
+        ends, at_end = self.driver.clock() + seconds, set[int]()
+        for entry in self._merged(begin, "forward", categories, comes, ends, created=True):
+            at_end |= {entry.partition} if entry.page.at_tail else set()
+            for each in self._listed(entry):
+                if each.stream not in found:
+                    insort(names, each.stream)
+                found.setdefault(each.stream, []).append(each)
+            while len(names) > limit + 1:  # one more says that there are more
+                del found[names.pop()]
+        if at_end != begin.keys():
+            raise InvalidInput(
+                "seconds", "are over before the index was read: list streams as they were created"
+            )
+        shown = tuple(
+            each
+            for name in names[:limit]
+            for each in sorted(found[name], key=lambda listed: listed.partition)
+        )
+        return NamedStreams(streams=shown, next=names[limit - 1] if len(names) > limit else None)
+
+    def _listed(self, entry: _Entry) -> Iterator[ListedStream]:
+        """The streams that an entry's page says were created."""
+        category = self.categories(entry.partition).of
+        for stream, _, (kind,) in entry.page.spans:
+            yield ListedStream(
+                stream=stream,
+                category=category(stream),
+                type=kind,
+                partition=entry.partition,
+                created=entry.time,
+            )
 
     def wait_for(
         self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
@@ -645,6 +710,8 @@ class FeedReader:
         categories: Collection[str] | None,
         predicate: Predicate | None,
         ends: float,
+        *,
+        created: bool = False,
     ) -> Iterator[_Entry]:
         """The entries of partitions that have something wanted, in the order of their times."""
         check_wanted(categories, predicate)
@@ -655,17 +722,19 @@ class FeedReader:
                 self._span_reader(partition, at, direction),
                 wanted(partial(self.categories, partition), categories, predicate),
                 ends,
+                created=created,
             )
             for partition, at in start.items()
         )
         return heapq.merge(*each, key=lambda entry: sign * entry.ticks)
 
     def _entries(
-        self, partition: int, reader: SpanReader, wanted: Predicate, ends: float
+        self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
     ) -> Iterator[_Entry]:
         ticks, ended = 0, False
         while not ended:
-            page = reader.spans(limit=1, wanted=wanted, seconds=ends - self.driver.clock(), wait=0.0)
+            left = ends - self.driver.clock()
+            page = reader.spans(limit=1, wanted=wanted, seconds=left, wait=0.0, created=created)
             with suppress(InvalidInput):  # another program's entry, with no time that can be read
                 ticks = ticks if reader.last is None else reader.last.ticks
             yield _Entry(partition, ticks, page)

@@ -96,7 +96,7 @@ STREAMS_PAGE: Final = Shown(
             ),
             "In the order of their creation, as the index has it.",
         ),
-        "next": {"type": "string", "description": "A position of the feed, from which to go on."},
+        "next": {"type": "string", "description": "From where to go on: a position of the feed, or a name."},
         "atEnd": (flag("There were no more."), "at_end"),
     },
 )
@@ -230,16 +230,25 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
 
 
 @operation(
-    "List streams by the time of their creation",
-    "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. A stream whose "
-    "first event had been pruned when it was indexed is not listed.",
+    "List streams by the time of their creation, or by name",
+    "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every "
+    "page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a "
+    "request may, and is refused.",
     parameters=(
         query(
             "from",
             {
                 "type": "string",
-                "description": "A position, as `next` has it, a moment, `beginning` or `tail`. Left out: the "
-                "beginning, or backward the tail.",
+                "description": "`next` of the page before, a moment, `beginning` or `tail`. Left out: the beginning, "
+                "or backward the tail.",
+            },
+        ),
+        query(
+            "order",
+            {
+                "enum": ["created", "name"],
+                "default": "created",
+                "description": "By name, forward alone: from the one after the name `from` on.",
             },
         ),
         query("limit", {**LIMIT, "description": "Streams after which the page ends."}),
@@ -254,9 +263,11 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
 )
 def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
     """A page of streams of all partitions."""
-    start = asked.text("from")
-    place = None if start is None else parse_places(start)
+    start, by_name = asked.text("from"), asked.choice("order") == "name"
+    place = None if start is None or by_name else parse_places(start)
     source, meter = measured(reading.feed, request)
+    if by_name:
+        return _by_name(source, meter, reading, request, asked)
     found = source.streams(
         asked.limit(),
         start=place,
@@ -267,6 +278,22 @@ def list_streams(reading: Reading, request: Request, asked: QueryString) -> Resp
     )
     streams = [asdict(each) for each in found.streams]
     return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
+
+
+def _by_name(
+    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
+) -> Response:
+    if asked.choice("direction") == "backward":
+        raise InvalidInput("direction", "must be forward where order is name")
+    found = source.streams_by_name(
+        asked.limit(),
+        after=asked.text("from") or "",
+        categories=categories_of(reading, asked.texts("category")),
+        prefix=asked.text("prefix") or "",
+        seconds=max(1.0, request.seconds - EVENTS),
+    )
+    streams = [asdict(each) for each in found.streams]
+    return answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))
 
 
 class FeedItems:

@@ -12,9 +12,11 @@ and their readers pass over it.
 An `Ingested` may have metadata of our own, each member where there is something to say. This outlives the code.
 
     "packed":n                                                  how far marks have come that were written before it
+    "new":[number...]                                           streams whose first events had been pruned before
     "removed":[{"p":stream,"i":first,"n":end,"k":kind,"at":next}...]    events that are gone, in their order
 
-A removal comes before the first event of its stream at or above `at`, or at the end of the entry.
+A number of `new` counts the entry's streams in their order, those of spans before those of removals. A removal comes
+before the first event of its stream at or above `at`, or at the end of the entry.
 """
 
 from __future__ import annotations
@@ -74,11 +76,34 @@ class Entry:
         marked: of the streams of the epoch before, in the order of their hashes, the first so many needed no mark any
             more when this was written: they had theirs, or this epoch had met them.
         removals: of events.
+        new: of its `streams`, those that the index had nothing of, and that do not begin at 0.
     """
 
     spans: tuple[Span, ...]
     marked: int = 0
     removals: tuple[Removal, ...] = ()
+    new: tuple[int, ...] = ()
+
+    @property
+    def streams(self) -> list[str]:
+        """In their order, those of spans and then those of removals."""
+        parts: tuple[Part, ...] = (*self.spans, *self.removals)
+        return list(dict.fromkeys(part.stream for part in parts))
+
+    @property
+    def created(self) -> list[Span]:
+        """Of each stream that the index had nothing of, the first event that it has, as if it were at 0; without a type
+        where it has none.
+        """
+        streams = self.streams if self.new else []
+        new = {streams[number] for number in self.new if number < len(streams)}
+        first: dict[str, str] = {}
+        for span in self.spans:
+            if not span.index or span.stream in new:
+                first.setdefault(span.stream, span.types[0])
+        for stream in sorted(new - first.keys()):
+            first[stream] = ""
+        return [Span(stream, 0, (kind,)) for stream, kind in first.items()]
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -120,9 +145,13 @@ def write_entry(spans: Iterable[Span], known: Container[str], timestamp: str) ->
     return EncodedEvent(type=INGESTED, data=body, timestamp=timestamp)
 
 
-def with_ours(entry: EncodedEvent, marked: int, removals: Sequence[Removal]) -> EncodedEvent:
-    """The entry with how far marks have come, where that is above 0, and with removals."""
+def with_ours(
+    entry: EncodedEvent, marked: int, removals: Sequence[Removal], new: Sequence[int] = ()
+) -> EncodedEvent:
+    """The entry with how far marks have come, where that is above 0, with removals, and with new streams."""
     fields: dict[str, Any] = {"packed": marked} if marked else {}
+    if new:
+        fields["new"] = list(new)
     if removals:
         fields["removed"] = [_write_removal(each) for each in removals]
     if not fields:
@@ -292,16 +321,23 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     return tuple(spans) if order is None else tuple(_turns(spans, order))
 
 
-def read_ours(meta: Encoded) -> tuple[int, tuple[Removal, ...]]:
-    """How far marks have come, and removals. Where nothing says that marks were written, none are relied on."""
+def read_ours(meta: Encoded) -> tuple[int, tuple[Removal, ...], tuple[int, ...]]:
+    """How far marks have come, removals, and new streams. Where nothing says that marks were written, none are relied
+    on.
+    """
     try:
         fields = json.loads(decode_inline(meta)) if meta.data else None
     except (ValueError, CorruptData):
         fields = None
     if not isinstance(fields, dict):
-        return 0, ()
-    marked, removed = fields.get("packed"), fields.get("removed")
-    return marked if type(marked) is int and marked > 0 else 0, () if removed is None else _removals(removed)
+        return 0, (), ()
+    marked, removed, new = fields.get("packed"), fields.get("removed"), fields.get("new")
+    numbers = new if isinstance(new, list) and _only(int, new) and min(new, default=0) >= 0 else ()
+    return (
+        marked if type(marked) is int and marked > 0 else 0,
+        () if removed is None else _removals(removed),
+        tuple(numbers),
+    )
 
 
 def _removals(removed: Any) -> tuple[Removal, ...]:

@@ -358,7 +358,9 @@ class Indexing:
         due = partition.due(fullness)
         if due > active.marked:
             yield from self._mark(partition, due)
-        entry = with_ours(entry, due if due > active.marked else 0, removals)
+        told = Entry(spans, due, removals)
+        new = _unknown(told, parts, lambda stream: next_of(stream, loaded, partition.marked))
+        entry = with_ours(entry, due if due > active.marked else 0, removals, new)
         closes = fullness >= 1 and due >= len(partition.forgotten)
         events = [entry, closing_entry(ids.timestamp)] if closes else [entry]
         batch = batch_of(
@@ -373,7 +375,7 @@ class Indexing:
                 yield from self._look(partition, result.head)
             partition.shared = True
             return False
-        active.add(Entry(spans, due, removals), event_bytes(batch.span), result.token)
+        active.add(told, event_bytes(batch.span), result.token)
         if closes:
             active.fold(None)
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())
@@ -386,6 +388,15 @@ class Indexing:
         if number == 1 and not marks:
             yield from begin_marks(self.table, partition.number)
         yield from write_marks(self.table, partition.number, partition.leaves, marks, single=number > 1)
+
+
+def _unknown(entry: Entry, parts: Iterable[Part], next_of: Callable[[str], int]) -> list[int]:
+    """Of an entry's streams, those that the index has nothing of, and that do not begin at 0."""
+    begins: dict[str, bool] = {}
+    for part in parts:
+        begins.setdefault(part.stream, isinstance(part, Span) and not part.index)
+    unknown = {stream for stream, at_0 in begins.items() if not at_0 and next_of(stream) == 0}
+    return [number for number, stream in enumerate(entry.streams) if stream in unknown] if unknown else []
 
 
 def in_time(
