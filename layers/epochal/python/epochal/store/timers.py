@@ -96,7 +96,7 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
 
     Args:
         name: within its stream, or within its tags: 1 to 128 letters, digits and ``- _ . : ~ @ + =``.
-        events: 1 to 100, whose bodies are here. They may set and call off timers.
+        events: 1 to 100, whose bodies are here, and which have no ids. They may set and call off timers.
         at: `in_(days=14)`, a moment with a time zone, or ISO 8601 text. A moment that is past is due at once.
         tags: of the setting, for a timer of tagged events: it is among the events of exactly these tags.
 
@@ -468,7 +468,7 @@ def _body(name: str, body: Body) -> dict[str, object]:
     return {f"{name}64": b64encode(body).decode()}
 
 
-_TEXTS: Final = ("timestamp", "correlationId", "causationId", "id")
+_TEXTS: Final = ("timestamp", "correlationId", "causationId")
 _MEMBERS: Final = {"type", "data", "data64", "meta", "meta64", "tags", *_TEXTS}
 
 
