@@ -18,14 +18,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from epochal.layout.port import READ_MODELS, store_tables
+from epochal.layout.port import READ_MODELS, TIMERS, store_tables
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT
 from epochal.plan.ops import TableSpec
 from tests.unit.stacks.test_permissions import EXPECTED, Allowed
 
 PREFIX: Final = "epochal-dev-"
-KEPT: Final = (*store_tables(), READ_MODELS)
+KEPT: Final = (*store_tables(), READ_MODELS, TIMERS)
 REACTING: Final = ("reaction", "waker")
 """What is there for who declares reactions: `tests/deploy/test_reactions` declares some, and tries their roles."""
 
@@ -139,8 +139,8 @@ def role_of(deployment: LocalDeployment, name: str) -> Role:
 def test_every_function_that_is_deployed_is_in_the_matrix(deployment: LocalDeployment) -> None:
     listed = deployment.endpoint.client("lambda").list_functions()["Functions"]
     names = {each["FunctionName"].removeprefix(PREFIX) for each in listed}
-    # Other tests may have deployed reactions here, and what wakes them.
-    assert {name for name in names if not name.startswith(REACTING)} == set(FUNCTIONS)
+    # Other tests may have deployed reactions here, what wakes them, and timers.
+    assert {name for name in names if not name.startswith((*REACTING, TIMERS.kind))} == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

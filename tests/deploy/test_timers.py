@@ -9,10 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
+from epochal.layout.port import READ_MODELS, TIMERS
 from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
 from epochal.local.processes import Server
@@ -22,6 +24,9 @@ from epochal.model.tags import Query, QueryItem
 from epochal.store.streams import Streams
 from epochal.store.timers import call_off, in_, later
 from epochal.timers.items import read_wake_up
+from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
+from tests.support.permissions import on
+from tests.unit.stacks.test_timers import FIRING
 
 NAME = "epochal-dev-timers"
 SECONDS = 120.0
@@ -29,9 +34,7 @@ SECONDS = 120.0
 
 @pytest.fixture(scope="module")
 def timed(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Iterator[LocalDeployment]:
-    """The stage with timers, which it has not had before, nor has afterwards."""
-    told = deployment.endpoint.client("cloudformation").list_stack_resources(StackName="epochal-dev-feed")
-    assert "Timers" not in str(told["StackResourceSummaries"])
+    """The stage with timers, which it has no more afterwards."""
     stages = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     with_timers = {**stages, "dev": {**stages["dev"], "timers": True}}
     yield deploy.deploy(places, ministack_server, context={"stages": json.dumps(with_timers)})
@@ -142,3 +145,22 @@ def _disabled(functions: Any, mapping: str) -> Iterator[None]:
     time.sleep(1)
     yield
     functions.update_event_source_mapping(UUID=mapping, Enabled=True)
+
+
+@pytest.mark.parametrize("name", ["timers", "reaction-timers"])
+def test_under_its_role_a_function_can_do_what_the_templates_say_and_nothing_else(
+    timed: LocalDeployment, name: str
+) -> None:
+    wearing = role_of(timed, name)
+    of_reaction = {pair for pair in expected_on_tables("reaction") if pair[1] != READ_MODELS.kind}
+    arming = of_reaction | on(TIMERS.kind, "PutItem")
+    assert allowed_on_tables(wearing) == (FIRING if name == "timers" else arming)
+    sqs, queues = wearing.client("sqs"), timed.endpoint.client("sqs")
+    urls = {each: queues.get_queue_url(QueueName=each)["QueueUrl"] for each in (NAME, f"{NAME}-failed")}
+    can = {each: allowed(sqs.send_message, QueueUrl=url, MessageBody="{}") for each, url in urls.items()}
+    assert can == {NAME: True, f"{NAME}-failed": False}
+    asked = {"FlexibleTimeWindow": {"Mode": "OFF"}, "ScheduleExpression": "at(2030-01-01T00:00:00)"}
+    target = {"Arn": "arn:aws:sqs:us-east-1:000000000000:q", "RoleArn": "arn:aws:iam::000000000000:role/r"}
+    schedule = partial(wearing.client("scheduler").create_schedule, Name=f"by-{name}", Target=target, **asked)
+    assert allowed(schedule, GroupName=NAME) is (name == "reaction-timers")
+    assert not allowed(wearing.client("scheduler").delete_schedule, Name="by-reaction-timers", GroupName=NAME)

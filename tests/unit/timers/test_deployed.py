@@ -12,7 +12,7 @@ import pytest
 from aws_lambda_powertools import Logger
 from moto import mock_aws
 
-from epochal.errors import Refused, Unavailable
+from epochal.errors import InvalidRequest, Refused, Unavailable
 from epochal.hosting.timers import TimerQueue, TimersFunction
 from epochal.metrics import Metrics
 from epochal.model.events import PER_SECOND, Event, Ticks
@@ -145,6 +145,13 @@ def test_a_schedule_that_may_not_be_made_is_said(world: World, scheduler: Any) -
 
     send = TimerQueue(sqs=Queue(), scheduler=Denied(), settings=SETTINGS)  # type: ignore[arg-type]
     with pytest.raises(Refused):
+        send(Sent.arming([armed(world.in_(86_400))], world.now))
+
+
+def test_a_group_of_schedules_that_is_gone_is_said(world: World, scheduler: Any) -> None:
+    scheduler.delete_schedule_group(Name=GROUP)
+    send = TimerQueue(sqs=Queue(), scheduler=scheduler, settings=SETTINGS)  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="ResourceNotFound"):
         send(Sent.arming([armed(world.in_(86_400))], world.now))
 
 
