@@ -11,16 +11,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import SERIES
 from epochal.index.tip import Tip, load_tip, read_unfold
-from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.port import base_of
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
 from epochal.plan.ops import Steps
+
+if TYPE_CHECKING:
+    from epochal.index.tip_append import Ids
 
 STARTED: Final = "Started"
 SNAPSHOTTED: Final = "Snapshotted"
@@ -78,6 +80,9 @@ def _change(
     table: str, change: Callable[[Series], Series], events: tuple[EncodedEvent, ...], ids: Ids
 ) -> Steps[Series]:
     """Apply a change that may be applied again, until it is stored or nothing is left of it."""
+    # What only reads the feed starts without it.
+    from epochal.index.tip_append import append_on, batch_of  # noqa: PLC0415
+
     tip = yield from load_tip(table, SERIES)
     while True:
         series = change(_series(tip))
