@@ -14,7 +14,6 @@ from moto import mock_aws
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.function import ReactionFunction, lambda_handler
-from epochal.hosting.services import wake_group
 from epochal.hosting.wakeups import (
     CAREFUL_FROM,
     MOST_HOPS,
@@ -24,6 +23,7 @@ from epochal.hosting.wakeups import (
     WakeUp,
     read_wake_ups,
     wake,
+    wake_group,
 )
 from epochal.index.checkpoints import Checkpoint, epoch_stream
 from epochal.index.groups import Unit

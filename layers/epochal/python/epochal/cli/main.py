@@ -73,12 +73,8 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         from epochal.console.server import Guard, address, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
-    from epochal.hosting.services import (  # noqa: PLC0415
-        invoker,
-        measuring,
-        reactions_of,
-        wake_group,
-    )
+    from epochal.hosting.services import invoker, measuring, reactions_of  # noqa: PLC0415
+    from epochal.hosting.wakeups import wake_group  # noqa: PLC0415
 
     reactions = [reaction for each in targets for reaction in load_reactions(store, each)]
     name = store.deployment.settings.index_table.removesuffix("-index")

@@ -23,7 +23,7 @@ from epochal.errors import EpochalError, GroupMissing, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
-from epochal.hosting.services import deployed_queue, wake_group
+from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
 from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet

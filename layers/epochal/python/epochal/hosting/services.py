@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,13 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
-from epochal.feed.history import PartitionTail
-from epochal.hosting.wakeups import Call, Queue
-from epochal.index.groups import Unit
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
-    from mypy_boto3_sqs.client import SQSClient
 
 Invoke = Callable[[str, dict[str, Any]], dict[str, Any]]
 
@@ -60,45 +55,6 @@ def reactions_of(client: Any, prefix: str) -> list[str]:
         urls = client.list_queues(QueueNamePrefix=begins, MaxResults=1000).get("QueueUrls", ())
     names = {url.rpartition("/")[2].removeprefix(begins).removesuffix(".fifo") for url in urls}
     return sorted(each for each in names if each.removesuffix("-failed") not in names - {each})
-
-
-def deployed_queue(client: SQSClient, prefix: str, group: str) -> Queue | None:
-    """The queue that wakes a deployed reaction; None where none of that name is deployed.
-
-    Args:
-        prefix: of the names of the deployment's functions, as `epochal-dev`.
-
-    Raises:
-        Refused: the credentials may not look for it.
-        Unavailable: throttling, an outage, or no answer in time.
-    """
-    try:
-        with translated("GetQueueUrl"):
-            return Queue(
-                client, client.get_queue_url(QueueName=f"{prefix}-reaction-{group}.fifo")["QueueUrl"]
-            )
-    except InvalidRequest as error:
-        if not error.code.endswith(("NonExistentQueue", "QueueDoesNotExist")):
-            raise
-        return None
-
-
-def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[PartitionTail]) -> bool:
-    """Wake a deployed reaction in every partition, so that a group that was steered goes on at once; False where none
-    of that name is deployed. Unlike those of a schedule no two of these count as one: the one before may have found
-    that the group pauses.
-
-    Args:
-        tails: as `feed.partitions()` has them.
-
-    Raises:
-        Refused, Unavailable: as `deployed_queue`, or the wake-up was not taken.
-    """
-    queue = deployed_queue(client, prefix, group)
-    if queue is not None:
-        occasion = f"steered-{time.time_ns()}"
-        queue.send(Call(unit=Unit(each.partition), position=each.tail, occasion=occasion) for each in tails)
-    return queue is not None
 
 
 IDLE: Final = ("Disabling", "Disabled", "Deleting")

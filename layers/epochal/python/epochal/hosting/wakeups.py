@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from epochal.dynamo.aws_errors import translated
+from epochal.errors import InvalidRequest
 from epochal.feed.history import PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.groups import Unit
@@ -214,3 +217,45 @@ def wake(wake_ups: Iterable[WakeUp], remaining: Callable[[], float], run: Run, a
             continue
         failed += [message.id for message in messages]
     return Woken(failed=tuple(failed), runs=runs, stuck=stuck)
+
+
+# A group that was steered goes on at once.
+
+
+def deployed_queue(client: SQSClient, prefix: str, group: str) -> Queue | None:
+    """The queue that wakes a deployed reaction; None where none of that name is deployed.
+
+    Args:
+        prefix: of the names of the deployment's functions, as `epochal-dev`.
+
+    Raises:
+        Refused: the credentials may not look for it.
+        Unavailable: throttling, an outage, or no answer in time.
+    """
+    try:
+        with translated("GetQueueUrl"):
+            return Queue(
+                client, client.get_queue_url(QueueName=f"{prefix}-reaction-{group}.fifo")["QueueUrl"]
+            )
+    except InvalidRequest as error:
+        if not error.code.endswith(("NonExistentQueue", "QueueDoesNotExist")):
+            raise
+        return None
+
+
+def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[PartitionTail]) -> bool:
+    """Wake a deployed reaction in every partition, so that a group that was steered goes on at once; False where none
+    of that name is deployed. Unlike those of a schedule no two of these count as one: the one before may have found
+    that the group pauses.
+
+    Args:
+        tails: as `feed.partitions()` has them.
+
+    Raises:
+        Refused, Unavailable: as `deployed_queue`, or the wake-up was not taken.
+    """
+    queue = deployed_queue(client, prefix, group)
+    if queue is not None:
+        occasion = f"steered-{time.time_ns()}"
+        queue.send(Call(unit=Unit(each.partition), position=each.tail, occasion=occasion) for each in tails)
+    return queue is not None
