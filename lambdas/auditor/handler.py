@@ -27,7 +27,7 @@ auditor = deployed(settings, at_once=SIDE_BY_SIDE).auditor
 def handler(_event: dict[str, Any], context: Any) -> None:
     """A tick of the schedule."""
     audit = auditor.audit(context.get_remaining_time_in_millis() / 1000 * SHARE)
-    counts = {f"Audit.{name}": getattr(audit, name) for name in ("checked", "missing", "healed")}
+    counts = {f"Audit.{name}": getattr(audit, name) for name in ("checked", "missing", "healed", "pruned")}
     metrics.add(counts={**counts, "Audit.troubles": len(audit.troubles)})
     if audit.missing:
         logger.warning(

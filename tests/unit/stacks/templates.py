@@ -37,6 +37,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "journal_partitions": 5,
     "journal_serializer": "java",
     "journal_shards": 8,
+    "keep": ["Visit:100", "Log:30d"],
     "jwt_audience": ["epochal"],
     "jwt_issuer": "https://issuer.example/pool",
     "jwt_scopes": {"read": ["api/read", "api/all"], "append": ["api/write", "api/all"]},

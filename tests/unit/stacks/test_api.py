@@ -312,6 +312,15 @@ def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(syn
     assert read_back(synthesise(), "feed").feed_wait_seconds == Settings().feed_wait_seconds
 
 
+def test_the_auditor_alone_reads_back_what_streams_keep_and_where_their_archive_is(
+    synthesise: Synthesise,
+) -> None:
+    stage = synthesise(**CHOSEN)
+    assert read_back(stage, "auditor").keep == ("Visit:100", "Log:30d")
+    assert {read_back(stage, name).keep for name in ("append", "replay", "feed", "indexer")} == {()}
+    assert "EPOCHAL_STREAMS_ARCHIVE_TABLE" in function_of(stage, "auditor")["Environment"]["Variables"]
+
+
 @pytest.mark.parametrize("name", ["feed", "indexer"])
 def test_a_function_reads_back_the_partitions_of_each_source(synthesise: Synthesise, name: str) -> None:
     settings = read_back(synthesise(**CHOSEN), name)
@@ -350,9 +359,13 @@ def limits_of(deployment: Deployment) -> dict[str, int]:
 
 
 def function_of(deployment: Deployment, name: str) -> dict[str, Any]:
-    properties: dict[str, Any] = deployment.named(
-        "feed" if name == "indexer" else "api", FUNCTION, f"{name.capitalize()}Function"
-    )["Properties"]
+    of_feed = {"indexer": "IndexerFunction", "auditor": "AuditAuditor"}
+    where = (
+        ("feed", FUNCTION, of_feed[name])
+        if name in of_feed
+        else ("api", FUNCTION, f"{name.capitalize()}Function")
+    )
+    properties: dict[str, Any] = deployment.named(*where)["Properties"]
     return properties
 
 

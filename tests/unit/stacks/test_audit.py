@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
+from epochal.care.retention import rules_of
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages
 from epochal.model.events import Event
@@ -18,7 +20,7 @@ from epochal.store.streams import Streams
 from tests.unit.care.damage import Damaged
 from tests.unit.feed.layouts import ALICE, BOB
 from tests.unit.stacks.templates import Deployment, Synthesise
-from tests.unit.stacks.test_permissions import EXPECTED, OWN_LOG, Allowed
+from tests.unit.stacks.test_permissions import EXPECTED, OWN_LOG, Allowed, on
 from tests.unit.stacks.test_permissions_used import actions
 
 FUNCTION = "AWS::Lambda::Function"
@@ -119,3 +121,11 @@ def test_it_may_do_what_it_does_and_nothing_else() -> None:
         pages.prune("Long-3", 10)
     asking = {each for each in EXPECTED["auditor"] if each[0].startswith("lambda:")}
     assert used == EXPECTED["auditor"] - OWN_LOG - asking
+    keeping = Auditor(
+        mender=Mender(driver=driver, index_table="index"),
+        sources=sources,
+        rules=rules_of(["Alike:1", "Long:5"]),
+        streams=lambda: replace(pages, driver=driver),
+    )
+    assert sum(keeping.audit(60).pruned for _ in range(3)) == 1
+    assert used == (EXPECTED["auditor"] | set(on("streams", "UpdateItem"))) - OWN_LOG - asking

@@ -286,6 +286,16 @@ def test_where_tenants_share_tables_a_function_reaches_the_keys_of_its_own(
             assert "Condition" not in statement
 
 
+def test_where_streams_keep_so_much_the_auditor_prunes_them_and_copies_them_to_their_archive(
+    synthesise: Synthesise,
+) -> None:
+    found = allowed(synthesise("prod", keep=["Visit:100"], **ALLOWING), "auditor")
+    assert found - EXPECTED["auditor"] == set(on("streams", "UpdateItem"))
+    found = allowed(synthesise("prod", keep=["Visit:100"], archive=True, **ALLOWING), "auditor")
+    copying = {*on("streams-archive", "Query", "PutItem"), *on("archive", "GetItem", "PutItem", "UpdateItem")}
+    assert found - EXPECTED["auditor"] == {*on("streams", "UpdateItem"), *copying}
+
+
 def test_of_streams_the_auditor_writes_dictionaries_alone(synthesise: Synthesise) -> None:
     writing = [
         each

@@ -99,6 +99,8 @@ class Options:
         "How long a reader may wait at the tail of the feed",
         ("feed",),
     )
+    # As `care.retention.keep` writes it.
+    keep: tuple[str, ...] = setting((), Names(), "How much streams of categories keep", ("auditor",))
     carrier: str = setting(
         LIGHT,
         OneOf(of=(LIGHT, BOTO3)),
@@ -135,7 +137,7 @@ class Settings(Options):
         "", Text(), "Bucket of large bodies and states", (*_API, "reaction"), output="BucketName"
     )
     streams_archive_table: str = of_tables(
-        "", Text(), "Streams as they were before pruning", (*_API, "reaction")
+        "", Text(), "Streams as they were before pruning", (*_API, "reaction", "auditor")
     )
     read_models_table: str = of_tables("", Text(), "Read models of reactions", ("reaction",))
     timers_table: str = of_tables("", Text(), "Timers that wait", _TIMERS)

@@ -11,11 +11,12 @@ It sees what is missing at the ends of streams. `verify` tells whether the chain
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
-from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, read_heads, scan
+from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, grouped, read_heads, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.checkpoints import calf_key
 from epochal.indexer.indexer import sources_of
@@ -26,8 +27,15 @@ from epochal.plan.values import Item, Key, mapping, number, read_number, read_te
 from epochal.settings import Settings
 from epochal.store.driver import Driver
 
+if TYPE_CHECKING:
+    from epochal.care.retention import Retention, Rule
+    from epochal.store.streams import Streams
+
 PAGES: Final = 100
 """Pages of an invocation, 1 MB each: 12,800 read units, less than half a cent."""
+
+MOST_ITEMS: Final = 1_000
+"""Items emptied for retention, after which an invocation has done enough: one stream's are up to 500."""
 
 SUSPECTS: Final = 1_000
 """Heads that may be late; with more of them an invocation goes on the next time."""
@@ -66,6 +74,7 @@ class Audit:
         missing: streams that had events which the index lacked.
         healed: events that were indexed,
         removals: and removals of events.
+        pruned: streams that had more than a stage keeps.
         ended: sources whose tables have been scanned to the end.
         troubles: what could neither be read nor mended, in words.
         trained: what became of dictionaries that were trained.
@@ -75,6 +84,7 @@ class Audit:
     missing: int = 0
     healed: int = 0
     removals: int = 0
+    pruned: int = 0
     ended: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     trained: list[Trained] = field(default_factory=list)
@@ -86,6 +96,7 @@ class _Scanning:
 
     source: Source
     cursor: AuditCursor
+    retention: Retention | None = None
     over: bool = False
     late: list[ScannedHead] = field(default_factory=list)
     sample: Sample = field(init=False)
@@ -104,23 +115,32 @@ class Auditor:
         sources: of the index.
         pages: at most so many an invocation, over all sources.
         settle: seconds that an event may be late.
+        rules: what streams keep, by category.
+        streams: opens what prunes them.
     """
 
     mender: Mender
     sources: tuple[Source, ...]
     pages: int = PAGES
     settle: float = 5.0
+    rules: dict[str, Rule] = field(default_factory=dict)
+    streams: Callable[[], Streams] | None = None
 
     def audit(self, seconds: float) -> Audit:
         """Go on for some pages or seconds, at most to the end of each table; then wait, look again, and mend."""
-        audit = Audit()
-        scanned = [_Scanning(source=source, cursor=self._cursor(source)) for source in self.sources]
+        audit, ends = Audit(), self.mender.driver.clock() + 2 * seconds
+        scanned = [
+            _Scanning(source=source, cursor=self._cursor(source), retention=self._retention())
+            for source in self.sources
+        ]
         for scanning in self._turns(scanned, self.mender.driver.clock() + seconds):
             self._scan(scanning, audit)
         if any(scanning.late for scanning in scanned):
             self.mender.driver.sleep(self.settle)
         for scanning in scanned:
             self._mend(scanning.source, scanning.late, audit)
+            if scanning.retention is not None:
+                self._prune(scanning.source, scanning.retention, ends, audit)
             self._keep(scanning, audit)
         now = from_unix_nanoseconds(self.mender.now())
         for scanning in scanned:
@@ -146,6 +166,8 @@ class Auditor:
         heads = read_heads(source, page.items, lambda head: audit.troubles.append(str(head)))
         audit.checked += len(heads)
         scanning.sample.take(page.items)
+        if scanning.retention is not None:
+            scanning.retention.take(source, heads, from_unix_nanoseconds(self.mender.now()))
         behind = self._behind(source, heads, audit)
         # What it should have had by now; what comes while we wait is the indexer's business.
         scanning.late += [
@@ -167,6 +189,34 @@ class Auditor:
             audit.removals += done.removals
             for stream, unhealed in done.unhealed.items():
                 audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
+
+    def _retention(self) -> Retention | None:
+        if not self.rules or self.streams is None:
+            return None
+        from epochal.care.retention import Retention  # noqa: PLC0415  few stages ask for it
+
+        return Retention(rules=self.rules, streams=self.streams)
+
+    def _prune(self, source: Source, retention: Retention, ends: float, audit: Audit) -> None:
+        """Prune some streams of what they do not keep, and the index has."""
+        some, items = retention.some(), 0
+        for partition, streams in grouped(source, some).items():
+            try:
+                known = self.mender.reached(partition, streams)
+            except CorruptData as error:
+                audit.troubles.append(f"{source.name} {partition}: {error}")
+                continue
+            for stream in streams:
+                if items >= MOST_ITEMS or self.mender.driver.clock() >= ends:
+                    return
+                try:
+                    done = retention.prune(stream, min(some[stream], known[stream]))
+                except EpochalError as error:
+                    audit.troubles.append(f"{source.name}: {stream} is not pruned: {error}")
+                    continue
+                emptied = 0 if done is None else done.deleted
+                audit.pruned += emptied > 0
+                items += emptied
 
     def _behind(self, source: Source, heads: list[ScannedHead], audit: Audit) -> list[Behind]:
         """Heads that the index lacks something of, where it can be read."""
@@ -199,7 +249,25 @@ class Auditor:
 def auditor_of(settings: Settings, driver: Driver) -> Auditor:
     """The auditor of a deployment."""
     mender = Mender(driver=driver, index_table=settings.index_table)
-    return Auditor(mender=mender, sources=sources_of(settings))
+    sources = sources_of(settings)
+    if not settings.keep:
+        return Auditor(mender=mender, sources=sources)
+    from epochal.care.retention import rules_of  # noqa: PLC0415  likewise
+
+    return Auditor(
+        mender=mender,
+        sources=sources,
+        rules=rules_of(settings.keep),
+        streams=partial(_streams, settings, driver),
+    )
+
+
+def _streams(settings: Settings, driver: Driver) -> Streams:
+    """The store, for prunes: what is copied to an archive is not opened."""
+    from epochal.store.encoding import BodyCodec  # noqa: PLC0415  likewise
+    from epochal.store.streams import streams_of  # noqa: PLC0415
+
+    return streams_of(settings, driver, BodyCodec())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,13 @@ class Mender(IndexWriter):
                 found.append(Behind(head=head, partition=partition, index=index, end=end, removal=removal))
         return found
 
+    def reached(self, partition: int, streams: Iterable[str]) -> dict[str, int]:
+        """The next index to be indexed of each stream of a partition. Raises `CorruptData` as `behind` does."""
+        asked: list[Change] = [Touched(stream=each) for each in streams]
+        return self.on_partition(
+            partition, lambda held, changes: reached(self.index_table, held, changes), asked
+        )
+
     def end_of(self, source: Source, end: End, index: int) -> int:
         """Where a stream ends, looked for from the event before `index` on where its head does not tell."""
         if end.next is not None:
@@ -166,6 +173,14 @@ def by_partition(source: Source, heads: Iterable[ScannedHead]) -> dict[int, list
     found: dict[int, list[ScannedHead]] = {}
     for head in heads:
         found.setdefault(source.partition_of(head.end.stream), []).append(head)
+    return found
+
+
+def grouped(source: Source, streams: Iterable[str]) -> dict[int, list[str]]:
+    """Streams by their partitions."""
+    found: dict[int, list[str]] = {}
+    for stream in streams:
+        found.setdefault(source.partition_of(stream), []).append(stream)
     return found
 
 

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from epochal.care.retention import rules_of
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
@@ -567,6 +568,10 @@ def _broken(stage: Stage) -> Iterator[tuple[str, str]]:
         yield from _without_gateway({key: getattr(stage, key) for key in of_gateway})
     if bool(stage.domain_name) != bool(stage.domain_certificate):
         yield "domain_certificate", "must be set with domain_name, and not without"
+    try:
+        rules_of(stage.keep)
+    except InvalidInput as error:
+        yield "keep", error.rule
     if stage.monthly_budget and not stage.alarm_topic:
         yield "alarm_topic", "must be set with monthly_budget, to be told"
     yield from _misplaced(stage)

@@ -374,6 +374,7 @@ class StoreOptions(TypedDict, total=False):
     feed_window_seconds: int
     feed_batch_size: int
     feed_kinesis_shards: int
+    keep: Sequence[str]
     jwt_audience: Sequence[str]
     jwt_issuer: str
     jwt_scopes: Mapping[str, Sequence[str]]

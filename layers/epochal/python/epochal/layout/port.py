@@ -359,6 +359,8 @@ class Source:
         pruned: the same where it may have removed events, and `moved` does not hold; None where that always holds then,
             or where nothing is ever removed.
         stored: the events that an item of an exported table holds (`care.rebuild`).
+        aged: the index below which a head's events are older than a moment; None where nothing of the layout is pruned
+            by age or count (`care.retention`).
         written: when the append was made that an image tells; None where the layout does not say.
         learn: takes in what other items are read with, if an item of an exported table is that. Raises likewise. None
             where there is no such thing.
@@ -376,6 +378,7 @@ class Source:
     moved: Condition | None
     stored: Callable[[Item], Span | None]
     pruned: Condition | None = None
+    aged: Callable[[Item, Ticks], int] | None = None
     written: Callable[[Item], Ticks | None] = lambda _: None
     learn: Callable[[Item], None] | None = None
 

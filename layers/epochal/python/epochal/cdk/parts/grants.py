@@ -175,7 +175,8 @@ def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.Po
 #     feed      reads the index, and events of every layout for readers who want them filled in; steers groups, by their
 #               states in the index alone
 #     indexer   writes the index; reads what heals it: types of events, never their contents
-#     auditor   as the indexer, and scans the tables of heads
+#     auditor   as the indexer, and scans the tables of heads; where a stage says what streams keep, prunes them, and
+#               copies them to archives
 #     timers    appends to streams that it has loaded
 #     reaction  reads what `feed` reads; keeps its group's state in the index, and its own read models
 #
@@ -222,7 +223,7 @@ _FUNCTIONS: Final = {
     "feed": _May(index=_READ, groups=("BatchGetItem", "PutItem", "UpdateItem", "DeleteItem"), writes=True),
     # Apart from its streams and its failures.
     "indexer": _May(index=_INDEX, bodies=(), writes=True),
-    "auditor": _May(index=_INDEX, bodies=(), writes=True),
+    "auditor": _May(index=_INDEX, archives="copying", bodies=(), writes=True),
     # Apart from its queue, its table and its schedules.
     "timers": _May(bodies=("GetObject", "PutObject"), writes=True),
     # Apart from its queue and from what its handler does. It replaces the state of its group and deletes causes of
@@ -245,12 +246,13 @@ def allowed(function: str, stage: Stage, stores: Stores) -> Statements:
         statements.append(on_table(stores.tables[INDEX.kind], *may.index))
     if may.groups:
         statements.append(on_keys(stores.tables[INDEX.kind], STATES, *may.groups))
-    if may.bodies:
+    if may.bodies or (function == "auditor" and stage.keep):
         statements += [
             on_table(stores.tables[each.table.kind], *getattr(each, may.archives))
             for each in (port.archive for port in ports)
             if each is not None and each.table.kind in stores.tables
         ]
+    if may.bodies:
         kept = [(BODIES, may.bodies), (UPLOADS, may.uploads)]
         kept += [(each.prefix, each.actions.get(function, ())) for each in objects]
         statements += [on_objects(bucket, prefix, *actions) for prefix, actions in kept if actions]

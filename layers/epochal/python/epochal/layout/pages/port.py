@@ -69,6 +69,7 @@ def pages_source(table: str, partitions: int = 1) -> Source:
         where=WHERE,
         moved=None,  # whether `w` is there at all is no question for a filter
         stored=stored,
+        aged=aged,
         written=written,
         learn=learn,
     )
@@ -92,7 +93,7 @@ def _is_aside(item: Item) -> bool:
     return item.keys() >= set(STREAMS.keys) and item["p"].get("S", "").startswith((EVENT_IDS, SEALS))
 
 
-def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
+def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     """A stream is read by its key; a page is put and updated, and got where a transaction has to be told.
 
     Bodies of tagged events may be on another page than that of their tag, and ids have records; which tags there are a
@@ -111,7 +112,8 @@ def _access(_: Options) -> Mapping[str, tuple[Permission, ...]]:
     }
     found = {function: (Permission(table=STREAMS, actions=each),) for function, each in actions.items()}
     trained = Permission(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))
-    return {**found, "auditor": (*found["auditor"], trained)}
+    pruned = (Permission(table=STREAMS, actions=("UpdateItem",)),) if options.keep else ()
+    return {**found, "auditor": (*found["auditor"], trained, *pruned)}
 
 
 def _category_of(stream: str) -> str:
@@ -183,6 +185,17 @@ def written(item: Item) -> Ticks | None:
     """When a page's last frame was written. Raises `CorruptData`."""
     page = _page_of(item)
     return time_of(page.frames[-1].stamp) if page is not None and page.frames else None
+
+
+def aged(item: Item, moment: Ticks) -> int:
+    """The index below which a page's events were written before a moment; 0 where none was. Raises `CorruptData`."""
+    page = _page_of(item)
+    older = 0
+    for frame in () if page is None else page.frames:
+        if time_of(frame.stamp) >= moment:
+            break
+        older += frame.count
+    return page.base + older if page is not None and older else 0
 
 
 def _writes(span: PageSpan) -> Iterator[tuple[int, int, Ticks]]:

@@ -1,0 +1,139 @@
+"""Retention: how much streams of a category keep, by count and by age. Off unless a stage asks for it.
+
+    keep("Visit", count=100)     the last 100 events of each stream
+    keep("Log", days=30)         those of the last 30 days
+    keep("Trace", count=100, days=30)    the last 100, and of these those of the last 30 days
+
+The auditor meets every head anyway. What its page tells to be beyond a rule is pruned, some streams in each run: what
+is left comes with the next pass over the table. State and versions stay. Nothing is pruned that the index lacks, so the
+feed has had it; nor what an archive has not got, where there is one. The feed tells a prune as any other.
+
+A full page and the last one tell their own times, so no stream is read for this. Streams that are no pages tell none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from epochal.errors import InvalidInput
+from epochal.layout.port import layout_named
+from epochal.model.events import PER_SECOND, Ticks
+from epochal.model.kinds import must_be_text, must_be_whole
+
+if TYPE_CHECKING:
+    from epochal.care.catch_up import ScannedHead
+    from epochal.layout.port import Source
+    from epochal.store.reading import Pruned
+    from epochal.store.streams import Streams
+
+STREAMS: Final = 200
+"""Streams pruned in a run at most."""
+
+MOST_COUNT: Final = 1_000_000_000
+MOST_DAYS: Final = 36_500
+_RULE: Final = re.compile(
+    r"(?P<category>[^\s,$][^\s,]*?)(?::(?P<count>[0-9]+))?(?::(?P<days>[0-9]+)d)?", re.ASCII
+)
+_DAY: Final = 24 * 3_600 * PER_SECOND
+
+
+def keep(category: str, *, count: int | None = None, days: int | None = None) -> str:
+    """A rule, as the setting `keep` of a stage takes it: `Visit:100`, `Log:30d`, or `Trace:100:30d`.
+
+    Raises:
+        InvalidInput: neither is said, or one is no number from 1 on.
+    """
+    must_be_text(category, 512, "category")
+    for name, value, most in (("count", count, MOST_COUNT), ("days", days, MOST_DAYS)):
+        if value is not None:
+            must_be_whole(value, name, 1, most)
+    text = category + (f":{count}" if count else "") + (f":{days}d" if days else "")
+    if rule_of(text).category != category:
+        raise InvalidInput("category", "must not end as a rule does")
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What streams of a category keep: events that are among the last `count`, and not older than `days`."""
+
+    category: str
+    count: int | None
+    days: int | None
+
+    def before(self, source: Source, head: ScannedHead, now: Ticks) -> int:
+        """Events of a stream below this index are beyond the rule, as far as one of its heads tells."""
+        found = [0]
+        if self.count is not None and head.end.next is not None:
+            found.append(head.end.next - self.count)
+        if self.days is not None and source.aged is not None:
+            found.append(source.aged(head.image, Ticks(max(0, now - self.days * _DAY))))
+        return max(found)
+
+
+def rule_of(text: str) -> Rule:
+    """The rule that `keep` has written; raises `InvalidInput`."""
+    found = _RULE.fullmatch(text)
+    count, days = (None, None) if found is None else (found["count"], found["days"])
+    if found is None or not (count or days):
+        raise InvalidInput("keep", f"must be Category:100, Category:30d or Category:100:30d, not {text!r}")
+    for value, most in ((count, MOST_COUNT), (days, MOST_DAYS)):
+        if value is not None and not 1 <= int(value) <= most:
+            raise InvalidInput("keep", f"must be of 1 to {most:,} in {text!r}")
+    return Rule(
+        category=found["category"],
+        count=None if count is None else int(count),
+        days=None if days is None else int(days),
+    )
+
+
+def rules_of(texts: Iterable[str]) -> dict[str, Rule]:
+    """Rules by their categories; raises `InvalidInput` where one has two, or none is one."""
+    rules: dict[str, Rule] = {}
+    for rule in map(rule_of, texts):
+        if rule.category in rules:
+            raise InvalidInput("keep", f"must be one rule for each category, not two for {rule.category}")
+        rules[rule.category] = rule
+    return rules
+
+
+@dataclass(slots=True, kw_only=True)
+class Retention:
+    """What an audit meets that is beyond the rules.
+
+    Attributes:
+        streams: prunes, and archives.
+        due: by stream, below which index its events go,
+        gone: and below which they have gone.
+    """
+
+    rules: dict[str, Rule]
+    streams: Callable[[], Streams]
+    due: dict[str, int] = field(default_factory=dict)
+    gone: dict[str, int] = field(default_factory=dict)
+
+    def take(self, source: Source, heads: Iterable[ScannedHead], now: Ticks) -> None:
+        """Take in heads of a source."""
+        if source.aged is None:
+            return
+        category_of = layout_named(source.name).port.categories.of
+        for head in heads:
+            stream = head.end.stream
+            rule = self.rules.get(category_of(stream))
+            if rule is None or head.end.left == "deleted":
+                continue
+            self.due[stream] = max(rule.before(source, head, now), self.due.get(stream, 0))
+            self.gone[stream] = max(head.end.pruned, self.gone.get(stream, 0))
+
+    def some(self) -> dict[str, int]:
+        """As many of them as a run prunes."""
+        due = ((stream, before) for stream, before in self.due.items() if before > self.gone[stream])
+        return dict(islice(due, STREAMS))
+
+    def prune(self, stream: str, before: int) -> Pruned | None:
+        """Prune a stream; what there is an archive for, it has by then."""
+        return self.streams().archive_and_prune(stream, before)
