@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.care.auditor import train
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
@@ -15,6 +16,8 @@ from epochal.feed.history import FeedEvent
 from epochal.joined import JoinedAppends
 from epochal.layout.pages.identified import LOOKED_BACK
 from epochal.layout.pages.items import read_page
+from epochal.layout.pages.port import pages_source
+from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import read_label
 from epochal.layout.queries import IdTaken
 from epochal.model.events import Event
@@ -370,3 +373,28 @@ def test_the_feed_a_reaction_and_cloudevents_have_an_id_and_name_the_event_by_it
         if seen is not None
     ]
     assert [each.id for each in sent] == [id_of(0), f"{S}@1"]
+
+
+def test_a_stream_that_begins_anew_has_no_ids_of_before() -> None:
+    streams = memory_streams()
+    streams.append(S, batch(0, 1))
+    streams.delete(S, leave_open=True)
+    assert not streams.append(S, batch(0, 1)).replayed
+    assert streams.append(S, batch(0, 1)).first == 2
+
+
+def test_ids_are_known_on_pages_that_are_packed_under_a_dictionary() -> None:
+    streams = replace(memory_streams(), layout=Pages(dictionaries=True))
+    for number in range(60):
+        order = {"order": number * 7919 % 9973, "currency": "EUR", "country": "Germany"}
+        streams.append(f"Order-{number}", [Event.json("Ordered", order)])
+    assert train(streams.driver, pages_source(streams.table), "Order").in_use
+    packed = [
+        Event.json("Ordered", {"order": number, "currency": "EUR", "country": "Germany"}, id=id_of(number))
+        for number in range(20)
+    ]
+    for event in packed:
+        streams.append("Order-99", [event])
+    fresh = replace(streams, layout=Pages(dictionaries=True))
+    assert fresh.append("Order-99", packed[3:4]).first == 3
+    assert fresh.append("Order-99", packed[:1], expected=NO_STREAM).first == 0
