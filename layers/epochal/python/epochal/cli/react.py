@@ -40,7 +40,7 @@ T = TypeVar("T")
 @click.option("--until-done", is_flag=True, help="End when everything that there is has been handled.")
 @on_store
 def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
-    """Run the reaction of a module, or the two of a process, until interrupted.
+    """Run the reaction of a module, or a process, until interrupted.
 
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
     name are the same group: they share the partitions.
