@@ -34,6 +34,19 @@ def test_a_sweep_fires_what_no_wake_up_came_for_and_nothing_before_its_time() ->
     assert world.items() == []
 
 
+def test_a_sweep_deletes_an_item_of_what_is_over_that_a_slow_reactor_has_put_again() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    (item,) = world.items()
+    world.advance(61)
+    world.engine = replace(world.engine, send=lambda _: None)
+    world.engine.arm_all([item])
+    world.time += HOUR * SECOND
+    came = world.engine.sweep()
+    assert (came.fired, came.gone, world.items()) == (0, 1, [])
+
+
 @pytest.mark.parametrize("pending", [0, 300])
 def test_a_sweep_without_anything_due_asks_the_same_however_much_is_pending(pending: int) -> None:
     world = World()

@@ -86,7 +86,7 @@ class Engine:
     def arm_all(self, timers: Iterable[Armed]) -> None:
         """Put items of timers, and send what wakes them."""
         if given := tuple(timers):
-            self._do(arming(self.table, given, self._ticks()), inf)
+            self._do(arming(self.table, given, self._ticks), inf)
 
     def work(self, wake_ups: Sequence[Wake], seconds: float = inf) -> Worked:
         """Do what wake-ups ask for, side by side. What there is no time for is handed to `send`, and scopes that fail

@@ -124,10 +124,10 @@ class Worked:
         self.late = max(self.late, *((now - each.ticks) / PER_SECOND for each in came.fired), 0.0)
 
 
-def arming(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[None]:
+def arming(table: str, timers: Sequence[Armed], now: Callable[[], Ticks]) -> Doing[None]:
     """Put the items of timers that were set, then send what wakes them."""
     yield from side_by_side(Put(table=table, item=each.item) for each in timers)
-    yield Sent.arming(timers, now)
+    yield Sent.arming(timers, now())
 
 
 def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
