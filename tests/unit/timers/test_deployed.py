@@ -134,24 +134,21 @@ def test_a_message_that_the_queue_does_not_take_is_said(world: World) -> None:
         send(Sent.arming([armed(world.now)], world.now))
 
 
-def test_a_schedule_that_may_not_be_made_is_said(world: World, scheduler: Any) -> None:
-    """No group, no permission: whoever arms has to hear of it, or the timer would be late."""
+@pytest.mark.parametrize(
+    ("code", "raised"), [("AccessDeniedException", Refused), ("ResourceNotFoundException", InvalidRequest)]
+)
+def test_a_schedule_that_cannot_be_made_is_said(
+    world: World, scheduler: Any, code: str, raised: type[Exception]
+) -> None:
+    """No permission, no group: whoever arms has to hear of it, or the timer would be late."""
 
     class Denied:
         def create_schedule(self, **_: Any) -> None:
-            raise scheduler.exceptions.ClientError(
-                {"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "CreateSchedule"
-            )
+            refused = {"Error": {"Code": code, "Message": "no"}}
+            raise scheduler.exceptions.ClientError(refused, "CreateSchedule")
 
     send = TimerQueue(sqs=Queue(), scheduler=Denied(), settings=SETTINGS)  # type: ignore[arg-type]
-    with pytest.raises(Refused):
-        send(Sent.arming([armed(world.in_(86_400))], world.now))
-
-
-def test_a_group_of_schedules_that_is_gone_is_said(world: World, scheduler: Any) -> None:
-    scheduler.delete_schedule_group(Name=GROUP)
-    send = TimerQueue(sqs=Queue(), scheduler=scheduler, settings=SETTINGS)  # type: ignore[arg-type]
-    with pytest.raises(InvalidRequest, match="ResourceNotFound"):
+    with pytest.raises(raised):
         send(Sent.arming([armed(world.in_(86_400))], world.now))
 
 

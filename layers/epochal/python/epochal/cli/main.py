@@ -166,7 +166,6 @@ for command in (
     local,
     new,
     tables,
-    timers,
     *(_streams_in(each.plugin.streams) for each in layouts() if each.plugin.streams and each.name != NATIVE),
     *chain.from_iterable(parts("commands")),
 ):

@@ -1,20 +1,29 @@
-"""Commands on timers: those of a stream that are pending, and calling one off."""
+"""Commands on timers: of a stream, those that are pending; of a store, those that are due, and all armed anew."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import Final
+from functools import partial
+from itertools import takewhile
+from typing import Any, Final
 
 import click
 
 from epochal.cli import output
-from epochal.cli.errors import TimerMissing
-from epochal.cli.target import on_streams
+from epochal.cli.errors import TimerMissing, must_be_named
+from epochal.cli.inputs import Seconds
+from epochal.cli.target import OpenedStore, on_store, on_streams
 from epochal.errors import InvalidInput
+from epochal.hosting.timers import TimerQueue, told_to_function
 from epochal.http.timers import shown
+from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.store.streams import Streams
 from epochal.store.timers import At, Timer
+from epochal.timers.care import TimersRebuilt, coming
+from epochal.timers.care import rebuild as rebuild_all
+from epochal.timers.engine import Engine, engine_of
+from epochal.timers.items import Armed
 
 _UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _SPAN: Final = re.compile(r"(\d{1,9})([wdhms])", re.ASCII)
@@ -66,3 +75,70 @@ def later_of(text: str) -> tuple[str, At]:
 def _line(timer: Timer) -> str:
     events = ", ".join(event.type for event in timer.events)
     return f"{timer.stream}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}"
+
+
+# Of the whole deployment: what is due, and all timers armed anew.
+
+
+@timers.command("due")
+@click.option(
+    "--within", type=Seconds(min=0), default=0.0, help="Seconds; what is due by then is listed too."
+)
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Timers at most.")
+@on_store
+def due(store: OpenedStore, *, within: float, limit: int) -> None:
+    """List timers that are due and have not fired.
+
+    One that was called off since it was set is listed, too, until its time has come.
+    """
+    engine = _engine(store, lambda _: None)
+    now = from_unix_nanoseconds(engine.now())
+    found = takewhile(lambda each: each.due <= now + within * PER_SECOND, coming(engine, limit=limit))
+    output.stream(found, partial(due_view, now=now), partial(_due_line, now=now))
+
+
+@timers.command()
+@click.option(
+    "--function", default="", help="That of the deployed reaction; by the table's name if it is not given."
+)
+@on_store
+def rebuild(store: OpenedStore, *, function: str) -> None:
+    """Arm every timer that is pending, as the feed and the streams tell.
+
+    After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
+    again. It sends wake-ups as the deployed reaction does, and asks AWS how.
+    """
+    name = store.deployment.settings.timers_table.removesuffix("-timers")
+    send = TimerQueue(
+        sqs=store.client("sqs"),
+        scheduler=store.client("scheduler"),
+        settings=told_to_function(store.client("lambda"), function or f"{name}-reaction-timers"),
+    )
+    with output.progress("arming") as tell:
+        done = rebuild_all(_engine(store, send), store.feed, lambda each: tell(_said(each)))
+    view = {"settings": done.settings, "armed": done.armed, "troubles": done.troubles}
+    output.document(view, [*output.harmless("\n".join(done.troubles)), _said(done)])
+
+
+def _engine(store: OpenedStore, send: Any) -> Engine:
+    table = store.deployment.settings.timers_table
+    must_be_named("is needed for timers", timers_table=table)
+    return engine_of(store.deployment, table, send)
+
+
+def _said(done: TimersRebuilt) -> str:
+    return f"{done.armed:,} of {done.settings:,} timers that were set are pending, and armed"
+
+
+def due_view(timer: Armed, now: Ticks) -> dict[str, Any]:
+    """A timer that waits, as JSON."""
+    named = {"stream": timer.stream, "index": timer.place}
+    place = named if timer.stream else {"tags": timer.tags, "id": timer.place}
+    late = round((now - timer.due) / PER_SECOND, 3)
+    return {"due": format_ticks(timer.due), "late": late, "layout": timer.layout, **place}
+
+
+def _due_line(timer: Armed, now: Ticks) -> str:
+    late = (now - timer.due) / PER_SECOND
+    when = f"{late:,.0f} s late" if late >= 0 else f"in {-late:,.0f} s"
+    return f"{format_ticks(timer.due)}  {timer.stream or ', '.join(timer.tags)}@{timer.place}  {when}"
