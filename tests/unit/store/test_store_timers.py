@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from random import Random
 
 import pytest
 
 from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.errors import Contended, InvalidInput
-from epochal.model.events import TIMER_CANCELLED, Event
+from epochal.model.events import TIMER_CANCELLED, Claim, Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Op, Reply
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, TaggedStore
 from epochal.store.timers import in_, later
-from epochal.testing.stores import memory_deployment, memory_streams
+from epochal.testing.stores import MemoryBodies, memory_deployment, memory_streams
 
 REMINDED = Event(type="Reminded")
 STORES: list[Callable[[], Streams]] = [memory_streams, lambda: memory_deployment().tips]
@@ -185,3 +186,30 @@ def test_setting_a_timer_costs_at_most_one_write_unit_more_than_the_append_alone
     assert both.write <= plain.write + 1
     if size == 10:
         assert both.write == plain.write
+
+
+class Counting(MemoryBodies):
+    """A bucket that counts what is fetched."""
+
+    def __init__(self, bodies: object) -> None:
+        self.objects, self.got = bodies.objects, 0
+
+    def get(self, claim: Claim) -> bytes:
+        self.got += 1
+        return super().get(claim)
+
+
+def test_a_setting_whose_body_is_in_the_bucket_is_found_and_bodies_of_others_are_left_there() -> None:
+    streams = memory_streams()
+    large = Event(type="Lent", data=Random(1).randbytes(450_000))
+    streams.append("Loan-17", [large])
+    streams.timers.schedule(
+        "Loan-17", "reminder", [Event(type="Reminded", data=Random(1).randbytes(450_000))], at=in_(days=14)
+    )
+    asked = Counting(streams.codec.bodies)
+    counted = replace(streams, codec=replace(streams.codec, bodies=asked))
+    (timer,) = counted.timers.pending("Loan-17")
+    assert len(timer.events[0].content) == 450_000
+    assert asked.got == 1
+    streams.append("Loan-17", timer.firing())
+    assert [event.type for event in streams.read("Loan-17")][2:] == ["Reminded", "$timer-fired"]

@@ -172,7 +172,7 @@ def test_a_timer_of_a_stream_is_the_streams_though_its_setting_has_tags() -> Non
     deployment.streams.append("Loan-17", [tagged])
     deployment.tagged.append([call_off("r", tags=["a:1"])])
     (timer,) = pending(deployment.tagged.read(query_of(["a:1"])).events)
-    assert (timer.stream, timer.setting) == ("Loan-17", 0)
+    assert (timer.stream, timer.setting, timer.firing()[1].tags) == ("Loan-17", 0, ())
     assert pending(deployment.streams.read("Loan-17")) == (timer,)
 
 

@@ -228,7 +228,6 @@ def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
         record = _stored(event)
         key = _stream_of(event) or event.tags, record["name"]
         if event.type == TIMER_SET:
-            found.pop(key, None)  # the new one is after those that were set before it
             found[key] = timer_of(event)
         elif event.type == TIMER_CANCELLED or (key in found and found[key].setting == record["set"]):
             found.pop(key, None)
