@@ -25,14 +25,14 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.layout.pages.items import Page
+from epochal.layout.pages.items import Page, page_key
 from epochal.layout.pages.reading import load_head, openable, query, sound, whole
 from epochal.layout.pages.streams import ANYWHERE, FoundAppend, written_by
 from epochal.layout.pages.writes import Packed
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
 from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
-from epochal.plan.ops import Steps
+from epochal.plan.ops import Steps, settled
 
 LOOKED_BACK: Final = 8
 """Pages that are read with the head where any stream will do, in the same request: those of small events hold some
@@ -46,15 +46,15 @@ def begin(
     head: Page | None
     if expected in ANYWHERE:
         head = yield from _load_back(table, batch.stream)
-        settled = None if head is None else _told(batch, _in_hand(head), None, head.version)
+        ended = None if head is None else _told(batch, _in_hand(head), None, head.version)
         head = head and replace(head, before=())
     else:
-        head, settled = (yield from load_head(table, batch.stream)), None
+        head, ended = (yield from load_head(table, batch.stream)), None
         if not accepts(expected, head):
             since = 0 if expected is NO_STREAM else version_of(expected)
-            settled = yield from settle(table, batch, head, since, anywhere=False)
-    if settled is not None:
-        return settled
+            ended = yield from settle(table, batch, head, since, anywhere=False)
+    if ended is not None:
+        return ended
     return head if accepts(expected, head) else Rejected(head=head)
 
 
@@ -62,13 +62,33 @@ def all_before(
     table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
 ) -> Steps[tuple[Written, ...] | None]:
     """What came of an append to several streams, one of which is not as expected, if every batch is there already."""
-    found: list[Written] = []
+    found = yield from _each_begun(table, appends)
+    heads = {
+        batch.stream: each.head if isinstance(each, Rejected) else each
+        for (batch, _), each in zip(appends, found, strict=True)
+        if not isinstance(each, Written | Unknown)
+    }
+    if heads and len(heads) < len(found):
+        # A transaction that is under way may show in one stream earlier than in another.
+        places = {(stream, index): None for stream, head in heads.items() for index in _ends(head)}
+        yield from settled((table, page_key(*place)) for place in places)
+        found = yield from _each_begun(table, appends)
+    written = tuple(each for each in found if isinstance(each, Written))
+    return written if len(written) == len(found) else None
+
+
+def _each_begun(
+    table: str, appends: Sequence[tuple[Packed, ExpectedVersion]]
+) -> Steps[list[Page | Settled | Rejected[Page] | None]]:
+    found: list[Page | Settled | Rejected[Page] | None] = []
     for batch, expected in appends:
-        settled = yield from begin(table, batch, expected)
-        if not isinstance(settled, Written):
-            return None
-        found.append(settled)
-    return tuple(found)
+        found.append((yield from begin(table, batch, expected)))
+    return found
+
+
+def _ends(head: Page | None) -> tuple[int, ...]:
+    """Where the pages begin that an append may be writing to."""
+    return (0,) if head is None else (head.index, head.version)
 
 
 def settle(
