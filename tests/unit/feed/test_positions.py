@@ -7,7 +7,7 @@ import random
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.feed.reader import LOOK_BACK_SECONDS
+from epochal.feed.whole import LOOK_BACK_SECONDS
 from epochal.index.checkpoints import FeedPosition
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event

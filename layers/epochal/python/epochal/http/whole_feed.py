@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from epochal.errors import InvalidInput
+from epochal.feed.whole import WholeFeed
 from epochal.http.feed import (
     CATEGORIES,
     CATEGORY_NAME,
@@ -120,7 +121,7 @@ def read_newest(reading: Reading, request: Request, asked: QueryString) -> Respo
     start = None if before is None else parse_position(before, "before")
     source, meter = measured(reading.feed, request)
     shown = FeedItems(reading.link)
-    found = source.newest_within(
+    found = WholeFeed(source).newest_within(
         bounds(source, shown, request.seconds),
         limit=asked.limit(),
         before=start,

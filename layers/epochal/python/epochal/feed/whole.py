@@ -1,0 +1,314 @@
+"""All partitions of the feed at once: the newest, streams as they were created or by name, and waiting for a position.
+
+Readers of a partition do without it: it is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import insort
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+from typing import Final, NamedTuple
+
+from epochal.errors import InvalidInput
+from epochal.feed.history import (
+    FeedItem,
+    ListedStream,
+    NamedStreams,
+    NewestPage,
+    PageBounds,
+    SpanPage,
+    StreamsPage,
+    bare_items,
+    fill,
+)
+from epochal.feed.reader import (
+    POLL_SECONDS,
+    FeedReader,
+    Predicate,
+    SpanReader,
+    check_wanted,
+    is_forward,
+    wanted,
+)
+from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
+from epochal.index.series import read_series
+from epochal.layout.port import Span, base_of, partition_of
+from epochal.model.events import TAG_STREAMS, Ticks, format_ticks
+from epochal.model.kinds import must_be, must_be_seconds, must_be_whole
+from epochal.plugins import NATIVE
+from epochal.store.reading import Direction
+
+LOOK_BACK_SECONDS: Final = 2.0
+"""After which an append that does not come is looked for further back, for as long at least: most are indexed in half a
+second."""
+
+
+class _Entry(NamedTuple):
+    """What is wanted of an entry of a partition, and when that was written."""
+
+    partition: int
+    ticks: int
+    page: SpanPage
+
+    @property
+    def time(self) -> str:
+        return format_ticks(Ticks(self.ticks)) if self.ticks else ""
+
+
+def _named(categories: Collection[str] | None, prefix: str) -> Predicate:
+    """Streams whose names begin so; those of tags where categories are asked for."""
+
+    def is_named(span: Span) -> bool:
+        tagged = categories is None and span.stream.startswith(TAG_STREAMS)
+        return span.stream.startswith(prefix) and not tagged
+
+    return is_named
+
+
+def _behind(start: Mapping[int, Checkpoint], entries: Sequence[_Entry]) -> FeedPosition:
+    """The position that entries of partitions lead to."""
+    return FeedPosition({**start, **{each.partition: each.page.next for each in entries}})
+
+
+def _told_by(stream: str, version: int, span: Span) -> bool:
+    return span.stream == stream and span.next >= version
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFeed:
+    """The partitions that a reader has; its methods are the reader's, where they are described."""
+
+    reader: FeedReader
+
+    def newest(
+        self,
+        limit: int = 100,
+        *,
+        before: Mapping[int, Checkpoint] | None = None,
+        categories: Collection[str] | None = None,
+        predicate: Predicate | None = None,
+        data: bool = False,
+        seconds: float = 10.0,
+    ) -> NewestPage:
+        """The newest items."""
+        start, entries = self._back(limit, before, categories, predicate, seconds)
+        found = [(entry.partition, span) for entry in entries for span in entry.page.spans]
+        items = {
+            partition: iter(
+                self._items(partition, [span for of, span in found if of == partition], data=data)
+            )
+            for partition in start
+        }
+        shown = tuple(next(items[partition]) for partition, _ in found)
+        return NewestPage(items=shown, next=_behind(start, entries))
+
+    def newest_within(
+        self,
+        room: PageBounds,
+        *,
+        limit: int = 100,
+        before: Mapping[int, Checkpoint] | None = None,
+        categories: Collection[str] | None = None,
+        data: bool = False,
+        seconds: float = 10.0,
+    ) -> NewestPage:
+        """`newest` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
+        start, entries = self._back(limit, before, categories, None, seconds)
+        hydrate = (lambda number: partial(self.reader.events, number, fetch=False)) if data else None
+        pages = [(each.partition, each.page) for each in entries]
+        items, taken = fill(room, pages, hydrate, self.reader.driver.clock)
+        return NewestPage(items=items, next=_behind(start, entries[:taken]))
+
+    def _back(
+        self,
+        limit: int,
+        before: Mapping[int, Checkpoint] | None,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        seconds: float,
+    ) -> tuple[Mapping[int, Checkpoint], list[_Entry]]:
+        """Where reading back begins, and the entries that have so many items."""
+        must_be_whole(limit, "limit", 1)
+        must_be_seconds(seconds, "seconds")
+        if before is None:
+            before = {each.partition: each.tail for each in self.reader.partitions()}
+        must_be(Mapping, before, "before", "a position")
+        found, count = list[_Entry](), 0
+        for entry in self._merged(
+            before, "backward", categories, predicate, self.reader.driver.clock() + seconds
+        ):
+            found.append(entry)
+            count += len(entry.page.spans)
+            if count >= limit:
+                break
+        return before, found
+
+    def streams(
+        self,
+        limit: int = 100,
+        *,
+        start: Mapping[int, Place] | Place | None = None,
+        direction: Direction = "forward",
+        categories: Collection[str] | None = None,
+        prefix: str = "",
+        seconds: float = 10.0,
+    ) -> StreamsPage:
+        """Streams by creation."""
+        forward = is_forward(direction)
+        must_be_whole(limit, "limit", 1)
+        must_be(str, prefix, "prefix", "text")
+        must_be_seconds(seconds, "seconds")
+        if not isinstance(start, Mapping):
+            if start is None:
+                start = BEGINNING if forward else "tail"
+            start = dict.fromkeys((each.partition for each in self.reader.partitions()), start)
+        at = {partition: self.reader.place(partition, place) for partition, place in start.items()}
+        reached, ends, at_end = FeedPosition(at), self.reader.driver.clock() + seconds, set[int]()
+        found: list[ListedStream] = []
+
+        named = _named(categories, prefix)
+        for entry in self._merged(at, direction, categories, named, ends, created=True):
+            reached[entry.partition] = entry.page.next
+            at_end |= {entry.partition} if entry.page.at_tail else set()
+            found += self._listed(entry)
+            if len(found) >= limit:
+                break
+        return StreamsPage(streams=tuple(found), next=reached, at_end=at_end == set(at))
+
+    def streams_by_name(
+        self,
+        limit: int = 100,
+        *,
+        after: str = "",
+        categories: Collection[str] | None = None,
+        prefix: str = "",
+        seconds: float = 3_600.0,
+    ) -> NamedStreams:
+        """Streams by name."""
+        must_be_whole(limit, "limit", 1)
+        must_be(str, after, "after", "text")
+        must_be(str, prefix, "prefix", "text")
+        must_be_seconds(seconds, "seconds")
+        is_named, names = _named(categories, prefix), list[str]()
+        found: dict[str, list[ListedStream]] = {}
+
+        def comes(span: Span) -> bool:
+            full = len(names) > limit and span.stream > names[-1]
+            return span.stream > after and not full and is_named(span)
+
+        begin = dict.fromkeys((each.partition for each in self.reader.partitions()), BEGINNING)
+        ends, at_end = self.reader.driver.clock() + seconds, set[int]()
+        for entry in self._merged(begin, "forward", categories, comes, ends, created=True):
+            at_end |= {entry.partition} if entry.page.at_tail else set()
+            for each in self._listed(entry):
+                if each.stream not in found:
+                    insort(names, each.stream)
+                found.setdefault(each.stream, []).append(each)
+            while len(names) > limit + 1:  # one more says that there are more
+                del found[names.pop()]
+        if at_end != begin.keys():
+            raise InvalidInput(
+                "seconds", "are over before the index was read: list streams as they were created"
+            )
+        shown = tuple(
+            each
+            for name in names[:limit]
+            for each in sorted(found[name], key=lambda listed: listed.partition)
+        )
+        return NamedStreams(streams=shown, next=names[limit - 1] if len(names) > limit else None)
+
+    def wait_for(
+        self, stream: str, version: int, *, source: str = NATIVE, seconds: float = 10.0
+    ) -> FeedPosition | None:
+        """A position behind a stream's events."""
+        must_be(str, stream, "stream", "text")
+        must_be_whole(version, "version", 1)
+        must_be(str, source, "source", "text")
+        must_be_seconds(seconds, "seconds")
+        ends = self.reader.driver.clock() + seconds
+        while (
+            count := self.reader.driver.run(read_series(self.reader.table)).partitions.get(source)
+        ) is None:
+            if self.reader.driver.clock() >= ends:
+                raise InvalidInput("source", f"{source} is not on record: deploy its indexer first")
+            self.reader.driver.sleep(POLL_SECONDS)
+        partition = partition_of(stream, count, base_of(source))
+        tail, met = self.reader.place(partition, "tail"), False
+        on, back = self._span_reader(partition, tail), self._span_reader(partition, tail, "backward")
+        for reader, longest in ((back, 0.0), (on, LOOK_BACK_SECONDS), (back, inf), (on, inf)):
+            if met and reader is back:
+                continue  # what is before the stream's last event is no news
+            left = min(longest, ends - self.reader.driver.clock())
+            if longest == inf and reader is back:
+                left = max(left, LOOK_BACK_SECONDS)
+            page = reader.spans(
+                limit=1,
+                wanted=partial(_told_by, stream, 0 if reader is back else version),
+                seconds=left,
+                wait=left,
+            )
+            met = met or bool(page.spans)
+            if page.spans and page.spans[0].next >= version:
+                return FeedPosition({partition: page.next if reader is on else Checkpoint(page.next + 1)})
+        return None
+
+    def _listed(self, entry: _Entry) -> Iterator[ListedStream]:
+        """The streams that an entry's page says were created."""
+        category = self.reader.categories(entry.partition).of
+        for stream, _, (kind,) in entry.page.spans:
+            yield ListedStream(
+                stream=stream,
+                category=category(stream),
+                type=kind,
+                partition=entry.partition,
+                created=entry.time,
+            )
+
+    def _merged(
+        self,
+        start: Mapping[int, Checkpoint],
+        direction: Direction,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        ends: float,
+        *,
+        created: bool = False,
+    ) -> Iterator[_Entry]:
+        """The entries of partitions that have something wanted, in the order of their times."""
+        check_wanted(categories, predicate)
+        sign = 1 if direction == "forward" else -1
+        each = (
+            self._entries(
+                partition,
+                self._span_reader(partition, at, direction),
+                wanted(partial(self.reader.categories, partition), categories, predicate),
+                ends,
+                created=created,
+            )
+            for partition, at in start.items()
+        )
+        return heapq.merge(*each, key=lambda entry: sign * entry.ticks)
+
+    def _entries(
+        self, partition: int, reader: SpanReader, wanted: Predicate, ends: float, *, created: bool
+    ) -> Iterator[_Entry]:
+        ticks, ended = 0, False
+        while not ended:
+            left = ends - self.reader.driver.clock()
+            page = reader.spans(limit=1, wanted=wanted, seconds=left, wait=0.0, created=created)
+            with suppress(InvalidInput):  # another program's entry, with no time that can be read
+                ticks = ticks if reader.last is None else reader.last.ticks
+            yield _Entry(partition, ticks, page)
+            ended = page.at_tail or not page.spans
+
+    def _items(self, partition: int, spans: Sequence[Span], *, data: bool) -> Sequence[FeedItem]:
+        return self.reader.items(partition, spans) if data else bare_items(spans)
+
+    def _span_reader(self, partition: int, start: Checkpoint, direction: Direction = "forward") -> SpanReader:
+        driver, table = self.reader.driver, self.reader.table
+        return SpanReader.begin(driver, table, partition, start, forward=direction == "forward")
