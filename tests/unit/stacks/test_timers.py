@@ -129,6 +129,12 @@ def test_the_function_is_woken_by_so_many_at_once_and_may_fail_in_part(deployed:
     assert "MaximumBatchingWindowInSeconds" not in mapping, "a timer is fired to the second"
 
 
+def test_no_more_are_woken_than_the_stage_reserves(synthesise: Synthesise) -> None:
+    chosen = synthesise("prod", timers=True, reserved_concurrency={"timers": 4})
+    assert properties(chosen, MAPPING, "TimersWakeUps")["ScalingConfig"] == {"MaximumConcurrency": 4}
+    assert properties(chosen, FUNCTION, "TimersFunction")["ReservedConcurrentExecutions"] == 4
+
+
 def test_lambda_lets_the_function_send_wake_ups_to_itself(deployed: Deployment) -> None:
     assert properties(deployed, FUNCTION, "TimersFunction")["RecursiveLoop"] == "Allow"
     assert properties(deployed, FUNCTION, "TimersArmingFunction")["RecursiveLoop"] == "Allow"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import boto3
@@ -13,7 +14,7 @@ from aws_lambda_powertools import Logger
 from moto import mock_aws
 
 from epochal.errors import InvalidRequest, Refused, Unavailable
-from epochal.hosting.timers import TimerQueue, TimersFunction
+from epochal.hosting.timers import TimerQueue, TimersFunction, sent_or_swept
 from epochal.metrics import Metrics
 from epochal.model.events import PER_SECOND, Event, Ticks
 from epochal.plan.ops import Op, Put
@@ -214,6 +215,25 @@ def _failing(stream: str) -> Any:
             raise Unavailable("out")
 
     return fails
+
+
+def test_a_timer_is_in_the_table_though_its_wake_up_cannot_be_sent_and_a_tick_fires_it(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its stream is not parked, or later timers of the stream would not be armed."""
+    queue = Queue(refuses="ServiceUnavailable")
+    send = TimerQueue(sqs=queue, scheduler=None, settings=SETTINGS)  # type: ignore[arg-type]
+    fires, world.engine = (
+        function(world, Queue()),
+        replace(world.engine, send=partial(sent_or_swept, send, Logger(service="timers"))),
+    )
+    for name in ("first", "second"):
+        world.set("Loan-1", name, 5)
+        world.arm()
+    assert len(world.items()) == 2
+    assert [each.message for each in caplog.records if "not sent" in each.message]
+    world.time += 5 * 10**9 + GRACE * 100 + 10**9
+    assert fires.handle({}, Context()) == {"fired": 2}  # type: ignore[arg-type]
 
 
 def test_a_tick_fires_what_no_wake_up_came_for_and_counts_it(

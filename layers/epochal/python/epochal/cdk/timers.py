@@ -180,6 +180,8 @@ class Timers(Construct):
             ],
             wakes_itself=True,
         ).function
+        # More of them than there may be would be throttled, and their wake-ups set aside; AWS takes no less than two.
+        at_once = max(2, min(AT_ONCE, stage.reserved_concurrency.get(TIMERS.kind, AT_ONCE)))
         lambda_.CfnEventSourceMapping(
             self,
             "WakeUps",
@@ -187,7 +189,7 @@ class Timers(Construct):
             event_source_arn=self.queue.queue_arn,
             batch_size=10,
             function_response_types=["ReportBatchItemFailures"],
-            scaling_config=lambda_.CfnEventSourceMapping.ScalingConfigProperty(maximum_concurrency=AT_ONCE),
+            scaling_config=lambda_.CfnEventSourceMapping.ScalingConfigProperty(maximum_concurrency=at_once),
         )
         sweep = events.Rule(self, "Sweep", schedule=events.Schedule.rate(SWEEP))
         # A tick that failed is made up for by the next one.

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of, translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed, lazily
-from epochal.errors import InvalidInput, InvalidRequest
+from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.hosting.function import SPARED, Handler, lambda_handler, logger_of
 from epochal.indexer.records import sent
 from epochal.metrics import Metrics, metrics_of
@@ -118,8 +118,20 @@ def engine_deployed(settings: Settings) -> Engine:
 def deployed_arming(environment: Mapping[str, str] = os.environ) -> Handler:
     """The handler of the reaction that puts timers into their table, and has wake-ups sent."""
     engine = engine_deployed(Settings.from_environment(environment))
+    logger = logger_of(service_name(environment, "timers"))
+    engine = replace(engine, send=partial(sent_or_swept, engine.send, logger))
     # There may be no timer yet.
     return lambda_handler(engine.reaction(early=frozenset({TIMER_SET})), environment)
+
+
+def sent_or_swept(send: Callable[[Sent], object], logger: Logger, wake_ups: Sent) -> None:
+    """Send wake-ups, or say that they were not: their timers are in the table by now, where the next tick finds them. A
+    stream that is parked for it would keep its later timers out of the table.
+    """
+    try:
+        send(wake_ups)
+    except EpochalError as error:
+        logger.warning("wake-ups of timers were not sent: a tick fires these, late", error=kinds_of(error))
 
 
 def deployed_timers(environment: Mapping[str, str] = os.environ) -> Handler:
