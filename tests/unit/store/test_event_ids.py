@@ -12,6 +12,7 @@ from epochal.care.auditor import train
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
+from epochal.feed.causes import conversation, tree
 from epochal.feed.history import FeedEvent
 from epochal.joined import JoinedAppends
 from epochal.layout.pages.identified import LOOKED_BACK
@@ -398,3 +399,16 @@ def test_ids_are_known_on_pages_that_are_packed_under_a_dictionary() -> None:
     fresh = replace(streams, layout=Pages(dictionaries=True))
     assert fresh.append("Order-99", packed[3:4]).first == 3
     assert fresh.append("Order-99", packed[:1], expected=NO_STREAM).first == 0
+
+
+def test_what_an_event_with_an_id_caused_is_below_it_whether_it_is_named_by_that_or_by_its_place() -> None:
+    memory = MemoryFeed()
+    memory.streams.append(S, [Event(type="Paid", id=id_of(0), correlation_id="c")])
+    for number, cause in enumerate((id_of(0), f"{S}@0")):
+        effect = Event(type="Sent", causation_id=cause, correlation_id="c")
+        memory.streams.append(f"Mail-{number}", [effect])
+    memory.index()
+
+    for wanted in ("c", id_of(0), f"{S}@0"):
+        (root,) = tree(conversation(memory.reader, wanted, 10))
+        assert (root.event.type, [each.event.type for each in root.caused]) == ("Paid", ["Sent", "Sent"])

@@ -51,6 +51,11 @@ class CausedEvent:
     event: FeedEvent
     caused: list[CausedEvent] = field(default_factory=list)
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """By which others may name it: its own, and its place."""
+        return name_of(self.event), f"{self.event.stream}@{self.event.index}"
+
 
 def conversation(
     feed: FeedReader, wanted: str, count: int, near: Iterable[CausedEvent] = ()
@@ -67,11 +72,11 @@ def conversation(
         if item.event is not None
     )
     found = list({(each.event.stream, each.event.index): each for each in (*near, *lately)}.values())
-    named = {each.event.correlation_id for each in found if name_of(each.event) == wanted}
+    named = {each.event.correlation_id for each in found if wanted in each.names}
     return [
         each
         for each in found
-        if each.event.correlation_id in {wanted, *named} - {None} or name_of(each.event) == wanted
+        if each.event.correlation_id in {wanted, *named} - {None} or wanted in each.names
     ]
 
 
@@ -81,11 +86,10 @@ def tree(nodes: Iterable[CausedEvent]) -> list[CausedEvent]:
     Of events that name each other as their cause, the earliest is a root.
     """
     ordered = sorted(nodes, key=lambda each: each.event.timestamp)
-    names = {name_of(each.event) for each in ordered}
+    names = {name: name_of(each.event) for each in ordered for name in each.names}
     effects = defaultdict[str | None, list[CausedEvent]](list)
     for each in ordered:
-        cause = each.event.causation_id
-        effects[cause if cause in names else None].append(each)
+        effects[names.get(each.event.causation_id or "")].append(each)
     roots: list[CausedEvent] = []
     seen = set[int]()
     for each in (*effects[None], *ordered):
