@@ -9,6 +9,7 @@ Stock and payments have rules of their own: they are deciders, and know nothing 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -65,7 +66,7 @@ class Paid:
 
 @dataclass(frozen=True)
 class GaveUp:
-    """Nobody has paid for half an hour."""
+    """Nobody has paid in time."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,9 @@ class SoldOut(Exception):
 
 THERE_ARE = 3
 """Of each thing."""
+
+PATIENCE = in_(minutes=float(os.environ.get("CHECKOUT_MINUTES", "30")))
+"""How long a customer may take to pay."""
 
 Holders = frozenset[str]
 """Orders that one of the things is reserved for."""
@@ -171,7 +175,7 @@ class Checkout:
                 yield Done()
             case Reserved():
                 yield Send("Payment", Request(self.price))
-                yield After(in_(minutes=30), GaveUp())
+                yield After(PATIENCE, GaveUp())
             case Paid():
                 yield Append("Order", [Confirmed()])
                 yield Done()

@@ -15,7 +15,7 @@ from epochal.local.processes import Server
 from epochal.local.programs import Places
 from tests.deploy.test_http_api import Caller
 
-SECONDS = 120.0
+SECONDS = 240.0
 _numbers = count(1)
 
 
@@ -49,8 +49,13 @@ class Shop:
 def shop(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Shop:
     """The process, deployed beside what is there."""
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
-    checkout = {"entry": "examples/checkout", "handler": "checkout:Checkout", "process": True}
-    changed = {**stages, "dev": {**stages["dev"], "reactions": {"checkout": checkout}}}
+    checkout = {
+        "entry": "examples/checkout",
+        "handler": "checkout:Checkout",
+        "process": True,
+        "environment": {"CHECKOUT_MINUTES": "1"},
+    }
+    changed = {**stages, "dev": {**stages["dev"], "timers": True, "reactions": {"checkout": checkout}}}
     context = {"stages": json.dumps(changed)}
     return Shop(deploy.deploy(places, ministack_server, context=context))
 
@@ -68,9 +73,9 @@ def test_what_a_decider_refuses_ends_the_order(shop: Shop) -> None:
     assert shop.types(f"Order-{shop.placed('rug')}", 2) == ["Placed", "Abandoned"]
 
 
-def test_an_order_that_nobody_pays_gives_back_what_it_held(shop: Shop) -> None:
+def test_an_order_that_nobody_pays_in_time_gives_back_what_it_held(shop: Shop) -> None:
     order = shop.placed("vase")
     assert shop.types(f"Payment-{order}", 1) == ["Requested"]
-    shop.append(f"checkout-{order}", "GaveUp", {})
     assert shop.types(f"Order-{order}", 2) == ["Placed", "Abandoned"]
     assert shop.types("Stock-vase", 2) == ["Reserved", "Released"]
+    assert "$timer-fired" in shop.types(f"checkout-{order}", 1)

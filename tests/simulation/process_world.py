@@ -18,7 +18,7 @@ from itertools import count
 
 from epochal.codec import json
 from epochal.deployment import Deployment
-from epochal.errors import ConflictError, InvalidInput, Unavailable
+from epochal.errors import ConflictError, GroupMissing, InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
 from epochal.indexer.indexer import Record
 from epochal.layout.port import base_of
@@ -213,7 +213,7 @@ class ProcessWorld:
     def operate(self, execute: Execute) -> None:
         """Replays what is parked, and sets groups back to the beginning."""
         for life in range(16):
-            with suppress(Killed, Unavailable, InvalidInput):
+            with suppress(Killed, Unavailable, InvalidInput, GroupMissing):
                 for reactor in self.runner(f"operator {life}", self.mortal(execute)):
                     parking = Parking(reactor=reactor)
                     for parked in parking.streams(PAGES):

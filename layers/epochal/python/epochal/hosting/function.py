@@ -62,12 +62,11 @@ def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, s
     settings = Settings.from_environment(environment)
     service = service_name(environment, settings.reaction)
     metrics, deployment = metrics_of(service, environment), HERE.deployment(settings)
-    if not isinstance(reaction, Reaction) and hasattr(
-        reaction, "reactions"
-    ):  # functions load no processes for it
-        passed = partial(_count_passed, metrics)
-        halves = reaction.reactions(deployment.streams, passed)
-        reaction = next((each for each in halves if each.name == settings.reaction), halves[0])
+    # By its looks: functions of reactions load no processes.
+    process = getattr(reaction, "__process__", reaction)
+    if hasattr(process, "reactions"):
+        inbox, outbox = process.reactions(deployment.streams, partial(_count_passed, metrics))
+        reaction = outbox if settings.reaction == outbox.name else inbox
     must_be(Reaction, reaction, "reaction", "a function that @reaction(name=…) is written above")
     assert isinstance(reaction, Reaction)  # noqa: S101  as was asked
     if settings.reaction != reaction.name:
