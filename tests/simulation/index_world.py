@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 
@@ -110,6 +110,7 @@ class World:
     left: int = field(init=False)
     seen: int = 0
     calm: bool = False
+    cared_for: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.shards = [Shard() for _ in range(self.weather.shards)]
@@ -128,7 +129,9 @@ class World:
             self._append([stream])
         while not self._at_rest():
             self._turn()
-        check_feed(self.tables, self.writer.types, self.pruned, self.readings, self._removed())
+        removed = self._removed()
+        cared_for = self.cared_for
+        check_feed(self.tables, self.writer.types, self.pruned, self.readings, removed, cared_for=cared_for)
 
     def _removed(self) -> dict[str, int]:
         """The mark of the last removal of each stream that a record has told."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from random import Random
+from typing import ClassVar
 
 import pytest
 
@@ -54,6 +55,7 @@ class Cared(World):
         found: what they found.
     """
 
+    cared_for: ClassVar[bool] = True
     table: str = "index"
     work: Callable[[Cared, Mender], None] = lambda *_: None
     process: Process | None = None

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 
 from epochal import NO_STREAM
+from epochal.contrib.equinox.port import ARCHIVE
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import feed_copy
 from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.stream_copy import StreamCopier, StreamSource
-from epochal.layout.port import source_of
+from epochal.layout.port import source_of, store_tables
 from epochal.model.events import Event
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
+from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 
 
@@ -207,3 +209,56 @@ def test_events_of_tags_are_copied_with_their_homes_and_those_without_are_named(
     feed.tagged.append([Event(type="Opened", tags=("course:1",))])
     feed.index()
     assert [(each.stream, each.ending) for each in copier.copy()] == [("$tag-course:1", "refused")]
+
+
+def following(feed: MemoryFeed, target: Streams) -> FeedCopier:
+    copier = StreamCopier(source=StreamSource(feed.tips), target=target, removals=True)
+    return replace(copier_of(feed, target), copier=copier, name="copy.removals")
+
+
+def test_what_is_pruned_and_deleted_goes_of_copies_where_that_is_asked_for_and_nowhere_else(
+    feed: MemoryFeed,
+) -> None:
+    kept, target = memory_streams(), memory_streams()
+    for copier in (copier_of(feed, kept), following(feed, target)):
+        assert all(each.sound for each in copier.copy())
+    feed.tips.prune("Cart-1", 1)
+    feed.tips.delete("Cart-2")
+    feed.index()
+    assert {each.stream: each.ending for each in following(feed, target).copy()} == {
+        "Cart-1": "unchanged",
+        "Cart-2": "tombstone",
+    }
+    assert [event.index for event in target.page("Cart-1").events] == [1]
+    assert target.page("Cart-2").deleted
+    assert [event.index for event in target.page("Order-1").events] == [0, 1]
+    assert list(following(feed, target).copy()) == []
+    list(copier_of(feed, kept).copy())
+    assert [len(kept.page(name).events) for name in ("Cart-1", "Cart-2")] == [2, 2]
+
+
+def test_a_copy_that_is_ahead_is_not_deleted_with_its_original(feed: MemoryFeed) -> None:
+    target = memory_streams()
+    list(following(feed, target).copy())
+    target.append("Cart-2", [Event(type="Ours")])
+    feed.tips.delete("Cart-2")
+    feed.index()
+    (found,) = following(feed, target).copy()
+    assert not found.sound
+    assert len(target.page("Cart-2").events) == 3
+
+
+def test_what_is_in_an_archive_of_the_original_stays_in_the_copy() -> None:
+    feed = MemoryFeed(tables=MemoryTables({each.kind: each for each in (*store_tables(), ARCHIVE)}))
+    fill(feed, "Cart-1")
+    target, archive = memory_streams(), replace(feed.tips, table=ARCHIVE.kind)
+    list(following(feed, target).copy())
+    archived = replace(feed.tips, archive=archive)
+    archived.archive_and_prune("Cart-1", 1)
+    feed.index()
+    source = StreamSource(archived)
+    copier = replace(
+        copier_of(feed, target), copier=StreamCopier(source=source, target=target, removals=True)
+    )
+    assert all(each.sound for each in copier.copy())
+    assert [event.index for event in target.page("Cart-1").events] == [0, 1]

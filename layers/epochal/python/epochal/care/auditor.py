@@ -28,7 +28,7 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver
 
 if TYPE_CHECKING:
-    from epochal.care.retention import Retention, Rule
+    from epochal.care.retention import Overdue, Rule
     from epochal.store.streams import Streams
 
 PAGES: Final = 100
@@ -96,7 +96,7 @@ class _Scanning:
 
     source: Source
     cursor: AuditCursor
-    retention: Retention | None = None
+    retention: Overdue | None = None
     over: bool = False
     late: list[ScannedHead] = field(default_factory=list)
     sample: Sample = field(init=False)
@@ -190,14 +190,14 @@ class Auditor:
             for stream, unhealed in done.unhealed.items():
                 audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
 
-    def _retention(self) -> Retention | None:
+    def _retention(self) -> Overdue | None:
         if not self.rules or self.streams is None:
             return None
-        from epochal.care.retention import Retention  # noqa: PLC0415  few stages ask for it
+        from epochal.care.retention import Overdue  # noqa: PLC0415  few stages ask for it
 
-        return Retention(rules=self.rules, streams=self.streams)
+        return Overdue(rules=self.rules, streams=self.streams)
 
-    def _prune(self, source: Source, retention: Retention, ends: float, audit: Audit) -> None:
+    def _prune(self, source: Source, retention: Overdue, ends: float, audit: Audit) -> None:
         """Prune some streams of what they do not keep, and the index has."""
         some, items = retention.some(), 0
         for partition, streams in grouped(source, some).items():

@@ -102,7 +102,7 @@ def rules_of(texts: Iterable[str]) -> dict[str, Rule]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Retention:
+class Overdue:
     """What an audit meets that is beyond the rules.
 
     Attributes:

@@ -48,6 +48,9 @@ FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied
 )
 @click.option("--snapshots-as", default="", help="Type of the unfold that a snapshot becomes.")
 @click.option("--again", is_flag=True, help="Visit every stream, also those that an earlier run has copied.")
+@click.option(
+    "--removals", is_flag=True, help="Prune and delete in copies, too, what was in their originals."
+)
 @click.option("--dry-run", is_flag=True, help="Only tell what would be copied.")
 @on_store
 def copy(
@@ -61,12 +64,13 @@ def copy(
     to_stack: str,
     snapshots_as: str,
     again: bool,
+    removals: bool,
     dry_run: bool,
 ) -> None:
     """Copy streams to another layout or deployment, and compare.
 
     Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all.
-    Run it again to copy what has come since; nothing is ever removed.
+    Run it again to copy what has come since. Nothing is removed, but with --removals.
     """
     if sum(map(bool, (streams, categories, everything))) != 1:
         raise click.UsageError("Name streams, or --category, or --all.")
@@ -74,6 +78,7 @@ def copy(
     copier = StreamCopier(
         source=_source(store.deployment, from_layout, snapshots_as),
         target=STREAMS[to_layout](_with(there.deployment, to_layout)),
+        removals=removals,
     )
     if not to_stack and from_layout == to_layout:
         raise InvalidInput("--to-layout", "must be another than --from-layout, where no other stack is named")

@@ -4,7 +4,7 @@ What a page names is copied, each stream to its end, several at once. Then the p
 as that of a group of readers is: a second run goes on there. Streams that could not be copied are kept beside it, and
 every later run tries them again first.
 
-The feed tells of events alone. Unfolds that were written alone, and tombstones, come with the stream's next visit: a
+Unfolds that were written alone come with the stream's next visit, and so do tombstones, unless removals are followed: a
 run from the beginning visits all.
 """
 
@@ -33,7 +33,7 @@ from epochal.index.groups import (
     save,
 )
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Span, source_of
+from epochal.layout.port import source_of
 from epochal.model.versions import MAX_VERSION
 from epochal.store.driver import ahead
 
@@ -86,7 +86,7 @@ class FeedCopier:
             at_tail = False
             while not at_tail:
                 page = self._page(partition, state.checkpoint)
-                results = self._visited(self._lacking(page.spans))
+                results = self._visited(self._lacking(page))
                 yield from results
                 parked = {**state.parked, **_unsound(results)}
                 if len(parked) > MAX_PARKED or sum(len(each.encode()) for each in parked) > MAX_NAMES:
@@ -113,15 +113,24 @@ class FeedCopier:
         return (each.partition for each in self.feed.partitions() if source_of(each.partition) == layout)
 
     def _page(self, partition: int, start: Checkpoint) -> SpanPage:
-        page = self.feed.spans(partition, start=start, limit=PAGE, categories=self.categories)
+        page = self.feed.spans(
+            partition,
+            start=start,
+            limit=PAGE,
+            categories=self.categories,
+            removals=self.copier.removals,
+        )
         elsewhere = self.copier.source.elsewhere
         return replace(page, spans=tuple(span for span in page.spans if not elsewhere(span)))
 
-    def _lacking(self, spans: Iterable[Span]) -> Mapping[str, int]:
-        """Streams of a page that this run has neither copied so far nor failed to copy, in their order."""
+    def _lacking(self, page: SpanPage) -> Mapping[str, int]:
+        """Streams of a page that this run has neither copied so far nor failed to copy, in their order; and those of
+        which something is gone.
+        """
         ends: dict[str, int] = {}
-        for span in spans:
+        for span in page.spans:
             ends[span.stream] = max(span.next, ends.get(span.stream, 0))
+        ends |= {removal.stream: MAX_VERSION for _, removal in page.removals}
         return {stream: end for stream, end in ends.items() if self._reached.get(stream, -1) < end}
 
     def _visited(self, streams: Iterable[str]) -> list[StreamCopy]:

@@ -4,7 +4,9 @@
     it has the first events     each is compared before anything is added; then the rest follows
     it has other events,        nothing is added: two histories are never merged, and a copy that people write to
     or more of them             has events of its own
-    the original was deleted    a tombstone takes the name, unless the copy has events: nothing is ever removed
+    the original was deleted    a tombstone takes the name, unless the copy has events: nothing is removed
+    removals are followed       where that is asked for: what is gone of the original, and in no archive of it, goes of
+                                the copy
 
 How far it has got, the copy's own version says: whoever goes on, also beside another who copies, appends on exactly
 that. A copy has the indices, types, bodies, times, tags, correlation and causation of the original, and its unfolds at
@@ -50,16 +52,21 @@ _KEPT_FROM_COPYING: Final = (InvalidInput, CorruptData, MissingBody, DeniedBody,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamCopier:
-    """Copies streams of a source to a store, under their names."""
+    """Copies streams of a source to a store, under their names.
+
+    Attributes:
+        removals: prune and delete in copies what was in their originals.
+    """
 
     source: CopySource
     target: Streams
+    removals: bool = False
 
     def planned(self, stream: str) -> StreamCopy:
         """What `copy` would do: what the copy has is compared, what it lacks is not read, and nothing is written."""
         try:
             original, copy = self._heads(stream)
-            why = _in_the_way(original, copy)
+            why = _in_the_way(original, copy, removals=self.removals)
             if why:
                 return _refused(stream, why)
             if original.deleted:
@@ -91,7 +98,7 @@ class StreamCopier:
 
     def _copied(self, stream: str) -> StreamCopy:
         original, copy = self._heads(stream)
-        why = _in_the_way(original, copy)
+        why = _in_the_way(original, copy, removals=self.removals)
         if why:
             return _refused(stream, why)
         if original.deleted:
@@ -99,7 +106,16 @@ class StreamCopier:
         copying = _Copying(self, stream, original, copy)
         if copy is None and original.first:
             copying.copy = self.begun(stream, original.first, copying.unfolds_before(original.first))
-        return copying.run()
+        done = copying.run()
+        if self.removals and done.sound and copy is not None and copy.first < original.first:
+            self._prune(stream, original.first)
+        return done
+
+    def _prune(self, stream: str, before: int) -> None:
+        """Prune a copy, as far as its archive, if it has one, goes along."""
+        done = self.target.archive_and_prune(stream, before)
+        while done is not None and not done.done:
+            done = self.target.archive_and_prune(stream, before)
 
     def begun(self, stream: str, index: int, unfolds: tuple[EncodedUnfold, ...] = ()) -> Original | None:
         """An empty stream whose first event will have that index, with unfolds that are of an earlier version."""
@@ -259,12 +275,13 @@ def _told(events: Iterable[CopiedEvent], digest: Digest) -> Iterator[CopiedEvent
         yield event
 
 
-def _in_the_way(original: Original, copy: Original | None) -> str:
+def _in_the_way(original: Original, copy: Original | None, *, removals: bool) -> str:
     """Why nothing may be added to a copy; empty where nothing keeps it."""
     if copy is None:
         return ""
     if original.deleted:
-        return "" if copy.empty else "was deleted, and its copy was not: delete that too, if it is to go"
+        followed = copy.empty or (removals and copy.version <= original.version)
+        return "" if followed else "was deleted, and its copy was not: delete that too, if it is to go"
     if copy.deleted:
         return "its copy was deleted, and takes no more events"
     if copy.version > original.version:

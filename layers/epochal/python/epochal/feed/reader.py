@@ -586,6 +586,7 @@ class FeedReader:
         limit: int = 1000,
         categories: Collection[str] | None = None,
         predicate: Predicate | None = None,
+        removals: bool = False,
         seconds: float = 10.0,
         wait: float = 0.0,
     ) -> SpanPage:
@@ -594,11 +595,9 @@ class FeedReader:
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")
+        asked = wanted(partial(self.categories, partition), categories, predicate)
         return self._span_reader(partition, start).spans(
-            limit=limit,
-            wanted=wanted(partial(self.categories, partition), categories, predicate),
-            seconds=seconds,
-            wait=wait,
+            limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
         )
 
     def read(
