@@ -139,6 +139,23 @@ def test_a_timer_of_tags_is_called_off_although_one_of_more_tags_is_set_meanwhil
     assert [timer.tags for timer in tagged.timers.pending(["a:1"])] == [("a:1", "b:1")]
 
 
+def test_a_timer_of_tags_that_fires_meanwhile_was_not_called_off() -> None:
+    tagged = memory_deployment().tagged
+    tagged.timers.schedule(["a:1"], "r", [replace(REMINDED, tags=("b:1",))], at=in_(days=1))
+    (timer,) = tagged.timers.pending(["a:1"])
+    calls = list[Op]()
+
+    def execute(op: Op) -> Reply:
+        if TIMER_CANCELLED in repr(op) and not calls:
+            calls.append(op)
+            tagged.append(timer.firing(), fail_if=timer.query, after=tagged.read(timer.query).position)
+        return tagged.driver.execute(op)
+
+    beside = replace(tagged, driver=replace(tagged.driver, execute=execute))
+    assert beside.timers.cancel(["a:1"], "r") is None
+    assert TIMER_CANCELLED not in {event.type for event in tagged.read(timer.query).events}
+
+
 def test_timers_of_streams_are_not_listed_by_their_tags() -> None:
     deployment = memory_deployment()
     deployment.streams.append("Loan-17", [later("r", [REMINDED], at=in_(days=1), tags=["a:1"])])

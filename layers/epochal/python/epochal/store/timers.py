@@ -167,7 +167,7 @@ class Timer:
         )
 
 
-class StoredEvent(Protocol):
+class TimerEvent(Protocol):
     """A `Recorded` or a `FeedEvent`."""
 
     @property
@@ -190,7 +190,7 @@ class StoredEvent(Protocol):
     def index(self) -> int: ...  # noqa: D102
 
 
-def timer_of(event: StoredEvent) -> Timer:
+def timer_of(event: TimerEvent) -> Timer:
     """The timer that a stored event sets.
 
     Raises:
@@ -498,12 +498,12 @@ def _dumps(record: object) -> bytes:
         raise InvalidInput("events", f"must be JSON: {error}") from None
 
 
-def _stream_of(event: StoredEvent) -> str:
+def _stream_of(event: TimerEvent) -> str:
     """Its stream; none of an event with tags alone, which the feed has in the streams of its tags."""
     return str(getattr(event, "home", event.stream)) if event.tags else event.stream
 
 
-def _stored(event: StoredEvent) -> dict[str, Any]:
+def _stored(event: TimerEvent) -> dict[str, Any]:
     """What is stored of a timer. Raises `CorruptData` where a writer without these rules has written it."""
     where = f"{event.type} at {event.stream or event.id}" + (f"@{event.index}" if event.stream else "")
     try:

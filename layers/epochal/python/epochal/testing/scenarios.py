@@ -82,7 +82,7 @@ class Given(Generic[C, S, E]):
 
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
-    ) -> After[C, S, E]:
+    ) -> Elapsed[C, S, E]:
         """What has come of the timers once so much time has gone by: each that is due has fired, in order."""
         given, came = self, list[E]()
         span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
@@ -92,7 +92,7 @@ class Given(Generic[C, S, E]):
             at, events = given.timers[name]
             given = replace(given._without(name), now=max(at, given.now)).and_then(*events)
             came += [cast("E", event) for event in events if not is_timer(event)]
-        return After(given=replace(given, now=until), came=tuple(came))
+        return Elapsed(given=replace(given, now=until), came=tuple(came))
 
     def then_state(self, expected: S) -> None:
         """The events given led to this state."""
@@ -147,7 +147,7 @@ class Given(Generic[C, S, E]):
 
 # No slots, as above.
 @dataclass(frozen=True, kw_only=True)
-class After(Generic[C, S, E]):
+class Elapsed(Generic[C, S, E]):
     """A stream once time has gone by, and the events that came with it."""
 
     given: Given[C, S, E]
@@ -205,7 +205,7 @@ class When(_Claims[E], Generic[C, S, E]):
 
     def after(
         self, *, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
-    ) -> After[C, S, E]:
+    ) -> Elapsed[C, S, E]:
         """What has come of its timers, and of earlier ones, so long after the decision."""
         given = self.given.and_then(*self._decided())
         return given.after(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
