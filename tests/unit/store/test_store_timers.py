@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -208,7 +209,7 @@ def test_setting_a_timer_costs_at_most_one_write_unit_more_than_the_append_alone
 class Counting(MemoryBodies):
     """A bucket that counts what is fetched."""
 
-    def __init__(self, bodies: object) -> None:
+    def __init__(self, bodies: Any) -> None:
         self.objects, self.got = bodies.objects, 0
 
     def get(self, claim: Claim) -> bytes:
