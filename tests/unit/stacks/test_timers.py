@@ -16,6 +16,7 @@ from epochal.settings import variable
 from stacks.stages import stage_from
 from tests.support.permissions import on
 from tests.unit.stacks.templates import Deployment, Resource, Synthesise
+from tests.unit.stacks.test_dashboard import graphs
 from tests.unit.stacks.test_permissions import EXPECTED, KEY, OWN_LOG, listed, plainly
 
 FUNCTION = "AWS::Lambda::Function"
@@ -300,6 +301,16 @@ def test_what_keeps_timers_from_firing_in_time_alarms(
     found = alarm(deployed, name)
     assert (found["Namespace"], found["MetricName"], found["Statistic"]) == metric
     assert found["Threshold"] == above
+
+
+def test_the_dashboard_shows_how_many_fired_how_late_and_the_reaction(deployed: Deployment) -> None:
+    shown = graphs(deployed)
+    assert [each[:4] for each in shown["Timers late, ms"]] == [
+        ["Epochal", "Timers.late", "service", "epochal-prod-timers"]
+    ]
+    assert [each[1] for each in shown["Timers fired"]] == ["Timers.fired"]
+    assert [each[4]["label"] for each in shown["Reactions behind the feed, ms"]] == ["timers"]
+    assert "timers" in {each[4]["label"] for each in shown["Errors"]}
 
 
 def test_a_reaction_of_a_stage_cannot_have_the_name_of_the_one_that_arms() -> None:
