@@ -11,7 +11,7 @@ from epochal.layout import port
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import page_key
 from epochal.layout.pages.streams import Pages
-from epochal.model.events import Event
+from epochal.model.events import Event, Unfold
 from epochal.plan.values import number, text
 from epochal.settings import Settings
 from epochal.store.driver import Driver
@@ -43,6 +43,16 @@ class TestOnePage(Contract):
 
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
         assert port.partitions_of(world.settings) == (30_000,)
+
+    def test_a_write_of_unfolds_to_a_pruned_stream_tells_nothing(self, world: World) -> None:
+        world.append("Cart-1", "a", "b")
+        store = streams(world.driver())
+        store.prune("Cart-1", 1)
+        world.images()
+        store.append("Cart-1", [], unfolds=[Unfold(type="Sum", data=b"1")])
+        (image,) = world.images()
+        assert image["l"] == number(1)
+        assert world.source.appended(image) is None
 
     def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
         pattern = json.loads(heads_of(world.source)[0])

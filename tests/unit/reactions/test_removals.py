@@ -128,6 +128,17 @@ def test_a_removal_that_blocks_holds_its_partition_up_even_as_the_last_of_a_page
     assert seen.count(("Cart-1", 0)) == 1, "what was handled before is not handled again"
 
 
+@pytest.mark.parametrize("options", [{}, {"in_order": True}, {"on_failure": "block"}])
+def test_what_follows_a_removal_that_fails_waits_for_it(options: dict[str, Any]) -> None:
+    feed, seen = MemoryFeed(), Seen()
+    fill(feed, "Cart-1", "a")
+    feed.streams.delete("Cart-1", leave_open=True)
+    fill(feed, "Cart-2", "x")
+    fill(feed, "Cart-1", "b")
+    feed.react(board(seen, {"emptied"}, attempts=2, **options))
+    assert [what for stream, what in seen if stream == "Cart-1"] == [0]
+
+
 def test_what_went_while_a_stream_was_parked_is_called_when_it_is_replayed() -> None:
     feed, seen, broken = MemoryFeed(), Seen(), [True]
     fill(feed, "Cart-1", "a", "b")
