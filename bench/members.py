@@ -22,7 +22,7 @@ from epochal import Event
 from epochal.dynamo.deployed import deployed as opened
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import GroupMissing
-from epochal.hosting.services import wake_group
+from epochal.hosting.wakeups import wake_group
 from epochal.local import deploy, ministack, processes
 from epochal.local.programs import Places
 from epochal.reactions.handling import Member
