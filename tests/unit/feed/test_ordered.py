@@ -15,6 +15,7 @@ from epochal.feed import ordered
 from epochal.feed.history import FeedItem, PageBounds
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released
 from epochal.feed.reader import FeedReader
+from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.port import partition_of
@@ -167,7 +168,7 @@ def test_a_reader_whose_time_is_over_at_once_keeps_what_its_checkpoint_says() ->
 def reader_of(world: World, start: OrderedCheckpoint) -> OrderedReader:
     feed = world.place.feed
     every: Callable[[Any], bool] = lambda _: True  # noqa: E731
-    given = [(number, feed._hydrate(number), every) for number in (30_000, 30_001)]  # noqa: SLF001
+    given = [(number, feed.hydrate(number), every) for number in (30_000, 30_001)]
     return OrderedReader.begin(
         feed.driver,
         feed.table,
@@ -488,7 +489,9 @@ def test_pages_that_end_where_their_room_does_have_all_once_and_in_order(seed: i
     at_tail = False
     while not at_tail:
         room = PageBounds(max_bytes=100, largest=50, size_of=size, until=inf)
-        page = world.place.feed.ordered_within(room, within=5.0, start=start, partitions=(30_000, 30_001))
+        page = WholeFeed(world.place.feed).ordered_within(
+            room, within=5.0, start=start, partitions=(30_000, 30_001)
+        )
         shown = [size(item) for item in page.items if not item.omitted]
         assert len(shown) == 1 or sum(shown) <= 100
         found += page.items

@@ -44,7 +44,6 @@ from epochal.model.kinds import (
     must_be,
     must_be_done,
     must_be_names,
-    must_be_numbers,
     must_be_plain,
     must_be_seconds,
     must_be_whole,
@@ -56,7 +55,7 @@ from epochal.store.encoding import BodyCodec
 from epochal.store.reading import Direction
 
 if TYPE_CHECKING:
-    from epochal.feed.ordered import OrderedCheckpoint, OrderedPage, OrderedReader
+    from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
     from epochal.feed.whole import WholeFeed
 
 Predicate = Callable[[Span], bool]
@@ -435,7 +434,7 @@ class FeedReader:
                 limit=limit, wanted=asked, seconds=seconds, wait=wait, removed=asked if removals else None
             )
         )
-        hydrate = partial(self._hydrate, fetch=False) if data else None
+        hydrate = partial(self.hydrate, fetch=False) if data else None
         items, taken = fill(room, [(partition, each) for each in entries], hydrate, self.driver.clock)
         reached = entries[taken - 1]
         return FeedPage(items=items, next=reached.next, at_tail=reached.at_tail)
@@ -556,11 +555,11 @@ class FeedReader:
         those that can no longer be read come as `gone`, those that cannot with their `fault`. Without `fetch`, bodies
         that are in the bucket stay claims.
         """
-        return self._hydrate(partition, fetch=fetch)(stream, first, end)
+        return self.hydrate(partition, fetch=fetch)(stream, first, end)
 
     def items(self, partition: int, spans: Sequence[Span]) -> tuple[FeedItem, ...]:
         """The items of spans of a partition with their events, as a page with its data has them."""
-        return tuple(hydrated(spans, self._hydrate(partition)))
+        return tuple(hydrated(spans, self.hydrate(partition)))
 
     def end_of(self, partition: int, stream: str, since: int) -> int:
         """The index after the last event that a stream's store holds by now, whatever the feed has got to; it is at
@@ -662,7 +661,7 @@ class FeedReader:
         """
         must_be_whole(limit, "limit", 1)
         must_be_seconds(wait, "wait")
-        reader = self._in_order(
+        reader = self._whole.in_order(
             within, start, partitions, categories, predicate, once=once, strict=strict, now=now
         )
         at_tail = False
@@ -670,75 +669,6 @@ class FeedReader:
             page = reader.page(limit, 10.0, wait if follow else 0.0)
             at_tail = page.at_tail
             yield page
-
-    def ordered_within(
-        self,
-        room: PageBounds,
-        *,
-        within: float,
-        start: OrderedCheckpoint | Place = BEGINNING,
-        partitions: Collection[int] | None = None,
-        limit: int = 1000,
-        categories: Collection[str] | None = None,
-        seconds: float = 10.0,
-        wait: float = 0.0,
-    ) -> OrderedPage:
-        """The next page of `ordered`, which ends earlier where `room` does; bodies that are in the bucket stay claims.
-        What is within the window is read anew for each.
-        """
-        must_be_whole(limit, "limit", 1)
-        reader = self._in_order(within, start, partitions, categories, None, room=room)
-        return reader.page(limit, seconds, wait)
-
-    def _in_order(
-        self,
-        within: float,
-        start: OrderedCheckpoint | Place,
-        partitions: Collection[int] | None,
-        categories: Collection[str] | None,
-        predicate: Predicate | None,
-        *,
-        once: bool = False,
-        strict: bool = False,
-        room: PageBounds | None = None,
-        now: Callable[[], int] = time.time_ns,
-    ) -> OrderedReader:
-        from epochal.feed.ordered import (  # noqa: PLC0415  few need it
-            LONGEST,
-            OrderedCheckpoint,
-            OrderedReader,
-            Released,
-        )
-
-        must_be_seconds(within, "within")
-        if not 0 <= within <= LONGEST:
-            raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
-        check_wanted(categories, predicate)
-        if partitions is None:
-            partitions = [each.partition for each in self.partitions()]
-        numbers = must_be_numbers(partitions, "partitions")
-        if not isinstance(start, OrderedCheckpoint):
-            start = OrderedCheckpoint(
-                {number: Released(checkpoint=self.place(number, start)) for number in numbers}
-            )
-        return OrderedReader.begin(
-            self.driver,
-            self.table,
-            [
-                (
-                    number,
-                    self._hydrate(number, fetch=room is None),
-                    wanted(partial(self.categories, number), categories, predicate),
-                )
-                for number in numbers
-            ],
-            within=within,
-            start=start,
-            now=now,
-            once=once,
-            strict=strict,
-            room=room,
-        )
 
     def _span_reader(
         self, partition: int, start: Place | None, direction: Direction = "forward"
@@ -768,13 +698,14 @@ class FeedReader:
         return _Request(
             limit=limit,
             wanted=wanted(partial(self.categories, partition), categories, predicate),
-            hydrate=self._hydrate(partition) if data else None,
+            hydrate=self.hydrate(partition) if data else None,
             once=once,
             strict=strict,
             removals=removals,
         )
 
-    def _hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
+    def hydrate(self, partition: int, *, fetch: bool = True) -> Hydrate:
+        """What reads events of a partition's streams; raises `InvalidInput` where their store was not given."""
         return self._history(partition).events(fetch=fetch)
 
     def _history(self, partition: int) -> History:

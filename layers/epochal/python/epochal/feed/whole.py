@@ -1,4 +1,4 @@
-"""All partitions of the feed at once: the newest, streams as they were created or by name, and waiting for a position.
+"""All partitions of the feed at once: the newest, their order, streams by creation or name, and where events are.
 
 Readers of a partition do without it: it is imported when it is asked for.
 """
@@ -6,8 +6,9 @@ Readers of a partition do without it: it is imported when it is asked for.
 from __future__ import annotations
 
 import heapq
+import time
 from bisect import insort
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,13 @@ from epochal.feed.history import (
     bare_items,
     fill,
 )
+from epochal.feed.ordered import (
+    LONGEST,
+    OrderedCheckpoint,
+    OrderedPage,
+    OrderedReader,
+    Released,
+)
 from epochal.feed.reader import (
     POLL_SECONDS,
     FeedReader,
@@ -39,7 +47,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
 from epochal.index.series import read_series
 from epochal.layout.port import Span, base_of, partition_of
 from epochal.model.events import TAG_STREAMS, Ticks, format_ticks
-from epochal.model.kinds import must_be, must_be_seconds, must_be_whole
+from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
 from epochal.plugins import NATIVE
 from epochal.store.reading import Direction
 
@@ -119,7 +127,7 @@ class WholeFeed:
     ) -> NewestPage:
         """`newest` that ends earlier where `room` does; bodies that are in the bucket stay claims."""
         start, entries = self._back(limit, before, categories, None, seconds)
-        hydrate = (lambda number: partial(self.reader.events, number, fetch=False)) if data else None
+        hydrate = partial(self.reader.hydrate, fetch=False) if data else None
         pages = [(each.partition, each.page) for each in entries]
         items, taken = fill(room, pages, hydrate, self.reader.driver.clock)
         return NewestPage(items=items, next=_behind(start, entries[:taken]))
@@ -256,6 +264,69 @@ class WholeFeed:
             if page.spans and page.spans[0].next >= version:
                 return FeedPosition({partition: page.next if reader is on else Checkpoint(page.next + 1)})
         return None
+
+    def ordered_within(
+        self,
+        room: PageBounds,
+        *,
+        within: float,
+        start: OrderedCheckpoint | Place = BEGINNING,
+        partitions: Collection[int] | None = None,
+        limit: int = 1000,
+        categories: Collection[str] | None = None,
+        seconds: float = 10.0,
+        wait: float = 0.0,
+    ) -> OrderedPage:
+        """The next page of `ordered`, which ends earlier where `room` does; bodies that are in the bucket stay claims.
+        What is within the window is read anew for each.
+        """
+        must_be_whole(limit, "limit", 1)
+        reader = self.in_order(within, start, partitions, categories, None, room=room)
+        return reader.page(limit, seconds, wait)
+
+    def in_order(
+        self,
+        within: float,
+        start: OrderedCheckpoint | Place,
+        partitions: Collection[int] | None,
+        categories: Collection[str] | None,
+        predicate: Predicate | None,
+        *,
+        once: bool = False,
+        strict: bool = False,
+        room: PageBounds | None = None,
+        now: Callable[[], int] = time.time_ns,
+    ) -> OrderedReader:
+        """What reads partitions as one."""
+        must_be_seconds(within, "within")
+        if not 0 <= within <= LONGEST:
+            raise InvalidInput("within", f"must be 0 to {LONGEST:,.0f} seconds")
+        check_wanted(categories, predicate)
+        if partitions is None:
+            partitions = [each.partition for each in self.reader.partitions()]
+        numbers = must_be_numbers(partitions, "partitions")
+        if not isinstance(start, OrderedCheckpoint):
+            start = OrderedCheckpoint(
+                {number: Released(checkpoint=self.reader.place(number, start)) for number in numbers}
+            )
+        return OrderedReader.begin(
+            self.reader.driver,
+            self.reader.table,
+            [
+                (
+                    number,
+                    self.reader.hydrate(number, fetch=room is None),
+                    wanted(partial(self.reader.categories, number), categories, predicate),
+                )
+                for number in numbers
+            ],
+            within=within,
+            start=start,
+            now=now,
+            once=once,
+            strict=strict,
+            room=room,
+        )
 
     def _listed(self, entry: _Entry) -> Iterator[ListedStream]:
         """The streams that an entry's page says were created."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from simplejson import RawJSON
@@ -35,7 +35,7 @@ from epochal.http.shapes import (
     text_of,
     whole,
 )
-from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place, parse_places
+from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
 from epochal.index.entries import ITEM_BYTES, name_bytes
 from epochal.layout.port import partitions_of
 from epochal.model.events import TAG_STREAMS
@@ -59,13 +59,13 @@ CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1
 CHECKPOINT: Final = text(
     "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
-_NUMBER: Final = whole("Its number.")
+NUMBER: Final = whole("Its number.")
 
 PARTITIONS: Final = Shown(
     "Partitions",
     {
         "partitions": array(
-            record({"partition": _NUMBER, "tail": CHECKPOINT}),
+            record({"partition": NUMBER, "tail": CHECKPOINT}),
             "Every partition, and the checkpoint after its last entry.",
         )
     },
@@ -73,7 +73,7 @@ PARTITIONS: Final = Shown(
 FEED_PAGE: Final = Shown(
     "FeedPage",
     {
-        "partition": _NUMBER,
+        "partition": NUMBER,
         "items": array(ref("FeedItem"), "In feed order: within a stream by index, without gaps."),
         "next": CHECKPOINT,
         "atTail": (flag("The index held no more."), "at_tail"),
@@ -81,25 +81,6 @@ FEED_PAGE: Final = Shown(
 )
 
 
-STREAMS_PAGE: Final = Shown(
-    "StreamsPage",
-    {
-        "streams": array(
-            record(
-                {
-                    "stream": text("Its name."),
-                    "category": text("Its category."),
-                    "type": text("The type of its first event."),
-                    "partition": _NUMBER,
-                    "created": text("When that was indexed."),
-                }
-            ),
-            "In the order of their creation, as the index has it.",
-        ),
-        "next": {"type": "string", "description": "From where to go on: a position of the feed, or a name."},
-        "atEnd": (flag("There were no more."), "at_end"),
-    },
-)
 CATEGORIES: Final = query(
     "category",
     {
@@ -227,73 +208,6 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
     items = [shown.view(item) for item in found.items]
     view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
     return answer(meter, view, figures={"Items": float(len(items))})
-
-
-@operation(
-    "List streams by the time of their creation, or by name",
-    "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every "
-    "page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a "
-    "request may, and is refused.",
-    parameters=(
-        query(
-            "from",
-            {
-                "type": "string",
-                "description": "`next` of the page before, a moment, `beginning` or `tail`. Left out: the beginning, "
-                "or backward the tail.",
-            },
-        ),
-        query(
-            "order",
-            {
-                "enum": ["created", "name"],
-                "default": "created",
-                "description": "By name, forward alone: from the one after the name `from` on.",
-            },
-        ),
-        query("limit", {**LIMIT, "description": "Streams after which the page ends."}),
-        query(
-            "direction",
-            {"enum": ["forward", "backward"], "default": "forward", "description": "Or the newest first."},
-        ),
-        query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
-        CATEGORIES,
-    ),
-    gives=STREAMS_PAGE,
-)
-def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
-    """A page of streams of all partitions."""
-    start, by_name = asked.text("from"), asked.choice("order") == "name"
-    place = None if start is None or by_name else parse_places(start)
-    source, meter = measured(reading.feed, request)
-    if by_name:
-        return _by_name(source, meter, reading, request, asked)
-    found = source.streams(
-        asked.limit(),
-        start=place,
-        direction="backward" if asked.choice("direction") == "backward" else "forward",
-        categories=categories_of(reading, asked.texts("category")),
-        prefix=asked.text("prefix") or "",
-        seconds=max(1.0, request.seconds - EVENTS),
-    )
-    streams = [asdict(each) for each in found.streams]
-    return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
-
-
-def _by_name(
-    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
-) -> Response:
-    if asked.choice("direction") == "backward":
-        raise InvalidInput("direction", "must be forward where order is name")
-    found = source.streams_by_name(
-        asked.limit(),
-        after=asked.text("from") or "",
-        categories=categories_of(reading, asked.texts("category")),
-        prefix=asked.text("prefix") or "",
-        seconds=max(1.0, request.seconds - EVENTS),
-    )
-    streams = [asdict(each) for each in found.streams]
-    return answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))
 
 
 class FeedItems:

@@ -65,7 +65,7 @@ HEALTH: Final = Operation(
     rare=True,
 )
 FEED: Final = (
-    _feed("GET", "/streams", "list_streams", requests_per_second=10),
+    _whole("GET", "/streams", "list_streams", requests_per_second=10),
     _feed("GET", "/feed", "list_partitions"),
     # Each may wait for `feed_wait_seconds`: with five, these are at most 420 invocations at once, of an account's
     # usual 1,000. A page has thousands of events, so nobody needs many a second. A path of two routes is of the first.

@@ -1,7 +1,8 @@
-"""The feed of all partitions at once: the newest, the order of its writes, and where a stream's events are in it."""
+"""The feed of all partitions at once: streams, the newest, the order of writes, and where a stream's events are."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -12,6 +13,7 @@ from epochal.http.feed import (
     CATEGORY_NAME,
     EVENTS,
     MAX_CATEGORY,
+    NUMBER,
     FeedItems,
     Reading,
     bounds,
@@ -40,7 +42,7 @@ from epochal.http.shapes import (
     whole,
     words,
 )
-from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_position
+from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_places, parse_position
 from epochal.layout.port import source_of
 from epochal.model.versions import MAX_VERSION
 from epochal.plugins import NATIVE
@@ -48,8 +50,10 @@ from epochal.settings import MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from epochal.feed.ordered import OrderedCheckpoint
+    from epochal.feed.reader import FeedReader
+    from epochal.store.driver import Meter
 
-__all__ = ["opened", "read_newest", "read_ordered", "read_position"]
+__all__ = ["list_streams", "opened", "read_newest", "read_ordered", "read_position"]
 
 LONGEST_WINDOW: Final = 60
 """Seconds: every page of a reader in order reads its window anew."""
@@ -101,6 +105,25 @@ INDEXED: Final = Shown(
     },
 )
 
+STREAMS_PAGE: Final = Shown(
+    "StreamsPage",
+    {
+        "streams": array(
+            record(
+                {
+                    "stream": text("Its name."),
+                    "category": text("Its category."),
+                    "type": text("The type of its first event."),
+                    "partition": NUMBER,
+                    "created": text("When that was indexed."),
+                }
+            ),
+            "In the order of their creation, as the index has it.",
+        ),
+        "next": {"type": "string", "description": "From where to go on: a position of the feed, or a name."},
+        "atEnd": (flag("There were no more."), "at_end"),
+    },
+)
 _asked: Final = partial(parameter, "query", required=True)
 
 
@@ -150,7 +173,7 @@ def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response
     source, meter = measured(reading.feed, request)
     shown = FeedItems(reading.link)
     seconds = max(1.0, request.seconds - EVENTS)
-    found = source.ordered_within(
+    found = WholeFeed(source).ordered_within(
         bounds(source, shown, request.seconds),
         within=float(fields["within"]),
         start=_start_in_order(fields.get("from", "beginning")),
@@ -202,3 +225,70 @@ def read_position(reading: Reading, request: Request, asked: QueryString) -> Res
     except InvalidInput:  # nothing of that layout has been indexed yet
         found = None
     return answer(meter, INDEXED(position=None if found is None else str(found)))
+
+
+@operation(
+    "List streams by the time of their creation, or by name",
+    "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every "
+    "page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a "
+    "request may, and is refused.",
+    parameters=(
+        query(
+            "from",
+            {
+                "type": "string",
+                "description": "`next` of the page before, a moment, `beginning` or `tail`. Left out: the beginning, "
+                "or backward the tail.",
+            },
+        ),
+        query(
+            "order",
+            {
+                "enum": ["created", "name"],
+                "default": "created",
+                "description": "By name, forward alone: from the one after the name `from` on.",
+            },
+        ),
+        query("limit", {**LIMIT, "description": "Streams after which the page ends."}),
+        query(
+            "direction",
+            {"enum": ["forward", "backward"], "default": "forward", "description": "Or the newest first."},
+        ),
+        query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
+        CATEGORIES,
+    ),
+    gives=STREAMS_PAGE,
+)
+def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
+    """A page of streams of all partitions."""
+    start, by_name = asked.text("from"), asked.choice("order") == "name"
+    place = None if start is None or by_name else parse_places(start)
+    source, meter = measured(reading.feed, request)
+    if by_name:
+        return _by_name(source, meter, reading, request, asked)
+    found = source.streams(
+        asked.limit(),
+        start=place,
+        direction="backward" if asked.choice("direction") == "backward" else "forward",
+        categories=categories_of(reading, asked.texts("category")),
+        prefix=asked.text("prefix") or "",
+        seconds=max(1.0, request.seconds - EVENTS),
+    )
+    streams = [asdict(each) for each in found.streams]
+    return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
+
+
+def _by_name(
+    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
+) -> Response:
+    if asked.choice("direction") == "backward":
+        raise InvalidInput("direction", "must be forward where order is name")
+    found = source.streams_by_name(
+        asked.limit(),
+        after=asked.text("from") or "",
+        categories=categories_of(reading, asked.texts("category")),
+        prefix=asked.text("prefix") or "",
+        seconds=max(1.0, request.seconds - EVENTS),
+    )
+    streams = [asdict(each) for each in found.streams]
+    return answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))
