@@ -10,7 +10,7 @@ from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.ops import Delete, NotApplied, Op, Put, Update
+from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.store.timers import call_off, in_, later
 from epochal.timers.items import NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
@@ -313,3 +313,52 @@ def test_a_timers_life_asks_for_little() -> None:
         ("Update", "streams"),
         ("Delete", "timers"),
     ]
+
+
+def test_a_firing_whose_outcome_nothing_can_tell_is_looked_for_in_the_stream() -> None:
+    """Its answer was lost, and before the second try others have hidden it, and pruned what would tell."""
+    world = World()
+    world.set("Loan-1", "reminder", 60, layout="tips")
+    world.arm()
+    world.time += 61 * SECOND
+    lost = iter([True])
+    real = world.tables.execute
+
+    def losing(op: Op) -> Reply:
+        reply = real(op)
+        if isinstance(op, Put | Update) and op.table == "tips" and next(lost, False):
+            world.tables.execute = real  # type: ignore[method-assign]
+            world.feed.tips.append("Loan-1", [Event(type="N")] * 3)
+            world.feed.tips.prune("Loan-1", 4)
+            raise Lost("cut off")
+        return reply
+
+    world.tables.execute = losing  # type: ignore[method-assign]
+    came = world.work()
+    assert (came.fired, came.refused, came.gone, came.failures) == (0, 1, 1, [])
+    assert world.items() == []
+
+
+def test_timers_under_tags_fire_in_tables_of_another_library() -> None:
+    world = World()
+    dcb = replace(world.feed.dcb, now=lambda: world.time)
+    world.engine = replace(world.engine, tagged={**world.engine.tagged, "dcb": dcb})
+    tags = ("loan:17", "member:4")
+    reminded = Event.json("Reminded", {}, tags=("loan:17",))
+    dcb.append([later("reminder", [reminded], at=in_(seconds=60), tags=tags)])
+    dcb.append([later("other", [reminded], at=in_(seconds=60), tags=tags)])
+    world.arm()
+    assert [each.layout for each in world.items()] == ["dcb", "dcb"]
+    dcb.append([call_off("other", tags=tags)])
+    world.advance(120)
+    seen = dcb.read(Query(items=(QueryItem(tags=frozenset({"member:4"})),)))
+    assert [each.type for each in seen.events] == [
+        "$timer-set",
+        "$timer-set",
+        "$timer-cancelled",
+        "$timer-fired",
+    ]
+    assert dcb.read(
+        Query(items=(QueryItem(types=frozenset({"Reminded"}), tags=frozenset({"loan:17"})),))
+    ).events
+    assert world.items() == []

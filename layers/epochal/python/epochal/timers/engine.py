@@ -20,7 +20,7 @@ from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
 from epochal.model.events import TIMER_SET, TIMERS, Claim, Event, Recorded, Ticks, from_unix_nanoseconds
-from epochal.model.versions import Appended
+from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
@@ -149,7 +149,9 @@ class Engine:
         if not scope.stream:
             return _tagged(self._of(self.tagged, scope), scope, {each.place for each in asked.timers})
         first = min(int(each.place) for each in asked.timers)
-        return _named(self._of(self.streams, scope), scope.stream, first, asked.refused)
+        # Of an append whose outcome nothing can tell, the stream may still tell what is pending.
+        refused = asked.refused if isinstance(asked.refused, Conflict) else None
+        return _named(self._of(self.streams, scope), scope.stream, first, refused)
 
     def _fire(self, asked: Fire) -> Any:
         """How many were fired, or what has refused it."""
@@ -197,7 +199,7 @@ def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
             yield Armed(due=timer.ticks, layout=layout, stream=timer.stream, place=timer.setting, tags=tags)
 
 
-def _named(store: Streams, stream: str, first: int, refused: Any) -> PendingTimers:
+def _named(store: Streams, stream: str, first: int, refused: Conflict | None) -> PendingTimers:
     """What is pending in a stream, of what was set from an index on. Nothing is where that index was pruned, and in no
     archive: the setting is gone.
     """
