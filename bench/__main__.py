@@ -30,6 +30,7 @@ from bench import (
     tag_races,
     tagging,
     telemetry,
+    timers,
 )
 from bench.report import keep
 
@@ -51,6 +52,7 @@ BENCHMARKS = {
     "tagging": tagging.main,
     "tag-races": tag_races.main,
     "telemetry": telemetry.main,
+    "timers": timers.main,
     "imports": imports.main,
     "append-cpu": append_cpu.main,
     "bill": bill.main,

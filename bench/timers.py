@@ -1,51 +1,180 @@
-"""How fast one waker fires timers that are due in one minute, on DynamoDB Local: `python -m bench.timers 10000`."""
+"""What a timer costs from its setting to its firing, and how fast one waker fires those that are due in one minute.
+
+Units are counted in memory, the same with timers that wait besides as without. Speed is of DynamoDB Local, where one
+process fires timers of as many streams, 16 at a time. `python -m bench.timers 1000000` has a million wait besides.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from dataclasses import dataclass, replace
+from typing import Final
 
-from bench.local import dynamodb
+from bench.local import Local, dynamodb
+from bench.report import Report
 from epochal.care.tables import create_table
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
-from epochal.layout.port import TIMERS
+from epochal.layout.port import TIMERS, every_table, source_of
 from epochal.model.events import Event, Ticks, from_unix_nanoseconds
+from epochal.plan.ops import Op, Put, Reply
+from epochal.plan.values import NONE, Units
+from epochal.reactions.handling import Member
+from epochal.reactions.reactor import Reactor
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter, ahead
 from epochal.store.streams import Streams
 from epochal.store.timers import in_, later
+from epochal.testing.feeds import MemoryFeed
+from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
+from epochal.timers.heap import WakeUps
 from epochal.timers.items import MINUTE, SHARDS, Armed, Wake
 
-TIMERS_OF_A_MINUTE = 10_000
+TOGETHER: Final = 50
+"""Timers that a run of the reaction arms, in streams of their own."""
+
+OF_A_MINUTE: Final = 10_000
+WAITING: Final = 100_000
+LEAST_A_SECOND: Final = 10_000 / 60
+"""What is due in a minute is to be fired within the next."""
+
+DAY: Final = 86_400 * 10**9
+REMINDED: Final = [Event.json("Reminded", {"book": "b" * 200})]
+
+
+class Counting(MemoryTables):
+    """Tables that count the units of all requests."""
+
+    units = NONE
+
+    def execute(self, op: Op) -> Reply:
+        """Perform it, and count it."""
+        reply = super().execute(op)
+        self.units += reply.units
+        return reply
+
+    def taken(self) -> Units:
+        """What was counted since the last time."""
+        units, self.units = self.units, NONE
+        return units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """Units of a timer: of its setting on a token, its arming and its firing. Indexing is the append's."""
+
+    setting: Units
+    arming: Units
+    firing: Units
+
+    @property
+    def whole(self) -> Units:
+        """All of it."""
+        return self.setting + self.arming + self.firing
+
+
+def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
+    """Units of each of so many timers that are set, armed by one run, and fired a day later."""
+    now = [time.time_ns()]
+    tables = Counting({spec.kind: spec for spec in every_table()})
+    feed = MemoryFeed(tables=tables)
+    streams = replace(feed.streams, now=lambda: now[0])
+    wakes = WakeUps(now=lambda: now[0])
+    engine = Engine(
+        driver=streams.driver,
+        table=TIMERS.kind,
+        streams={"pages": streams},
+        tagged={},
+        send=wakes.send,
+        now=lambda: now[0],
+        at_once=1,
+    )
+    for item in waiting_items(waiting, now[0]):
+        tables.execute(Put(table=TIMERS.kind, item=item))
+    tokens = [streams.append(_loan(each), [Event.json("Lent", {})]).token for each in range(timers)]
+    feed.react(engine.reaction())
+    tables.taken()
+    for number, token in enumerate(tokens):
+        streams.append(_loan(number), [later("reminder", REMINDED, at=in_(days=1))], expected=token)
+    setting = tables.taken()
+    feed.index()
+    tables.taken()
+    (partition,) = (
+        each.partition for each in feed.reader.partitions() if source_of(each.partition) == "pages"
+    )
+    reactor = Reactor(member=Member(reaction=engine.reaction(), reader=feed.reader))
+    tables.taken()
+    reactor.run(partition, seconds=60)
+    arming = tables.taken()
+    fired = 0
+    while (at := wakes.next) is not None:
+        now[0] = max(now[0], (at - from_unix_nanoseconds(0)) * 100)
+        fired += engine.work(wakes.take()).fired
+    if fired != timers:
+        raise AssertionError(f"{fired} of {timers} timers have fired")
+    return Life(
+        setting=_each(setting, timers), arming=_each(arming, timers), firing=_each(tables.taken(), timers)
+    )
+
+
+def waiting_items(count: int, now: int) -> list[dict[str, dict[str, str]]]:
+    """Items of timers that are due in the next year, after the first week of it."""
+    begun = from_unix_nanoseconds(now + 7 * DAY)
+    step = 350 * DAY // 100 // max(1, count)
+    armed = (
+        Armed(due=Ticks(begun + each * step), layout="pages", stream=f"Waiting-{each}", place=0)
+        for each in range(count)
+    )
+    return [{name: dict(value) for name, value in each.item.items()} for each in armed]
+
+
+def _loan(number: int) -> str:
+    return f"Loan-{number}"
+
+
+def _each(units: Units, timers: int) -> Units:
+    return Units(units.read / timers, units.write / timers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """What came of a minute's timers: how many were fired, in how many seconds, with how many units each."""
+    """Timers that were fired, in how many seconds, and units of each."""
 
     timers: int
+    waiting: int
     seconds: float
-    reads: float
-    writes: float
+    units: Units
+
+    @property
+    def a_second(self) -> float:
+        """Timers."""
+        return self.timers / self.seconds
+
+    def row(self) -> tuple[str, ...]:
+        """As a table shows it."""
+        return (
+            f"{self.timers:,}",
+            f"{self.waiting:,}",
+            f"{self.seconds:.0f}",
+            f"{self.a_second:.0f}",
+            f"{self.units.read:.2f}",
+            f"{self.units.write:.2f}",
+        )
 
 
-def fire(timers: int = TIMERS_OF_A_MINUTE) -> Fired:
-    """Set so many timers, each in a stream of its own, and fire them a day later by the waker's clock."""
+def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
+    """Set timers that are due within one minute, each in a stream of its own, and fire them by one waker."""
     with dynamodb() as endpoint:
         client = endpoint.client("dynamodb")
         for spec in (STREAMS, TIMERS):
             create_table(client, spec.kind, replace(spec, stream=False))
-        meter = Meter()
-        driver = Driver(
-            execute=interpreter(client),
-            meter=meter,
-            at_once=SIDE_BY_SIDE,
-        )
-        streams = Streams(driver=driver, table=STREAMS.kind, layout=Pages())
         now = [time.time_ns()]
+        Local(client=client, table=TIMERS.kind, layout=Pages()).fill(waiting_items(waiting, now[0]))
+        meter = Meter()
+        driver = Driver(execute=interpreter(client), meter=meter, at_once=SIDE_BY_SIDE)
+        streams = Streams(driver=driver, table=STREAMS.kind, layout=Pages())
         engine = Engine(
             driver=driver,
             table=TIMERS.kind,
@@ -54,40 +183,57 @@ def fire(timers: int = TIMERS_OF_A_MINUTE) -> Fired:
             send=lambda _: None,
             now=lambda: now[0],
         )
-        minute = Ticks(from_unix_nanoseconds(now[0]) // MINUTE * MINUTE)
-        reminded = [Event.json("Reminded", {"book": "b" * 200})]
+        begins = Ticks(from_unix_nanoseconds(now[0]) // MINUTE * MINUTE + 60 * MINUTE)
 
         def set_(number: int) -> Armed:
-            streams.append(f"Loan-{number}", [later("reminder", reminded, at=in_(hours=1))])
-            due = Ticks(minute + 60 * MINUTE + number * MINUTE // timers)
-            return Armed(due=due, layout="pages", stream=f"Loan-{number}", place=0)
+            streams.append(_loan(number), [later("reminder", REMINDED, at=in_(hours=1))])
+            due = Ticks(begins + number * MINUTE // timers)
+            return Armed(due=due, layout="pages", stream=_loan(number), place=0)
 
         engine.arm_all(list(ahead(set_, range(timers), SIDE_BY_SIDE)))
-        now[0] += 2 * 3_600 * 10**9
-        wakes = [
-            Wake(shard=shard, since=Ticks(minute + 60 * MINUTE), until=Ticks(minute + 61 * MINUTE))
-            for shard in range(SHARDS)
-        ]
-        before = meter.capacity
-        begun = time.monotonic()
-        worked = engine.work(wakes)
-        seconds, after = time.monotonic() - begun, meter.capacity
-        assert not worked.failures
-        return Fired(
-            timers=worked.fired,
-            seconds=seconds,
-            reads=(after.read - before.read) / timers,
-            writes=(after.write - before.write) / timers,
+        now[0] += DAY
+        before, begun = meter.capacity, time.monotonic()
+        worked = engine.work(
+            [Wake(shard=shard, since=begins, until=Ticks(begins + MINUTE)) for shard in range(SHARDS)]
         )
+        seconds, after = time.monotonic() - begun, meter.capacity
+        if worked.fired != timers:
+            raise AssertionError(f"{worked.fired} of {timers} timers have fired: {worked.failures[:1]}")
+        units = Units(after.read - before.read, after.write - before.write)
+        return Fired(timers=timers, waiting=waiting, seconds=seconds, units=_each(units, timers))
+
+
+def units_of_lives() -> list[tuple[str, ...]]:
+    """Rows of a table: read and write units of each step, of a timer alone and of one among others."""
+    lives = (life(timers=1), life(), life(waiting=10_000))
+    names = ("one alone", f"one of {TOGETHER}", f"one of {TOGETHER}, 10,000 waiting besides")
+    return [
+        (name, *(f"{units.read:.2f} + {units.write:.2f}" for units in _steps(each)))
+        for name, each in zip(names, lives, strict=True)
+    ]
+
+
+def _steps(each: Life) -> tuple[Units, ...]:
+    return each.setting, each.arming, each.firing, each.whole
 
 
 def main() -> None:
-    """Print what came of it."""
-    came = fire(int(sys.argv[1]) if len(sys.argv) > 1 else TIMERS_OF_A_MINUTE)
-    print(
-        f"{came.timers:,} timers in {came.seconds:.0f} s: {came.timers / came.seconds:.0f} a second,"
-        f" {came.reads:.2f} read and {came.writes:.2f} write units each"
-    )
+    """Print what timers cost, and how fast they fire; raises where that misses its bound."""
+    waiting = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1].isdigit() else WAITING
+    Report(
+        title="Read and write units of a timer",
+        columns=["timer", "setting", "arming", "firing", "in all"],
+        rows=units_of_lives(),
+    ).print()
+    came = [fire(), fire(waiting=waiting)]
+    Report(
+        title="Timers of one minute, fired by one process on DynamoDB Local",
+        columns=["timers", "waiting besides", "seconds", "a second", "RCU each", "WCU each"],
+        rows=[each.row() for each in came],
+    ).print()
+    slow = [each for each in came if each.a_second < LEAST_A_SECOND]
+    if slow:
+        raise SystemExit(f"timers of a minute take longer than a minute: {slow}")
 
 
 if __name__ == "__main__":

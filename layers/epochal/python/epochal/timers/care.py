@@ -65,8 +65,7 @@ def _count(engine: Engine, until: Ticks, most: int) -> list[tuple[int, bool]]:
 
 
 def _shard(engine: Engine, shard: int, since: Ticks, until: Ticks, limit: int) -> Query:
-    # A look costs half without consistency, and is as good.
-    return replace(due(engine.table, shard, since, until, limit=limit), consistent=False)
+    return due(engine.table, shard, since, until, limit=limit)
 
 
 def coming(engine: Engine, *, since: Ticks = BEGINNING, limit: int = PAGE) -> Iterator[Armed]:

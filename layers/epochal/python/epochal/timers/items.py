@@ -94,11 +94,15 @@ def read_armed(item: Item) -> Armed:
 
 
 def due(table: str, shard: int, since: Ticks, until: Ticks, *, limit: int, after: Key | None = None) -> Query:
-    """A page of what is due from `since` on and before `until`."""
+    """A page of what is due from `since` on and before `until`. It may lag, and costs half for that: what a slot's
+    wake-up or a sweep is for was put minutes before it; what was put since has a message of its own.
+    """
     # Nothing of the moment `until` is below its own text, and nothing of an earlier one is above it.
     bounds = text(format_ticks(since)), text(format_ticks(until))
     partition = ("p", text(f"{shard:02d}"))
-    return Query(table=table, partition=partition, sort=("s", *bounds), limit=limit, after=after)
+    return Query(
+        table=table, partition=partition, sort=("s", *bounds), limit=limit, after=after, consistent=False
+    )
 
 
 BEGINNING: Final = Ticks(0)

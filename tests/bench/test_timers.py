@@ -1,0 +1,37 @@
+from pathlib import Path
+
+from bench.timers import TOGETHER, life, units_of_lives
+from epochal.model.events import Event
+from epochal.store.timers import in_, later
+from epochal.testing.stores import memory_streams
+from epochal.timers.items import SHARDS
+
+COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"
+
+
+def test_the_documented_figures_are_the_librarys() -> None:
+    text = COST.read_text()
+    for row in units_of_lives():
+        assert f"| {' | '.join(row)} |" in text
+    assert f"nothing due takes {SHARDS // 2} read units" in text
+
+
+def test_a_timer_among_others_takes_at_most_eight_write_units_and_four_read_units_and_a_lone_one_five_and_six() -> (
+    None
+):
+    for timers, read in ((1, 6), (TOGETHER, 4)):
+        whole = life(timers=timers).whole
+        assert whole.write <= 5
+        assert whole.read <= read
+
+
+def test_what_waits_besides_moves_no_figure() -> None:
+    assert life() == life(waiting=3_000)
+
+
+def test_a_setting_costs_nothing_beside_the_append_that_it_goes_with() -> None:
+    streams = memory_streams()
+    token = streams.append("Loan-1", [Event.json("Made", {})]).token
+    reminder = later("reminder", [Event.json("Reminded", {})], at=in_(days=14))
+    appended = streams.append("Loan-1", [Event.json("Lent", {}), reminder], expected=token)
+    assert (appended.capacity.requests, appended.capacity.write) == (1, 1)
