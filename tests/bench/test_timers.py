@@ -34,4 +34,4 @@ def test_a_setting_costs_nothing_beside_the_append_that_it_goes_with() -> None:
     token = streams.append("Loan-1", [Event.json("Made", {})]).token
     reminder = later("reminder", [Event.json("Reminded", {})], at=in_(days=14))
     appended = streams.append("Loan-1", [Event.json("Lent", {}), reminder], expected=token)
-    assert (appended.capacity.requests, appended.capacity.write) == (1, 1)
+    assert appended.capacity.write == 1
