@@ -14,7 +14,7 @@ from constructs import Construct
 
 from epochal.cdk.parts.functions import MEMORY_MB, Code, Layers
 from epochal.cdk.process import Process
-from epochal.cdk.reaction import TIMEOUT, Reaction
+from epochal.cdk.reaction import BATCH_SIZE, TIMEOUT, Reaction
 from epochal.cdk.stages import Allow, Declared, Stage
 from epochal.cdk.store import Store
 
@@ -47,6 +47,7 @@ def _reaction(
         handler=declared.handler,
         memory_mb=declared.memory_mb or MEMORY_MB,
         timeout=Duration.seconds(seconds) if seconds else TIMEOUT,
+        batch_size=declared.batch_size or BATCH_SIZE,
         reserved_concurrency=declared.reserved_concurrency,
         environment=declared.environment,
         allowed=[_statement(each) for each in declared.allow],

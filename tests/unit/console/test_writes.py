@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from epochal.console.server import Guard, application, pages
 from epochal.deployment import Deployment
 from epochal.errors import Refused, Unavailable
 from epochal.feed.history import PartitionTail
+from epochal.index.groups import Sign, give_sign
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.testing.feeds import MemoryFeed
@@ -308,6 +310,28 @@ def test_a_group_is_reset_once_it_is_shown_what_comes_again(
     assert _parked(feed, failing) == {"Cart-1": 0}
     assert "totals is reset" in _steered(client, link)[1]
     assert _parked(feed, failing) == {}
+
+
+def test_a_group_begins_where_another_is(opened: Deployment, failing: Reaction) -> None:
+    client = _client(opened)
+    (link,) = re.findall(r'href="(/groups\?act=begin[^"]*)"', _get(client, "/reactions?group=totals"))
+    page = _get(client, html.unescape(link))
+    assert 'name="like" value="totals"' in page
+    assert 'name="group" required' in page
+    assert "sums has begun" in _steered(client, "/groups?act=begin&like=totals&group=sums")[1]
+    theirs, ours = (
+        [(each.partition, each.checkpoint, each.parked) for each in opened.groups.standing(name)]
+        for name in ("totals", "sums")
+    )
+    assert ours == theirs
+    status, again = _steered(client, "/groups?act=begin&like=totals&group=sums")
+    assert (status, "has begun already" in again) == (400, True)
+
+
+def test_who_runs_a_group_is_shown_where_it_is_steered(opened: Deployment, failing: Reaction) -> None:
+    until = time.time_ns() // 1_000_000 + 60_000
+    opened.driver.run(give_sign(opened.settings.index_table, "totals", Sign(owner="laptop-7", until=until)))
+    assert "Run by laptop-7 (partitions" in _get(_client(opened), "/groups?act=pause&group=totals")
 
 
 def test_a_group_is_deleted_and_what_cannot_be_done_is_refused(opened: Deployment, failing: Reaction) -> None:

@@ -40,7 +40,7 @@ REACTIONS = {
         "environment": {"BOARD": "board"},
         "allow": [{"actions": ["dynamodb:PutItem"], "resources": [TABLE]}],
     },
-    "delays": {"entry": "board", "read_models": ["delays", "airports"]},
+    "delays": {"entry": "board", "read_models": ["delays", "airports"], "batch_size": 1},
 }
 
 
@@ -286,6 +286,12 @@ def test_tables_of_other_names_are_found_too(synthesise: Synthesise) -> None:
     assert arn in str(properties(deployed, "AWS::IAM::Role", "boardFunctionRole"))
 
 
+def test_an_invocation_is_given_as_many_wake_ups_as_its_declaration_says(deployed: Deployment) -> None:
+    """Members that are woken by one invocation would run one after another."""
+    sizes = [properties(deployed, MAPPING, f"{name}WakeUps")["BatchSize"] for name in ("board", "delays")]
+    assert sizes == [10, 1]
+
+
 def test_it_is_deployed_after_what_feeds_it(deployed: Deployment) -> None:
     feed = deployed.stacks["feed"]
     assert feed in deployed.stacks["reactions"].dependencies
@@ -388,6 +394,7 @@ def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None
         {"board": {"entry": "x", "handlr": "a.b"}},
         {"board": {"entry": "x", "handler": "handler"}},
         {"board": {"entry": "x", "timeout_seconds": 901}},
+        {"board": {"entry": "x", "batch_size": 11}},
         {"board": {"entry": "x", "environment": {"EPOCHAL_QUEUE": "mine"}}},
         {"board": {"entry": "x", "allow": [{"actions": ["dynamodb:PutItem"]}]}},
         {"board": {"entry": "x", "allow": [{"actions": ["PutItem"], "resources": ["*"]}]}},

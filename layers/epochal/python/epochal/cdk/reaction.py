@@ -139,7 +139,8 @@ class Reaction(Construct):
             name: the reaction's, as its decorator has it; read from there where it is not given.
             memory_mb: of the function, and with it its share of a CPU.
             timeout: of one invocation. A handler's one call has to end within a fifth of it.
-            batch_size: wake-ups of one invocation, at most 10.
+            batch_size: wake-ups of one invocation, at most 10, which runs the partitions or members that they wake one
+                after another. With several members 1, so that they run side by side.
             max_receives: after so many failures a wake-up is set aside and alarmed.
             schedule: how often every partition is woken in case a notice was lost.
             environment: more of it, for the handler.

@@ -135,6 +135,7 @@ class Declared:
         entry: folder of its code, from where `cdk.json` is.
         handler: `module:reaction` or `module.function` in it.
         memory_mb, timeout_seconds: of the function.
+        batch_size: wake-ups of one invocation, which runs what they wake one after another.
         reserved_concurrency: invocations at once, and kept for it.
         environment: of the handler.
         allow: what the handler needs.
@@ -146,6 +147,7 @@ class Declared:
     handler: str = "handler.handler"
     memory_mb: int | None = None
     timeout_seconds: int | None = None
+    batch_size: int | None = None
     reserved_concurrency: int | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     allow: tuple[Allow, ...] = ()
@@ -177,6 +179,7 @@ _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "handler": a_text(r"\w+[.:]\w+", "module:reaction or module.function"),
         "memory_mb": a_number(128, 10_240),
         "timeout_seconds": a_number(10, 900),
+        "batch_size": a_number(1, 10),
         "reserved_concurrency": a_number(1, 100_000),
         "environment": _an_environment,
         "allow": a_list(_an_allow),

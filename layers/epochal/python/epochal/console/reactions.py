@@ -141,11 +141,12 @@ def _answered(told: Mapping[str, Any]) -> Settled:
 
 
 def ask_group(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """What would be done to a group."""
+    """What would be done to a group, and who runs it now."""
     act, group, start = _steering(arguments)
     planned = deployment.groups.reset(group, start, dry_run=True) if start is not None else []
-    to, partition = arguments.get("to", ""), arguments.get("partition", "")
-    return {"act": act, "group": group, "to": to, "partition": partition, "planned": planned}
+    asked = {name: arguments.get(name, "") for name in ("to", "partition", "like")}
+    members = [] if act == "begin" else deployment.groups.members(group)
+    return {"act": act, "group": group, "planned": planned, "members": members, **asked}
 
 
 def steer(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
@@ -155,9 +156,11 @@ def steer(services: Services, deployment: Deployment, arguments: Mapping[str, st
         raise InvalidInput("to", "must say where to")
     if start is not None:
         partitions = [each.partition for each in deployment.groups.reset(group, start)]
+    elif act == "begin":
+        partitions = deployment.groups.begin(group, like=arguments.get("like", ""))
     else:
         partitions = getattr(deployment.groups, act)(group)
-    if services.wake is not None and act in ("resume", "reset"):
+    if services.wake is not None and act in ("resume", "reset", "begin"):
         with suppress(Refused, Unavailable, InvalidRequest):
             services.wake(group, deployment.feed.partitions())
     return {"act": act, "group": group, "partitions": partitions}
@@ -166,8 +169,8 @@ def steer(services: Services, deployment: Deployment, arguments: Mapping[str, st
 def _steering(arguments: Mapping[str, str]) -> tuple[str, str, Start | None]:
     """What is to be done to which group, and where a reset goes, once that is said."""
     act, group, to = (arguments.get(name, "") for name in ("act", "group", "to"))
-    if act not in ("pause", "resume", "reset", "delete"):
-        raise InvalidInput("act", "must be one of pause, resume, reset, delete")
+    if act not in ("pause", "resume", "reset", "begin", "delete"):
+        raise InvalidInput("act", "must be one of pause, resume, reset, begin, delete")
     if act != "reset" or not to:
         return act, group, None
     partitions = [whole(arguments, "partition", 0, 2**31)] if arguments.get("partition") else []
