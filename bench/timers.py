@@ -29,8 +29,7 @@ from epochal.store.timers import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
-from epochal.timers.heap import WakeUps
-from epochal.timers.items import MINUTE, SHARDS, Armed, Wake
+from epochal.timers.items import MINUTE, SHARDS, Armed, Sent, Wake
 
 TOGETHER: Final = 50
 """Timers that a run of the reaction arms, in streams of their own."""
@@ -81,13 +80,13 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     tables = Counting({spec.kind: spec for spec in every_table()})
     feed = MemoryFeed(tables=tables)
     streams = replace(feed.streams, now=lambda: now[0])
-    wakes = WakeUps(now=lambda: now[0])
+    sent = list[Sent]()
     engine = Engine(
         driver=streams.driver,
         table=TIMERS.kind,
         streams={"pages": streams},
         tagged={},
-        send=wakes.send,
+        send=sent.append,
         now=lambda: now[0],
         at_once=1,
     )
@@ -109,9 +108,12 @@ def life(waiting: int = 0, timers: int = TOGETHER) -> Life:
     reactor.run(partition, seconds=60)
     arming = tables.taken()
     fired = 0
-    while (at := wakes.next) is not None:
-        now[0] = max(now[0], (at - from_unix_nanoseconds(0)) * 100)
-        fired += engine.work(wakes.take()).fired
+    while sent:  # what is farther away has a slot's wake-up, and that has one for each timer
+        came = [*{slot.name: slot for each in sent for slot in each.far}.values()]
+        came += [wake for each in sent for wake, _ in each.near]
+        sent.clear()
+        now[0] = max(now[0], (max(each.since for each in came) - from_unix_nanoseconds(0)) * 100 + 100)
+        fired += engine.work(came).fired
     if fired != timers:
         raise AssertionError(f"{fired} of {timers} timers have fired")
     return Life(

@@ -26,9 +26,9 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables
 from epochal.timers.engine import Engine, engine_of
-from epochal.timers.heap import WakeUps
 from epochal.timers.items import Sent, Wake
 from tests.support.api import Api
+from tests.support.wake_ups import WakeUps
 from tests.unit.proving.stage import Stage, deployed_as, function
 
 LABELS = [each.label for each in writers_of(Stage().proof())]

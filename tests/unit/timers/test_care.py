@@ -10,7 +10,7 @@ from epochal.layout.port import TIMERS
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, NotApplied, Op, Query
 from epochal.store.timers import call_off, in_, later
-from epochal.timers.care import coming, rebuild, status
+from epochal.timers.care import coming, rebuild
 from epochal.timers.items import SHARDS
 from tests.unit.timers.world import World
 
@@ -61,30 +61,16 @@ def test_a_sweep_without_anything_due_asks_the_same_however_much_is_pending(pend
     assert (after.read - before.read, after.write - before.write) == (SHARDS / 2, 0)
 
 
-def test_the_status_tells_what_waits_what_is_due_and_how_late_it_is() -> None:
+def test_what_comes_next_is_in_order_over_all_shards_and_what_is_late_is_first() -> None:
     world = World()
-    assert status(world.engine).next is None
-    for number in range(5):
+    assert list(coming(world.engine)) == []
+    for number in range(100):
         world.set(f"Loan-{number}", "reminder", 100 * (number + 1))
     world.arm()
     world.time += 250 * SECOND
-    told = status(world.engine)
-    assert (told.waiting, told.due, round(told.late), told.more) == (5, 2, 150, False)
-    assert told.next is not None
-    assert round((told.next - world.now) / 1e7) == 50
     assert [each.stream for each in coming(world.engine, limit=3)] == ["Loan-0", "Loan-1", "Loan-2"]
-    assert [each.stream for each in coming(world.engine, since=world.now)] == ["Loan-2", "Loan-3", "Loan-4"]
-
-
-def test_the_status_counts_up_to_a_bound_and_says_so() -> None:
-    world = World()
-    for number in range(100):
-        world.set(f"Loan-{number}", "reminder", 100)
-    world.arm()
-    told = status(world.engine, most=2)
-    assert told.more
-    assert told.waiting <= 2 * SHARDS
-    assert len(list(coming(world.engine, limit=1_000))) == 100
+    assert [each.stream for each in coming(world.engine, since=world.now, limit=2)] == ["Loan-2", "Loan-3"]
+    assert [each.stream for each in coming(world.engine, limit=1_000)] == [f"Loan-{n}" for n in range(100)]
 
 
 def test_the_table_is_made_anew_of_the_feed_with_what_is_pending_alone() -> None:

@@ -21,9 +21,9 @@ from epochal.store.timers import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
-from epochal.timers.heap import WakeUps
 from epochal.timers.items import Armed, read_armed
 from epochal.timers.protocol import Worked
+from tests.support.wake_ups import WakeUps
 
 BEGIN = 1_790_000_000 * 10**9
 """A second of 2026, in nanoseconds since 1970."""

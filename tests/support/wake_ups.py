@@ -1,6 +1,4 @@
-"""Wake-ups in this process: what a queue and a scheduler do on AWS, for stores in memory and for programs that wake
-timers themselves. They end with the process: it begins with a sweep, which finds what is due.
-"""
+"""Wake-ups in this process: what a queue and a scheduler do on AWS, for timers of stores in memory."""
 
 from __future__ import annotations
 
