@@ -362,3 +362,37 @@ def test_timers_under_tags_fire_in_tables_of_another_library() -> None:
         Query(items=(QueryItem(types=frozenset({"Reminded"}), tags=frozenset({"loan:17"})),))
     ).events
     assert world.items() == []
+
+
+def test_timers_that_do_not_fit_one_append_fire_in_several_in_their_order() -> None:
+    world = World()
+    for number in range(5):
+        tags = tuple(f"t{number}:{each}" for each in range(40))
+        world.set("Loan-1", f"n{number}", 60 + number, Event.json("Made", number, tags=tags))
+    world.arm()
+    world.time += 70 * SECOND
+    came = world.work()
+    assert (came.fired, came.gone, came.failures) == (5, 0, [])
+    fired = world.events("Loan-1")[5:]
+    assert [each.json() for each in fired if each.type == "Made"] == [0, 1, 2, 3, 4]
+    assert sum(each.append_id is not None for each in fired) == 3
+    assert world.items() == []
+
+
+@LAYOUTS
+def test_a_setting_far_back_in_a_long_stream_is_pending_until_an_event_between_says_otherwise(
+    layout: str,
+) -> None:
+    world = World()
+    for name in ("kept", "cancelled"):
+        world.set("Loan-1", name, 60, layout=layout)
+    world.arm()
+    others = [Event.json("Noted", {"text": "n" * 300})] * 100
+    for number in range(15):
+        world.stores[layout].append("Loan-1", others)
+        if number == 7:
+            world.stores[layout].append("Loan-1", [call_off("cancelled")])
+    (*_, came) = world.advance(61)
+    assert world.types("Loan-1", layout)[-2:] == ["kept came", "$timer-fired"]
+    assert came.failures == []
+    assert world.items() == []
