@@ -42,7 +42,8 @@ def stage(places: Places, ministack_server: Server, deployment: LocalDeployment)
     """The deployment, with the reaction that a catch-up is proven with, and the type of aggregates."""
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     types = [*stages["dev"].get("aggregate_types", ()), "EpochalProof"]
-    reactions = {"proof": {"entry": "examples/proof", "timeout_seconds": 10}}
+    process = {"entry": "examples/proof", "handler": "process:Proving", "process": True}
+    reactions = {"proof": {"entry": "examples/proof", "timeout_seconds": 10}, "EpochalProcess": process}
     changed = {
         **stages,
         "dev": {**stages["dev"], "aggregate_types": types, "reactions": reactions, "timers": True},
@@ -69,7 +70,7 @@ def test_everything_that_the_embedded_aws_offers_is_proven(prove: Prove, tmp_pat
     proven = prove("--skip", "catch-up", "--report", str(kept))
     assert proven.of("failed") == {}
     assert proven.of("not proven").keys() == NOT_OFFERED
-    assert (proven.status, len(proven.of("passed"))) == (0, 19)
+    assert (proven.status, len(proven.of("passed"))) == (0, 20)
     assert proven.report["dollars"] < 0.10
     assert json.loads(kept.with_suffix(".json").read_text()) == proven.report
     assert "| not proven |" in kept.with_suffix(".md").read_text()

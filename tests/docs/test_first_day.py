@@ -13,7 +13,7 @@ from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import CATEGORY
-from epochal.proving.store import REACTION, quarantine, store_checks
+from epochal.proving.store import PROCESS, REACTION, quarantine, store_checks
 from stacks.stages import stage_from
 from tests.docs.shell import commands
 from tests.support.api import Api
@@ -32,8 +32,10 @@ def test_the_stage_that_it_declares_is_one_and_has_what_a_proof_asks_for() -> No
     (declared,) = blocks("json")
     stage = stage_from("dev", json.loads(f"{{{declared}}}")["stages"])
     assert CATEGORY in stage.of_plugin(AdapterOptions).aggregate_types
-    assert [*stage.reactions] == [REACTION]
+    assert [*stage.reactions] == [REACTION, PROCESS]
     assert (ROOT / stage.reactions[REACTION].entry / "handler.py").is_file()
+    assert (ROOT / stage.reactions[PROCESS].entry / "process.py").is_file()
+    assert stage.reactions[PROCESS].process
 
 
 def test_the_reaction_that_it_shows_is_the_one_of_the_examples() -> None:

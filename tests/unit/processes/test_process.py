@@ -272,3 +272,52 @@ def test_a_feed_in_memory_runs_a_process_to_its_rest() -> None:
     feed.react(checkout(outside))
     assert [each.type for each in feed.streams.read("Order-1")] == ["Placed", "Confirmed"]
     assert [name for name, _ in outside.calls] == ["carrier", "news"]
+
+
+def parked(world: World) -> list[str]:
+    """What either half has parked."""
+    reactors = [Reactor(member=Member(reaction=each, reader=world.reader)) for each in world.reactions]
+    return [
+        each.stream
+        for reactor in reactors
+        for partition in world.partitions
+        for each in Parking(reactor=reactor).streams(partition)
+    ]
+
+
+def test_an_instance_that_was_deleted_takes_nothing_and_holds_nobody_up() -> None:
+    world = World(outside=Outside(fails=lambda: True), more={"attempts": 1})
+    world.append("Order-1", Placed(10))
+    world.run()
+    world.feed.streams.delete("checkout-1")
+    world.outside.fails = lambda: False
+    world.append("Payment-1", Charged(1))
+    world.run()
+    assert ("late", "Payment-1@1") in world.passed
+    assert parked(world) == ["checkout-1"], "as it was when it was deleted"
+    parking = Parking(reactor=Reactor(member=Member(reaction=world.reactions[1], reader=world.reader)))
+    assert parking.replay(world.partitions[0], "checkout-1", seconds=60).unparked
+    assert world.outside.calls == []
+
+
+def test_an_instance_that_is_deleted_before_its_outputs_are_performed_performs_none() -> None:
+    world = World()
+    world.append("Order-1", Placed(10))
+    inbox, outbox = world.reactions
+    world.turn(inbox)
+    world.feed.streams.delete("checkout-1")
+    world.turn(outbox)
+    assert parked(world) == []
+    assert world.types("Payment-1") == []
+    world.append("Order-2", Placed(10))
+    world.run()
+    assert world.types("Payment-2") == ["Charged"]
+
+
+def test_an_instance_goes_on_where_events_of_its_stream_were_pruned() -> None:
+    world = World(outside=Outside(fails=lambda: True))
+    world.append("Order-1", Placed(10))
+    world.run()
+    world.feed.streams.prune("checkout-1", 4)
+    fired(world)
+    assert world.instance().state.seen == ("Placed", "Charged", "GaveUp")

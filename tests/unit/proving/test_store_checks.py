@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ClientError
 
+from epochal.care.status import standings
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event
+from epochal.processes import Append, Call, Done, Process, process_of
 from epochal.proving import store as checks
 from epochal.proving.proof import CATEGORY, Answer, Broken, DeployedStack, ProofRun, Unproven, prove
 from epochal.proving.store import Outcome, ProofWriter, StreamWriter, writers_of
@@ -27,6 +29,7 @@ from epochal.settings import Settings
 from epochal.testing.stores import memory_tables
 from epochal.timers.engine import Engine, engine_of
 from epochal.timers.items import Sent, Wake
+from examples.proof.process import Answered, Asked, Proving
 from tests.support.api import Api
 from tests.support.wake_ups import WakeUps
 from tests.unit.proving.stage import Stage, deployed_as, function
@@ -347,6 +350,76 @@ def test_a_chain_that_lambda_ends_after_sixteen_calls_is_noticed() -> None:
 def test_a_stage_without_the_reaction_proves_no_catch_up(stage: Stage) -> None:
     with pytest.raises(Unproven, match="no reaction called proof"):
         checks.catch_up(stage.proof())
+
+
+# ------------------------------------------------------------------------------------------------------------- process
+
+
+class Processing:
+    """A stage whose process runs whenever the proof sleeps."""
+
+    def __init__(self, rules: Process | None = None) -> None:
+        self.stage, self.rules = Stage(), rules or process_of(Proving)
+        template = function("epochal-dev-reaction-proof", EPOCHAL_REACTION=f"{checks.PROCESS}-outbox")
+        self.stack = DeployedStack(
+            name="epochal-dev-reactions", resources={"Proof": template}, physical={"Proof": "proof"}
+        )
+
+    def get_function_configuration(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803  Lambda's name
+        return deployed_as(FunctionName, self.stack.resources["Proof"]["Properties"])
+
+    def proof(self) -> ProofRun:
+        return replace(self.stage.proof((self.stack,), lambda _: self), sleep=self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.stage.sleep(seconds)
+        deployment = self.stage.api.deployment
+        assert self.rules is not None
+        for each in self.rules.reactions(deployment.streams):
+            reactor = Reactor(member=Member(reaction=each, reader=deployment.feed))
+            for partition in deployment.feed.partitions():
+                reactor.run(partition.partition, seconds=10)
+
+
+def test_a_process_is_seen_to_take_each_step_once_and_to_leave_nobody_waiting() -> None:
+    processing = Processing()
+    proof = processing.proof()
+    assert checks.process(proof).startswith("took an input, and ended, in ")
+    proof.remove()
+    processing.sleep(1)
+    found = standings(
+        proof.store.driver,
+        proof.store.settings.index_table,
+        [f"{checks.PROCESS}-inbox", f"{checks.PROCESS}-outbox"],
+    )
+    assert not any(group.parked for each in found for group in each.groups)
+
+
+@pytest.mark.parametrize(
+    ("react", "words"),
+    [
+        (lambda _, __: [], "it has not ended"),
+        (
+            lambda _, event: [Call("echo", event)] * 2 if isinstance(event, Asked) else [Done()],
+            "it has not ended",
+        ),
+        (
+            lambda _, __: [Append("EpochalProof", [Answered(1)]), Done()],
+            r"it has \$input, \$append, \$done, \$performed, and led to Asked, Answered",
+        ),
+    ],
+    ids=["nothing", "twice", "another way"],
+)
+def test_a_process_that_does_not_what_it_says_fails(react: Any, words: str) -> None:
+    rules = process_of(Proving)
+    assert rules is not None
+    with pytest.raises(Broken, match=words):
+        checks.process(Processing(replace(rules, react=react)).proof())
+
+
+def test_a_stage_without_the_process_proves_none(stage: Stage) -> None:
+    with pytest.raises(Unproven, match="no process called EpochalProcess"):
+        checks.process(stage.proof())
 
 
 # ---------------------------------------------------------------------------------------------------------- quarantine

@@ -13,9 +13,12 @@ from epochal.cdk import EventStore, Process
 from epochal.cdk.stages import BadSetting
 from epochal.layout.pages.items import STREAMS
 from epochal.plan import ops
+from epochal.proving import account
+from epochal.proving.proof import DeployedFunction, DeployedStack
 from epochal.settings import variable
 from tests.support.permissions import Allowed, actions, on
 from tests.unit.processes.world import Placed, World
+from tests.unit.proving.stage import Stage
 from tests.unit.stacks.templates import Deployment, Synthesise
 from tests.unit.stacks.test_permissions import ROLES, allowed
 
@@ -89,6 +92,27 @@ def test_it_may_do_what_its_plans_do_and_of_streams_nothing_else(
     assert used <= granted
     writes = on(STREAMS.kind, "PutItem", "UpdateItem", "ConditionCheckItem")
     assert used & writes == writes
+
+
+@pytest.mark.parametrize("half", ["Inbox", "Outbox"])
+def test_a_proof_takes_its_role_for_what_it_is(
+    deployed: Deployment, monkeypatch: pytest.MonkeyPatch, half: str
+) -> None:
+    found = function(deployed, half)
+    name, stack = found["FunctionName"], DeployedStack(name="reactions")
+    deployed_as = {"Environment": found["Environment"]}
+    kind = DeployedFunction(stack=stack, name=name, synthesised=found, deployed=deployed_as).kind
+    assert kind == "process"
+    granted = may(deployed, monkeypatch, f"checkout{half}FunctionRole")
+    proof = Stage().proof()
+    for table in (*proof.store.settings.tables, "index"):
+        expected = {f"dynamodb:{each}" for each in account.ITEMS}
+        assert account._does(proof, kind, table) == {  # noqa: SLF001  what it compares roles with
+            action for action, what in granted if what == table and action in expected
+        }
+    assert {f"s3:{each}" for each in account.ON_OBJECTS[kind]} == {
+        action for action, what in granted if what == "bodies/*"
+    }
 
 
 def test_a_construct_reads_the_name_where_the_class_says_it() -> None:

@@ -16,6 +16,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.reaction import Reaction, declared_name
 from epochal.cdk.store import Store
+from epochal.hosting.named import PROCESS
 
 
 class Process(Construct):
@@ -59,7 +60,7 @@ class Process(Construct):
         name = name or declared_name(Path(entry).resolve(), handler, "process")
         stage, stores = store.stage, store.stores(self)
         writing = grants.appending(stage, stores)
-        told = {**settings_of(stage, stores).environment("append"), **(environment or {})}
+        told = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
         both: Mapping[str, Any] = {
             "store": store,
             "entry": entry,

@@ -16,6 +16,9 @@ from epochal.hosting.function import Handler, lambda_handler
 ENTRY: Final = "EPOCHAL_ENTRY"
 """The variable that says where the reaction is: `board:departures`."""
 
+PROCESS: Final = "EPOCHAL_PROCESS"
+"""The variable that says which process a function runs a half of: those may append."""
+
 PUBLISH: Final = "EPOCHAL_PUBLISH"
 """The variable that tells a function what to forward."""
 

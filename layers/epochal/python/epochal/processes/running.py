@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deciders.codecs import Stored
 from epochal.deciders.on_streams import Deciders, transact_all
+from epochal.errors import StreamDeleted
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
 from epochal.model.events import Event, content_of
@@ -77,7 +78,10 @@ class Inbox:
             if stream is None:
                 continue
             take = partial(self.process.take, stream, f"{layout}/{event.stream}", given)
-            why, _ = self.instances.transact_result(stream, take)
+            try:
+                why, _ = self.instances.transact_result(stream, take)
+            except StreamDeleted:  # so is an instance that nobody wants any more
+                why = "late"
             if why is not None:
                 self.on_passed(why, event)
 
@@ -91,12 +95,15 @@ class Outbox:
 
     def __call__(self, delivery: Delivery) -> None:
         """Perform outputs, and note how far that is."""
-        instance = self.instances.query(delivery.stream, lambda found: found)
+        try:
+            instance = self.instances.query(delivery.stream, lambda found: found)
+        except StreamDeleted:
+            return
         rules = self.process.of(instance.version)
         noted = below = instance.performed
         try:
             for event in delivery.each():
-                if event.index >= noted:
+                if event.index >= noted and event.gone is None:
                     if self._perform(rules, event):
                         noted = event.index + 1
                     below = event.index + 1

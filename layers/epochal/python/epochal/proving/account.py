@@ -10,6 +10,7 @@ from epochal.dynamo.aws_errors import translated
 from epochal.errors import Unavailable
 from epochal.hosting.services import Metric, measuring
 from epochal.layout.port import layouts_in
+from epochal.plugins import NATIVE
 from epochal.proving.proof import (
     AWS,
     Broken,
@@ -52,6 +53,7 @@ ON_OBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "auditor": (),
     "notifier": (),
     "reaction": ("GetObject",),
+    "process": ("GetObject", "PutObject"),
     "timers": ("GetObject", "PutObject"),
 }
 """What each function may do to large bodies."""
@@ -64,6 +66,7 @@ ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
     "indexer": _OF_HEADS,
     "auditor": _OF_HEADS,
     "reaction": (*_OF_HEADS, "DeleteItem"),
+    "process": (*_OF_HEADS, "DeleteItem"),
     "notifier": (),
     "timers": (),
 }
@@ -171,17 +174,25 @@ def _does(proof: ProofRun, function: str, kind: str) -> set[str] | None:
         return None
     if kind == "index":
         return {f"dynamodb:{action}" for action in ON_INDEX[function]}
-    accesses = [layout.port for layout in layouts_in(proof.store.settings)]
-    if all(kind != spec.kind for port in accesses for spec in port.tables):
+    layouts = layouts_in(proof.store.settings)
+    if all(kind != spec.kind for layout in layouts for spec in layout.port.tables):
         return None
     return {
         f"dynamodb:{action}"
-        for port in accesses
-        for access in port.access(proof.store.settings).get(function, ())
+        for layout in layouts
+        for each in _alike(function, layout.name)
+        for access in layout.port.access(proof.store.settings).get(each, ())
         if access.table.kind == kind and not access.index
         for action in access.actions
         if action in ITEMS
     }
+
+
+def _alike(function: str, layout: str) -> Sequence[str]:
+    """The functions that do to a layout what this one does: one of a process is a reaction that appends to streams."""
+    if function != "process":
+        return (function,)
+    return ("reaction", "append") if layout == NATIVE else ("reaction",)
 
 
 def _allowed(

@@ -29,6 +29,7 @@ from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
+from epochal.hosting.named import PROCESS
 from epochal.index.checkpoints import Checkpoint
 from epochal.settings import variable
 
@@ -344,7 +345,9 @@ class DeployedFunction:
 
     @property
     def kind(self) -> str:
-        """What it is called within its stage, all reactions alike."""
+        """What it is called within its stage, all reactions alike, and all processes."""
+        if PROCESS in self.environment:
+            return "process"
         return "reaction" if self.reaction else self.name.rpartition("-")[2]
 
 

@@ -49,6 +49,13 @@ EVENTS_A_HOP: Final = 16
 REACTION: Final = "proof"
 """The reaction that a stage proves its catch-ups with: docs/first-day.md has it."""
 
+PROCESS: Final = "EpochalProcess"
+PERFORMED: Final = [
+    *("$input", "$call", "Echoed", "$performed"),
+    *("$input", "$append", "$done", "$performed"),
+]
+"""The process that a stage proves processes with, and what it has in its stream in the end."""
+
 TIMER_SECONDS: Final = 5
 FAR_MINUTES: Final = 30
 """Farther off than a queue keeps a message back."""
@@ -74,7 +81,7 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
             dollars=0.002,
             tried=partial(feed, read=read),
         )
-    yield from (uploads, catch_up)
+    yield from (uploads, catch_up, process)
     if proof.store.settings.timers_table:
         yield timers
 
@@ -295,6 +302,33 @@ def catch_up(proof: ProofRun) -> str:
             "the function says RecursiveLoop: Allow; or the reaction has parked the stream (`epochal parked list`)"
         )
     return f"{len(events)} events, {HOPS} invocations or more, in {proof.clock() - began:.0f} s"
+
+
+@trial(
+    "a process takes an input, calls a function, hears its answer and ends, each once and in order",
+    dollars=0.0001,
+)
+def process(proof: ProofRun) -> str:
+    """Ask the process of the stage for something."""
+    if all(each.reaction != f"{PROCESS}-outbox" for each in functions_of(proof.stacks, proof.client)):
+        raise Unproven(f"the stage has no process called {PROCESS}: docs/first-day.md has it")
+    writer = StreamWriter("", proof.name("process"), _streams(proof))
+    own = StreamWriter("", f"{PROCESS}-{writer.stream.partition('-')[2]}", writer.store)
+    began = proof.clock()
+    writer.store.append(writer.stream, [Event.json("Asked", {"n": 0})])
+    proof.removals += [writer.remove, own.remove]
+
+    def types(of: StreamWriter) -> list[str]:
+        return [each.type for each in of.store.read(of.stream)]
+
+    def ended() -> bool:
+        return types(own)[-2:] == ["$done", "$performed"]
+
+    if not proof.until(ended, FEED_SECONDS):
+        raise Broken(f"it has not ended: see its alarms, and `epochal parked list {PROCESS}-outbox`")
+    if types(writer) != ["Asked", "Answered"] or types(own) != PERFORMED:
+        raise Broken(f"it has {', '.join(types(own))}, and led to {', '.join(types(writer))}")
+    return f"took an input, and ended, in {proof.clock() - began:.1f} s"
 
 
 @trial(
