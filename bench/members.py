@@ -5,14 +5,20 @@ waits for 20 ms an event, and a member handles one stream at a time, where it ma
 many members wait side by side. Seconds are those of a machine whose processors
 all members share: look at the ratios, and at the load that the title names. Requests and units are exact: of the same
 events in tables in memory, whose handler takes no time.
+
+The embedded AWS hands on one batch of a FIFO queue after another, where Lambda has as many at once as there are groups
+of messages. So what polls the queues is here: it invokes the deployed functions with a message each, side by side.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -31,6 +37,7 @@ from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups
 from epochal.store.driver import Meter
+from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 
 MEMBERS: Final = {1: "one", 4: "four", 16: "sixteen"}
@@ -39,6 +46,9 @@ MEMBERS: Final = {1: "one", 4: "four", 16: "sixteen"}
 STREAMS: Final = 96
 EACH: Final = 20
 """Events of a stream."""
+
+AT_ONCE: Final = 5
+"""Of these, in an append."""
 
 EVENTS: Final = STREAMS * EACH
 AT_MOST: Final = 240.0
@@ -54,12 +64,16 @@ class Exact:
     write_units: float
 
 
+def _append(streams: Streams) -> None:
+    for number in range(STREAMS):
+        streams.append(f"Member-{number}", [Event(type="Happened", data=b"{}")] * AT_ONCE)
+
+
 def exact(members: int) -> Exact:
     """Handle all events in memory, members in turn, and count."""
     feed = MemoryFeed()
-    for _ in range(EACH):
-        for number in range(STREAMS):
-            feed.streams.append(f"Member-{number}", [Event(type="Happened", data=b"{}")])
+    for _ in range(EACH // AT_ONCE):
+        _append(feed.streams)
         feed.index()
     ((partition, *_),) = ((each.partition,) for each in feed.reader.partitions() if each.tail)
     driver = replace(feed.reader.driver, meter=Meter())
@@ -101,7 +115,7 @@ def _stages(places: Places) -> dict[str, Any]:
     """Those of the checkout, and in `dev` the reactions."""
     stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
     reactions = {
-        f"members-{count}": {"entry": "bench/waiting", "handler": f"waiting:{name}"}
+        f"members-{count}": {"entry": "bench/waiting", "handler": f"waiting:{name}", "batch_size": 1}
         for count, name in MEMBERS.items()
     }
     return {**stages, "dev": {**stages["dev"], "reactions": reactions}}
@@ -112,6 +126,8 @@ def _seconds(found: deploy.LocalDeployment) -> dict[int, float]:
     store = opened(found.settings, execute=interpreter(client("dynamodb")), s3=client("s3"))
     groups, queues = Groups(store.feed), client("sqs")
     prefix = found.settings.index_table.removesuffix("-index")
+
+    _stop_polling(found, prefix)
 
     def until(number: int, count: int) -> float:
         ends = time.perf_counter() + AT_MOST
@@ -126,20 +142,75 @@ def _seconds(found: deploy.LocalDeployment) -> dict[int, float]:
     for number in range(STREAMS):
         store.streams.append(f"Member-{number}", [Event(type="First", data=b"{}")])
     for number in MEMBERS:
-        until(number, 0)
+        with _polled(found, prefix, number):
+            until(number, 0)
         groups.pause(f"members-{number}")
-    for turn in range(EACH):
-        for number in range(STREAMS):
-            store.streams.append(f"Member-{number}", [Event(type="Happened", data=b"{}")])
-        print(f"appended {(turn + 1) * STREAMS:,}", flush=True)
+    for _ in range(EACH // AT_ONCE):
+        _append(store.streams)
     taken = {}
     for number in MEMBERS:
         until(number, EVENTS)
-        groups.resume(f"members-{number}")
-        began = time.perf_counter()
-        wake_group(queues, prefix, f"members-{number}", store.feed.partitions())
-        taken[number] = until(number, 0) - began
+        with _polled(found, prefix, number):
+            groups.resume(f"members-{number}")
+            began = time.perf_counter()
+            wake_group(queues, prefix, f"members-{number}", store.feed.partitions())
+            taken[number] = until(number, 0) - began
+        print(f"members-{number}: {taken[number]:.1f} s", flush=True)
     return taken
+
+
+def _stop_polling(found: deploy.LocalDeployment, prefix: str) -> None:
+    functions = found.endpoint.client("lambda")
+    for number in MEMBERS:
+        name = f"{prefix}-reaction-members-{number}"
+        for each in functions.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]:
+            functions.update_event_source_mapping(UUID=each["UUID"], Enabled=False)
+
+
+@contextmanager
+def _polled(found: deploy.LocalDeployment, prefix: str, number: int) -> Iterator[None]:
+    """Within this, a function is invoked with the messages of its queue, one of a group at a time."""
+    name, stop = f"{prefix}-reaction-members-{number}", threading.Event()
+
+    def poll() -> None:
+        queues, functions = found.endpoint.client("sqs"), found.endpoint.client("lambda")
+        url = queues.get_queue_url(QueueName=f"{name}.fifo")["QueueUrl"]
+        while not stop.is_set():
+            received = queues.receive_message(
+                QueueUrl=url, MaxNumberOfMessages=1, AttributeNames=["All"], MessageAttributeNames=["All"]
+            ).get("Messages", [])
+            for message in received:
+                event = json.dumps({"Records": [_record(message)]})
+                answer = functions.invoke(FunctionName=name, Payload=event.encode())
+                told = json.loads(answer["Payload"].read())
+                if answer.get("FunctionError") or told["batchItemFailures"]:
+                    raise RuntimeError(f"{name} has failed: {told}")
+                queues.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            if not received:
+                stop.wait(0.5)
+
+    with ThreadPoolExecutor(number) as threads:
+        polls = [threads.submit(poll) for _ in range(number)]
+        try:
+            yield
+        finally:
+            stop.set()
+    for each in polls:
+        each.result()
+
+
+def _record(message: Any) -> dict[str, Any]:
+    """A message as Lambda hands it on."""
+    told = {
+        name: {"stringValue": each["StringValue"], "dataType": each["DataType"]}
+        for name, each in message.get("MessageAttributes", {}).items()
+    }
+    return {
+        "messageId": message["MessageId"],
+        "body": message["Body"],
+        "attributes": message["Attributes"],
+        "messageAttributes": told,
+    }
 
 
 def main() -> None:
