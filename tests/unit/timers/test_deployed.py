@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import pytest
 from aws_lambda_powertools import Logger
+from botocore.exceptions import EndpointConnectionError
 from moto import mock_aws
 
 from epochal.errors import InvalidRequest, Refused, Unavailable
@@ -111,9 +112,9 @@ def test_a_slot_that_is_far_off_is_one_schedule_which_goes_once_it_has_sent_its_
     world: World, scheduler: Any
 ) -> None:
     queue = Queue()
-    send = TimerQueue(sqs=queue, scheduler=scheduler, settings=SETTINGS)  # type: ignore[arg-type]
     due = world.in_(14 * 86_400)
-    for _ in range(2):  # the second finds that there is one
+    for _ in range(2):  # the second process finds that there is one
+        send = TimerQueue(sqs=queue, scheduler=scheduler, settings=SETTINGS)  # type: ignore[arg-type]
         send(Sent.arming([armed(due), armed(Ticks(due + 1))], world.now))
     assert queue.messages == []
     slot = Wake.of_slot(armed(due))
@@ -127,6 +128,24 @@ def test_a_slot_that_is_far_off_is_one_schedule_which_goes_once_it_has_sent_its_
     assert (found["ActionAfterCompletion"], found["FlexibleTimeWindow"]) == ("DELETE", {"Mode": "OFF"})
     assert (found["Target"]["Arn"], found["Target"]["RoleArn"]) == SCHEDULES[1:]
     assert found["Target"]["Input"] == slot.body
+
+
+def test_a_process_asks_once_for_the_schedule_of_a_slot_however_many_timers_it_has(world: World) -> None:
+    made = list[str]()
+
+    class Scheduler:
+        def create_schedule(self, Name: str, **_: Any) -> None:  # noqa: N803  as boto3 names it
+            made.append(Name)
+            if len(made) == 1:
+                raise EndpointConnectionError(endpoint_url="https://scheduler")
+
+    send = TimerQueue(sqs=Queue(), scheduler=Scheduler(), settings=SETTINGS)  # type: ignore[arg-type]
+    sent = Sent.arming([armed(world.in_(86_400))], world.now)
+    with pytest.raises(Unavailable):
+        send(sent)
+    for _ in range(50):
+        send(sent)
+    assert made == [sent.far[0].name] * 2, "once more, since the first was not made"
 
 
 def test_a_message_that_the_queue_does_not_take_is_said(world: World) -> None:

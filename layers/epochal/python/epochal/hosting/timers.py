@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,11 +43,13 @@ class TimerQueue:
 
     Attributes:
         settings: name the queue, and what schedules have, where any are to be made.
+        made: names of schedules that are there: a million timers of one minute ask for 16.
     """
 
     sqs: SQSClient
     scheduler: Any
     settings: Settings
+    made: set[str] = field(default_factory=set)
 
     def __call__(self, wake_ups: Sent) -> None:
         """Send them.
@@ -65,11 +67,13 @@ class TimerQueue:
                 return self.sqs.send_message_batch(QueueUrl=self.settings.timers_queue, Entries=entries)
 
         sent("the queue", wake_ups.near, request)
-        for _ in ahead(self._schedule, wake_ups.far, SIDE_BY_SIDE):
-            """All of them, several at a time."""
+        new = [slot for slot in wake_ups.far if slot.name not in self.made]
+        if len(self.made) > MADE:
+            self.made.clear()
+        self.made.update(ahead(self._schedule, new, SIDE_BY_SIDE))
 
-    def _schedule(self, slot: Wake) -> None:
-        """A schedule of a name that is there already is of the same slot, and farther away than any that is at work."""
+    def _schedule(self, slot: Wake) -> str:
+        """The name. A schedule that is there already is of the same slot, and farther away than any that is at work."""
         group, queue, role = self.settings.timers_schedules
         try:
             with translated("CreateSchedule"):
@@ -85,7 +89,11 @@ class TimerQueue:
         except InvalidRequest as error:
             if error.code != "ConflictException":
                 raise
+        return slot.name
 
+
+MADE: Final = 10_000
+"""Names of schedules that a process remembers: a week's, with one slot of each minute."""
 
 _SECOND: Final = len("2026-12-07T09:30:00")
 
