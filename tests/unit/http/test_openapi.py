@@ -6,8 +6,10 @@ import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
@@ -17,6 +19,7 @@ from epochal.http.openapi import described_by, document, text
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
 from epochal.http.problems import KINDS
+from tests.support.api import Api, gateway_event
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
 
@@ -74,6 +77,79 @@ def test_no_schema_is_left_unused() -> None:
         name for name in document()["components"]["schemas"] if f'"#/components/schemas/{name}"' not in whole
     ]
     assert unused == []
+
+
+TAGGED, IDENTIFIED = (
+    {"type": "T", "tags": ["a:1"]},
+    {"type": "T", "id": "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"},
+)
+CONDITION = {"failIf": {"items": [{"tags": ["a:1"]}]}}
+PAGES, TIPS, GROUP = "/streams/{stream}/events", "/tips/{stream}/events", "/groups/{group}"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "taken"),
+    [
+        (PAGES, {"events": [TAGGED], **CONDITION}, True),
+        (PAGES, {"events": [IDENTIFIED]}, True),
+        (PAGES, {"events": [{**TAGGED, **IDENTIFIED}]}, False),
+        (PAGES, {"events": [{**IDENTIFIED, "tags": []}]}, True),
+        ("/events", {"events": [{**TAGGED, **IDENTIFIED}]}, True),
+        (TIPS, {"events": [{"type": "T"}]}, True),
+        (TIPS, {"events": [{"type": "T"}], **CONDITION}, False),
+        (TIPS, {"events": [TAGGED]}, False),
+        (TIPS, {"events": [IDENTIFIED]}, False),
+        (GROUP, {"act": "pause"}, True),
+        (GROUP, {"act": "begin"}, False),
+        (GROUP, {"act": "begin", "like": "a b"}, False),
+        (GROUP, {"act": "begin", "like": "other"}, True),
+        (GROUP, {"act": "reset"}, False),
+        (GROUP, {"act": "reset", "to": "someday"}, False),
+        (GROUP, {"act": "reset", "to": "tail"}, True),
+        (GROUP, {"act": "reset", "to": "2013-01-01T00:00Z"}, True),
+        (GROUP, {"act": "reset", "to": "0@17"}, False),
+        (GROUP, {"act": "reset", "to": "17"}, False),
+        (GROUP, {"act": "reset", "to": "0@17", "partition": 0}, True),
+        ("/feed/ordered", {"within": 1, "from": "0@17"}, False),
+        ("/feed/ordered", {"within": 1, "from": "2013-01-01T00:00Z"}, True),
+        ("/feed/ordered", {"within": 1, "from": '{"0":["0@17"]}'}, True),
+    ],
+)
+def test_what_depends_on_the_store_or_on_other_fields_is_said_by_the_schema_and_held_by_the_api(
+    path: str, body: dict[str, Any], *, taken: bool
+) -> None:
+    made = document()
+    schema = made["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert Draft202012Validator({**schema, "components": made["components"]}).is_valid(body) == taken
+    # A group that is not there is not found, which is no fault of the body; nothing is in the feed to go on from.
+    sent = gateway_event("POST", path.format(stream="A-1", group="a"), json.dumps(body).encode())
+    assert (Api().invoke(sent).status == 400) != taken
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "taken", "refused"),
+    [
+        ("/feed/newest", "before", ["", "0:0@0,30000:1@2", "0:17"], ["0@0", "0:0@0,", "x"]),
+        ("/feed/{partition}", "from", ["tail", "0@0", "0", "2013-01-01T00:00Z"], ["", "0:0@0", "x"]),
+        ("/feed/position", "source", ["pages", "tips", "journal", "dcb"], ["", "x"]),
+    ],
+)
+def test_what_a_parameter_may_be_is_said_by_its_schema(
+    path: str, name: str, taken: list[str], refused: list[str]
+) -> None:
+    schema = next(
+        each["schema"] for each in document()["paths"][path]["get"]["parameters"] if each["name"] == name
+    )
+    assert [value for value in taken + refused if Draft202012Validator(schema).is_valid(value)] == taken
+    asked = {
+        value: f"{name}={quote(value)}" + ("&stream=A-1&version=1" if name == "source" else "")
+        for value in taken + refused
+    }
+    api = Api()
+    sent = {
+        value: gateway_event("GET", path.format(partition=0), query=query) for value, query in asked.items()
+    }
+    assert [value for value, event in sent.items() if api.invoke(event).json.get("field") != name] == taken
 
 
 def _types(value: Any) -> list[str]:

@@ -43,6 +43,8 @@ EACH_APPEND: Final = Component(
         **STREAM_APPEND.schema,
         "properties": {
             **_MEMBERS,
+            # What its stream refuses is a problem of this append alone.
+            "events": {**_MEMBERS["events"], "items": ref("NewEvent")},
             "idempotencyKey": text(
                 "As the header `Idempotency-Key` of an append to this stream.",
                 most=255,

@@ -200,12 +200,12 @@ ID: Final = text(
     examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
 )
 _TAGGED: Final = {
-    "tags": array(TAG, "What it concerns: queries find it. Refused where a layout keeps no tags.", MAX_NAMED),
+    "tags": array(TAG, "What it concerns: queries find it.", MAX_NAMED),
     "id": {
         **ID,
         "description": "A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, "
         "and finds the event. In a stream it goes without tags: a batch whose events all have ids is known by them if "
-        "it is sent again. Refused where a layout keeps none.",
+        "it is sent again.",
     },
 }
 
@@ -270,6 +270,10 @@ def _sent(name: str, more: dict[str, Schema]) -> Component:
 
 NEW_UNFOLD: Final = _sent("NewUnfold", {})
 NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
+NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", _IDS)
+_BOTH: Final = {"properties": {"tags": {"minItems": 1}}, "required": ["id", "tags"]}
+IN_STREAM: Final = {"allOf": [ref("NewEvent"), {"not": _BOTH}]}
+"""An event of a stream: with an id it has no tags."""
 
 
 def event_of(node: Node) -> Event:

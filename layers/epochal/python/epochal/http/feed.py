@@ -20,6 +20,7 @@ from epochal.http.problems import Problem, fault_of
 from epochal.http.shapes import (
     LIMIT,
     MEGABYTES,
+    MOMENT,
     QueryString,
     Shown,
     answer,
@@ -59,6 +60,9 @@ CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1
 CHECKPOINT: Final = text(
     "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
+PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{MOMENT})"
+"""Where a reader begins: a checkpoint, as text or as an integer, or a moment, too."""
+
 NUMBER: Final = whole("Its number.")
 
 PARTITIONS: Final = Shown(
@@ -135,16 +139,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
         path("partition", whole("Its number.", 0, 999_999_999)),
         query(
             "from",
-            {
-                "description": "A checkpoint, as text or as a 64-bit integer; a moment, before which little comes; "
-                "`tail`, or `beginning`, as if left out.",
-                "anyOf": [
-                    CHECKPOINT,
-                    {"type": "string", "pattern": "^[0-9]{1,19}$"},
-                    {"type": "string", "format": "date-time"},
-                    {"enum": ["beginning", TAIL]},
-                ],
-            },
+            text("A checkpoint, as text or an integer; a moment; `tail`; or `beginning`.", pattern=PLACE),
         ),
         query(
             "direction",

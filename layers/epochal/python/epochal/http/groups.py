@@ -8,10 +8,12 @@ from typing import Any, Final
 from epochal.deployment import Deployment
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.http import problems
+from epochal.http.feed import CHECKPOINT, PLACE
 from epochal.http.operation import Request, Response
 from epochal.http.shapes import (
     Component,
     QueryString,
+    Schema,
     Shown,
     answer,
     array,
@@ -32,12 +34,15 @@ from epochal.store.driver import Meter
 
 ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
 
-_GROUP: Final = path(
-    "group", text("The reaction's name.", pattern=r"[A-Za-z0-9][A-Za-z0-9-]{0,63}", examples=["board"])
-)
+_GROUP: Final = path("group", text("The reaction's name.", pattern=NAME.pattern, examples=["board"]))
 _PARTITION: Final = whole("A partition's number.", 0, 999_999_999)
 _EVENTS: Final = whole("Events.")
-_POSITION: Final = text("A checkpoint.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"])
+
+
+def _act(*acts: str, needs: tuple[str, ...] = (), **more: Schema) -> Schema:
+    """That one of these is to be done, and what else has to be sent then."""
+    return {"properties": {"act": {"enum": [*acts]}, **more}, "required": ["act", *needs]}
+
 
 STANDING: Final = Shown(
     "Group",
@@ -46,8 +51,8 @@ STANDING: Final = Shown(
             record(
                 {
                     "partition": _PARTITION,
-                    "checkpoint": _POSITION,
-                    "tail": _POSITION,
+                    "checkpoint": CHECKPOINT,
+                    "tail": CHECKPOINT,
                     "events": or_null(
                         _EVENTS,
                         "That it is behind, 100,000 at most; null where its checkpoint is of another index.",
@@ -70,12 +75,21 @@ STEERING: Final = Component(
     record(
         {
             "act": {"enum": [*ACTS], "description": "What is to be done."},
-            "to": text("Of a reset: `beginning`, `tail`, a moment, or a checkpoint of `partition`.", most=64),
-            "partition": {**_PARTITION, "description": "Of a reset: this one alone."},
-            "like": text("Of `begin`: the group that it begins where.", most=64),
+            "to": text("Of a reset: `beginning`, `tail`, a moment, or a checkpoint.", most=64, pattern=PLACE),
+            "partition": {
+                **_PARTITION,
+                "description": "Of a reset: this one alone, which a checkpoint is of.",
+            },
+            "like": text("Of `begin`: the group that it begins where.", most=64, pattern=NAME.pattern),
             "dryRun": {**flag("Of a reset: only say what would come again."), "default": False},
         },
         required=("act",),
+        anyOf=[
+            _act("pause", "resume", "delete"),
+            _act("begin", needs=("like",)),
+            _act("reset", needs=("to", "partition")),
+            _act("reset", needs=("to",), to={"not": {"pattern": r"^\d+(@|$)"}}),
+        ],
     ),
 )
 STEERED: Final = Shown(
@@ -86,8 +100,8 @@ STEERED: Final = Shown(
             record(
                 {
                     "partition": _PARTITION,
-                    "before": _POSITION,
-                    "after": _POSITION,
+                    "before": CHECKPOINT,
+                    "after": CHECKPOINT,
                     "again": whole("Events that come again."),
                     "skipped": whole("Events that never come."),
                     "parked": whole("Streams that stay parked."),

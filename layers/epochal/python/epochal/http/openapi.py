@@ -35,8 +35,8 @@ from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVA
 from epochal.http.several import IN_THE_WAY
 from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
 from epochal.http.shapes import text as text_schema
-from epochal.http.streams import VERSION
-from epochal.plugins import parts
+from epochal.http.streams import APPEND, APPEND_UNTAGGED, VERSION
+from epochal.plugins import layouts, parts
 
 ALWAYS: Final = (
     problems.INVALID_INPUT,
@@ -48,6 +48,9 @@ ALWAYS: Final = (
     problems.NOT_DEPLOYED,
 )
 """Problems that any operation may answer with."""
+
+_UNTAGGED: Final[Mapping[str | None, str]] = {APPEND.name: APPEND_UNTAGGED.name}
+"""What operations take instead of what they declare, on a store that keeps no tags."""
 
 _CORRELATION: Final = "X-Correlation-Id"
 
@@ -163,8 +166,12 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if described.parameters:
         made["parameters"] = list(described.parameters)
-    if described.takes is not None:
-        made["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(described.takes)}}}
+    untagged = {each.plugin.streams for each in layouts() if not each.plugin.tagged}
+    takes = (
+        _UNTAGGED.get(described.takes, described.takes) if operation.store in untagged else described.takes
+    )
+    if takes is not None:
+        made["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(takes)}}}
     made["responses"] = _responses(described)
     return made
 

@@ -59,7 +59,7 @@ MEGABYTES: Final = RESPONSE_BYTES // 1024**2
 _DAY: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?([.,]\d+)?"
 _ZONE: Final = r"([Zz]|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)"
-_MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}?"
+MOMENT: Final = rf"{_DAY}[Tt ]{_CLOCK} ?{_ZONE}?"
 _ETAG: Final = r'(W/)?"[!#-~]*"'
 
 
@@ -107,7 +107,7 @@ def base64(description: str) -> Schema:
 
 def moment(description: str) -> Schema:
     """A time in ISO 8601. Which days a month has is more than a pattern can say."""
-    return text(description, most=64, pattern=_MOMENT)
+    return text(description, most=64, pattern=MOMENT)
 
 
 def flag(description: str) -> Schema:

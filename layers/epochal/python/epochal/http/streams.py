@@ -19,6 +19,7 @@ from epochal.http.events import (
     _SHA256,
     CLAIM,
     CONDITION,
+    IN_STREAM,
     INDEX,
     LINK_SECONDS,
     MAX_EVENTS,
@@ -154,6 +155,7 @@ def append_form(
     *expectations: Schema,
     stream: Mapping[str, Schema],
     condition: Mapping[str, Schema],
+    event: Schema = IN_STREAM,
     **rest: Any,
 ) -> Component:
     """An append to a stream, which is a member where the path does not name it."""
@@ -161,7 +163,7 @@ def append_form(
     schema = record(
         {
             **stream,
-            "events": array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+            "events": array(event, "Appended in this order, all or none.", MAX_EVENTS),
             "unfolds": array(
                 ref("NewUnfold"),
                 "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
@@ -189,6 +191,9 @@ def append_form(
 
 APPEND: Final = append_form(
     "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
+)
+APPEND_UNTAGGED: Final = append_form(
+    "AppendUntagged", expectation_of, stream={}, condition={}, event=ref("NewUntaggedEvent")
 )
 APPENDED: Final = Shown(
     "Appended",

@@ -25,6 +25,7 @@ from epochal.http.operation import Request, Response
 from epochal.http.shapes import (
     LIMIT,
     MEGABYTES,
+    MOMENT,
     Component,
     QueryString,
     Shown,
@@ -43,7 +44,7 @@ from epochal.http.shapes import (
     words,
 )
 from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_places, parse_position
-from epochal.layout.port import source_of
+from epochal.layout.port import layout_names, source_of
 from epochal.model.versions import MAX_VERSION
 from epochal.plugins import NATIVE
 from epochal.settings import MAX_WAIT_SECONDS
@@ -74,6 +75,7 @@ ORDERED: Final = Component(
             "from": text(
                 "`next` of the page before, `tail`, a moment, or `beginning`, as if left out.",
                 most=1024 * 1024,
+                pattern=rf"(\{{.*\}}|beginning|tail|{MOMENT})",
             ),
             "limit": {**LIMIT, "description": "Items of the page at most."},
             "categories": array(CATEGORY_NAME, "Only streams of these categories.", 100),
@@ -124,6 +126,9 @@ STREAMS_PAGE: Final = Shown(
         "atEnd": (flag("There were no more."), "at_end"),
     },
 )
+_PLACE: Final = r"\d{1,9}:(\d{1,13}@\d{1,7}|\d{1,19})"
+_POSITION: Final = f"({_PLACE}(,{_PLACE})*)?"
+_SOURCES: Final = sorted(layout_names(), key=lambda each: each != NATIVE)
 _asked: Final = partial(parameter, "query", required=True)
 
 
@@ -131,7 +136,7 @@ _asked: Final = partial(parameter, "query", required=True)
     "Read the newest of the feed",
     f"Of all partitions, newest first. A page ends with an entry of the index, or at {MEGABYTES} MB.",
     parameters=(
-        query("before", words("`next` of the page before; else the tail.")),
+        query("before", {**words("`next` of the page before; else the tail."), "pattern": f"^{_POSITION}$"}),
         query("limit", {**LIMIT, "default": 100, "description": "Items after which the page ends."}),
         query("data", flag("Also the events themselves.")),
         CATEGORIES,
@@ -205,14 +210,14 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     parameters=(
         _asked("stream", text("Its name, or `$tag-` and a tag.")),
         _asked("version", whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
-        query("source", {**text("The layout that the stream is stored in."), "default": NATIVE}),
+        query("source", {"enum": _SOURCES, "default": NATIVE, "description": "The layout of the stream."}),
         query("wait", whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
     ),
     gives=INDEXED,
 )
 def read_position(reading: Reading, request: Request, asked: QueryString) -> Response:
     """The position behind a stream's events once they are indexed."""
-    stream, version, layout = asked.text("stream"), asked.whole("version"), asked.text("source") or NATIVE
+    stream, version, layout = asked.text("stream"), asked.whole("version"), asked.choice("source")
     if not stream or version is None:
         raise InvalidInput("version" if stream else "stream", "is required")
     known = {source_of(each) for each in reading.partitions}

@@ -164,8 +164,10 @@ def parse_position(text: str, field: str = "position") -> FeedPosition:
     found = FeedPosition()
     for each in text.split(",") if text else ():
         partition, _, checkpoint = each.partition(":")
-        if not _PARTITION.fullmatch(partition) or int(partition) in found:
+        if not _PARTITION.fullmatch(partition):
             raise InvalidInput(field, "must be partition:epoch@offset, or several with commas between")
+        if int(partition) in found:
+            raise InvalidInput(field, "must name a partition once")
         found[int(partition)] = parse_checkpoint(checkpoint, field)
     return found
 
