@@ -77,6 +77,7 @@ GUIDED = (
     "epochal.also.check",
     "epochal.also.compare",
     "epochal.also.plain",
+    "epochal.copying.importing.TaggedImporter",
     "epochal.deciders.loop.WithAlso",
     "epochal.processes.process.process",
     "epochal.processes.process.process_of",
