@@ -26,7 +26,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.append import ByCost, Calving, Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.index.tip import Tip
-from epochal.index.tip_append import Append, WireBatch, batch_of
+from epochal.index.tip_append import Growth, WireBatch, batch_of
 from epochal.model.events import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import NO_STREAM, Appended, ExpectedVersion, Token
 from epochal.plan.ops import Done, Overflow, Refusal, Steps, Update
@@ -68,7 +68,7 @@ class Script:
     at: Collection[int]
     mode: Literal["two-step", "transactional"] = "two-step"
 
-    def calves(self, tip: Token, new: Append) -> bool:
+    def calves(self, tip: Token, new: Growth) -> bool:
         """Whether to calve what the Tip carries before writing `new`."""
         del new
         return tip.version in self.at

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.contrib.equinox.append import ByCost, Calving, Fixed
-from epochal.index.tip_append import ROOM, Append
+from epochal.index.tip_append import ROOM, Growth
 from epochal.model.versions import Token
 from epochal.plan.ops import ITEM_BYTES
 from tests.support.steps import steps
@@ -28,8 +28,8 @@ def holding(events: int, each: int, *, appends: int | None = None, unfolds: int 
     )
 
 
-def append(growth: int, events: int = 1, unfolds: int = 0) -> Append:
-    return Append(growth=growth, events=events, unfolds=unfolds, name=10)
+def append(growth: int, events: int = 1, unfolds: int = 0) -> Growth:
+    return Growth(growth=growth, events=events, unfolds=unfolds, name=10)
 
 
 RULES: list[Calving] = [ByCost(), ByCost(mode="transactional"), Fixed(), Fixed(max_events=1)]

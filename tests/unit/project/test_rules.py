@@ -105,12 +105,16 @@ def test_no_test_sees_credentials_but_made_up_ones() -> None:
 
 TWICE = {
     "Cursor": "a reader's place in a stream, of each layout",
+    "Done": "a plan's answer, and what ends an instance of a process",
     "Earlier": "an append that was made before, of each layout",
     "Page": "an item of a layout, and what a read answers",
     "Planned": "a write made ready, of each layout",
+    "Process": "as it runs, and the construct that deploys it",
+    "Publish": "a process's output, and the construct that sends events on",
     "Query": "of tagged events, and DynamoDB's own",
     "Reaction": "as it runs, and the construct that deploys it",
     "TaggedBatch": "what is appended, of each layout",
+    "Target": "of a process's outputs, and of a deployment",
 }
 """Names of more than one class, each of which is one word for one thing in its room."""
 

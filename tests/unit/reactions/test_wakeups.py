@@ -17,10 +17,10 @@ from epochal.hosting.function import ReactionFunction, lambda_handler
 from epochal.hosting.wakeups import (
     CAREFUL_FROM,
     MOST_HOPS,
-    Call,
     Queue,
     Standstill,
     WakeUp,
+    WakeUpCall,
     read_wake_ups,
     wake,
     wake_group,
@@ -473,7 +473,7 @@ def test_an_entry_that_is_not_taken_fails_the_batch() -> None:
     with pytest.raises(Unavailable, match="refused 1 of 1"):
         Topic(Refusing(), "topic").publish([Notice(partition=1, position=Checkpoint(1))])  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="refused 1 of 1"):
-        Queue(Refusing(), "queue").send([Call(unit=Unit(1), position=Checkpoint(1), occasion="x")])  # type: ignore[arg-type]
+        Queue(Refusing(), "queue").send([WakeUpCall(unit=Unit(1), position=Checkpoint(1), occasion="x")])  # type: ignore[arg-type]
 
 
 def test_an_operator_lists_and_replays_what_is_parked() -> None:

@@ -24,7 +24,7 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE
 from epochal.errors import EpochalError, InvalidInput
-from epochal.hosting.wakeups import Call, Queue, Standstill, WakeUp, Woken, read_wake_ups, tick, wake
+from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
 from epochal.layout.port import source_of
@@ -179,12 +179,12 @@ class ReactionFunction:
                 for unit in sharing.units(partition)
                 if (unit.share or partition in gone) and sharing.checkpoint(state, unit.share) < last.position
             )
-            self.queue.send(Call(unit=unit, position=last.position, occasion=last.id) for unit in late)
+            self.queue.send(WakeUpCall(unit=unit, position=last.position, occasion=last.id) for unit in late)
 
     def _again(self, unit: Unit, position: Checkpoint, standing: Standstill) -> None:
         """A long catch-up sends itself a wake-up: a failed message would count towards its last delivery."""
         occasion = f"at-{int(standing.at)}-{self.now():.3f}"
-        self.queue.send([Call(unit=unit, position=position, occasion=occasion, standing=standing)])
+        self.queue.send([WakeUpCall(unit=unit, position=position, occasion=occasion, standing=standing)])
 
     def _wake_all(self) -> int:
         tails = self.reactor.member.reader.partitions()

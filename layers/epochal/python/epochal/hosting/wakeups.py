@@ -51,7 +51,7 @@ def _standing(attributes: dict[str, Any]) -> Standstill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class WakeUpCall:
     """A wake-up to be sent: for a position, and where a group stands that wakes itself. Two of the same `occasion`
     count as one.
     """
@@ -76,10 +76,12 @@ class Call:
         }
 
 
-def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[Call]:
+def tick(tails: Iterable[PartitionTail], now: float) -> Iterator[WakeUpCall]:
     """Wake-ups by schedule or deployment; those within the same minute count as one."""
     minute = int(now // TICK_SECONDS)
-    return (Call(unit=Unit(each.partition), position=each.tail, occasion=f"tick-{minute}") for each in tails)
+    return (
+        WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=f"tick-{minute}") for each in tails
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +91,14 @@ class Queue:
     client: SQSClient
     url: str
 
-    def send(self, calls: Iterable[Call]) -> int:
+    def send(self, calls: Iterable[WakeUpCall]) -> int:
         """Send wake-ups; how many there were.
 
         Raises:
             Unavailable: one was not taken. All may be sent again.
         """
 
-        def request(batch: list[Call]) -> Any:
+        def request(batch: list[WakeUpCall]) -> Any:
             entries = [call.entry(str(number)) for number, call in enumerate(batch)]
             return self.client.send_message_batch(QueueUrl=self.url, Entries=entries)
 
@@ -257,5 +259,7 @@ def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[Parti
     queue = deployed_queue(client, prefix, group)
     if queue is not None:
         occasion = f"steered-{time.time_ns()}"
-        queue.send(Call(unit=Unit(each.partition), position=each.tail, occasion=occasion) for each in tails)
+        queue.send(
+            WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=occasion) for each in tails
+        )
     return queue is not None

@@ -305,10 +305,10 @@ def unfolds_of(batch: WireBatch, version: int) -> tuple[AttributeValue, ...] | N
     return tuple(write_unfold(replace(unfold, version=version)) for unfold in batch.unfolds)
 
 
-def growth_of(batch: WireBatch, known: Tip | Token) -> Append:
+def growth_of(batch: WireBatch, known: Tip | Token) -> Growth:
     """What the calving rule must know of a batch."""
     unfolds = unfolds_of(batch, known.version + batch.count)
-    return Append(
+    return Growth(
         growth=batch.size - _EMPTY_LISTS,
         events=batch.count,
         unfolds=token_of(known).unfolds if unfolds is None else unfolds_size(unfolds),
@@ -438,7 +438,7 @@ _LEAST: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Append:
+class Growth:
     """What is about to be written.
 
     Attributes:
@@ -457,7 +457,7 @@ class Append:
 class CalfRule(Protocol):
     """When events leave a Tip, and how."""
 
-    def calves(self, tip: Token, new: Append) -> bool:
+    def calves(self, tip: Token, new: Growth) -> bool:
         """Whether to calve what the Tip carries before writing `new`."""
 
     def calve(self, table: str, tip: Tip, update: Update) -> Steps[Done | Refusal | Overflow | None]:
@@ -477,14 +477,14 @@ class _ByCost:
 
     calve = staticmethod(calve_and_update)
 
-    def calves(self, tip: Token, new: Append) -> bool:
+    def calves(self, tip: Token, new: Growth) -> bool:
         return pays(tip, new, factor=1)
 
 
 BY_COST: Final = _ByCost()
 
 
-def pays(tip: Token, new: Append, factor: int) -> bool:
+def pays(tip: Token, new: Growth, factor: int) -> bool:
     """Whether to calve is cheaper than to go on; `factor`: 2 where calf and Tip are written in one transaction."""
     if tip.events == 0:
         return False
@@ -519,13 +519,13 @@ class _Costs:
         return self.factor * (write_units(int(self.calf + carried)) + update)
 
 
-def _costs(tip: Token, new: Append, factor: int) -> _Costs:
+def _costs(tip: Token, new: Growth, factor: int) -> _Costs:
     bare = tip.size - tip.carried - tip.unfolds
     keys = 3 + new.name + number_size(str(tip.version - tip.events)) + number_size(str(tip.version))
     return _Costs(fixed=bare + new.unfolds, calf=keys, factor=factor)
 
 
-def overflows(tip: Token, new: Append) -> bool:
+def overflows(tip: Token, new: Growth) -> bool:
     """Whether a Tip has no room for what is about to be written."""
     return tip.size - tip.unfolds + new.unfolds + new.growth > ITEM_BYTES - ROOM
 

@@ -60,7 +60,7 @@ class GroupFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class GroupProcess:
     """A process that runs the reaction, and the partitions that fall to it: where there are several members, those of
     which it has one. Functions give no sign.
     """
@@ -126,7 +126,7 @@ class Groups:
             for partition, _, state in self._begun(self._member(group))
         ]
 
-    def members(self, group: str) -> list[Process]:
+    def members(self, group: str) -> list[GroupProcess]:
         """Who runs a group now. Raises `GroupMissing`."""
         reader = self.reader
         signs = reader.driver.run(read_signs(reader.table, group))
@@ -137,7 +137,7 @@ class Groups:
             for unit in state.sharing.units(partition)
         ]
         return [
-            Process(owner=owner, partitions=tuple(dict.fromkeys(unit.partition for unit in mine)))
+            GroupProcess(owner=owner, partitions=tuple(dict.fromkeys(unit.partition for unit in mine)))
             for owner in owners
             for mine in [share(owner, owners, units)]
         ]

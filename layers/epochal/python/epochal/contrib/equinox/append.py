@@ -22,8 +22,8 @@ from epochal.contrib.equinox.options import CALVING, TIP_BYTES, EquinoxOptions
 from epochal.errors import InvalidInput, TooLarge
 from epochal.index.tip import StoredSpan, Tip, append_id, calves, load_tip, read_span, read_tip
 from epochal.index.tip_append import (
-    Append,
     BlockedByTip,
+    Growth,
     Known,
     WireBatch,
     attempt,
@@ -80,7 +80,7 @@ class ByCost(_InMode):
 
     mode: Mode = "two-step"
 
-    def calves(self, tip: Token, new: Append) -> bool:
+    def calves(self, tip: Token, new: Growth) -> bool:
         """Whether to calve what the Tip carries before writing `new`."""
         return pays(tip, new, factor=2 if self.mode == "transactional" else 1)
 
@@ -93,7 +93,7 @@ class Fixed(_InMode):
     max_events: int | None = None
     mode: Mode = "transactional"
 
-    def calves(self, tip: Token, new: Append) -> bool:
+    def calves(self, tip: Token, new: Growth) -> bool:
         """Whether to calve what the Tip carries before writing `new`."""
         if tip.events == 0:
             return False
