@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.errors import EpochalError, Unavailable
+from epochal.errors import EpochalError, EventsPruned, Unavailable
 from epochal.layout.port import TIMERS, every_table
 from epochal.model.events import Event, Recorded, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
@@ -25,10 +25,10 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.timers import Timer, call_off, in_, later
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
-from epochal.timers import protocol
+from epochal.timers import engine, protocol
 from epochal.timers.engine import Engine, armed_of
 from epochal.timers.items import Armed, Sent, Wake, read_wake_up
-from epochal.timers.protocol import Doing, Fire
+from epochal.timers.protocol import Doing, Fire, PendingTimers
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.seeds import ranges
 from tests.simulation.test_timer_exhaustive import an_item_is_deleted_before_the_firing
@@ -42,6 +42,9 @@ LOST = 0.2
 """Of the schedules, so many send nothing: no queue promises that, and a sweep is there for it."""
 
 DEATHS = 0.08
+PRUNES = 0.15
+"""Of what users do."""
+
 STREAMS = (
     *(("pages", f"Loan-{number}") for number in range(4)),
     *(("tips", f"Loan-{number}") for number in range(2)),
@@ -88,6 +91,7 @@ class World:
     )
     committed: set[Armed] = field(default_factory=set)
     known: tuple[int, list[Armed]] = (-1, [])
+    pruned: dict[tuple[str, str], dict[int, Recorded]] = field(default_factory=dict)
     reactors: list[Process] = field(default_factory=list)
     wakers: list[Process] = field(default_factory=list)
 
@@ -157,6 +161,9 @@ class World:
         name = self.luck.choice("ab")
         minutes = self.luck.choice((0, 1, 14, 60, 300))
         self.count += 1
+        if not tags and self.luck.random() < PRUNES:
+            self._prune(layout, stream)
+            return
         made = Event.json("E", self.count, tags=tags)
         event = self.luck.choice(
             [
@@ -171,6 +178,14 @@ class World:
                 self.user.tagged["pages"].append([event])
             else:
                 self.user.streams[layout].append(stream, [event], expected=ANY)
+
+    def _prune(self, layout: str, stream: str) -> None:
+        events = self.read(layout, stream)
+        if events:
+            self.pruned.setdefault((layout, stream), {}).update({each.index: each for each in events})
+            with suppress(EpochalError):
+                before = self.luck.randint(events[0].index, events[-1].index)
+                self.user.streams[layout].prune(stream, before)
 
     def _pass(self) -> None:
         self.time += self.luck.choice((1, 60, 240, 3_600)) * 10**9 // 2
@@ -280,15 +295,21 @@ class World:
 
     def judge(self) -> int:
         """Fails unless all is as promised; how many timers fired."""
-        return sum(judged(self.read(*each)) for each in STREAMS)
+        fired = 0
+        for place in STREAMS:
+            left = self.read(*place)
+            gone = self.pruned.get(place, {})
+            events = {**gone, **{each.index: each for each in left}}.values() if gone else left
+            fired += judged(list(events), left[0].index if gone and left else 0)
+        return fired
 
 
 def _ticks(engine: Engine) -> Callable[[], Ticks]:
     return lambda: from_unix_nanoseconds(engine.now())
 
 
-def judged(events: Sequence[Recorded]) -> int:
-    """Whether what fired in a stream was pending; how much did."""
+def judged(events: Sequence[Recorded], begins: int = 0) -> int:
+    """Whether what fired in a stream was pending; how much did. What was set before it begins need not fire."""
     waiting = dict[str, tuple[int | str, int]]()
     made = list[int]()
     fired = 0
@@ -307,6 +328,7 @@ def judged(events: Sequence[Recorded]) -> int:
                 assert made[-1] == number, f"{told} fired with the events of another"
                 fired += 1
     assert len(set(made)) == len(made) == fired, f"fired twice, or in part: {made}"
+    waiting = {name: each for name, each in waiting.items() if isinstance(each[0], str) or each[0] >= begins}
     assert not waiting, f"never fired: {waiting}"
     return fired
 
@@ -362,9 +384,30 @@ def a_stream_takes_any_firing(patch: Patch) -> None:
     )
 
 
+def a_timer_goes_with_one_that_was_pruned(patch: Patch) -> None:
+    before = engine._before  # noqa: SLF001  likewise
+
+    def none_behind(store: Any, stream: str, first: int, end: int) -> list[Recorded]:
+        if first < end and store.page(stream, start=first, limit=1).hole is not None:
+            raise EventsPruned(stream, first, end)
+        return before(store, stream, first, end)
+
+    named = engine._named  # noqa: SLF001  likewise
+
+    def nothing(*given: Any) -> Any:
+        try:
+            return named(*given)
+        except EventsPruned:
+            return PendingTimers()
+
+    patch.setattr(engine, "_before", none_behind)
+    patch.setattr(engine, "_named", nothing)
+
+
 @pytest.mark.parametrize(
     ("mutant", "found"),
     [
+        (a_timer_goes_with_one_that_was_pruned, "never fired"),
         (a_sweep_is_left_out, "never fired"),
         (what_fires_does_not_look_at_its_clock, "before its time"),
         (what_is_pending_under_more_tags_or_names_is_forgotten, "never fired"),

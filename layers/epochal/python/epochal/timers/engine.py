@@ -12,11 +12,10 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput, TooLarge
+from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
 from epochal.model.events import TIMER_SET, TIMERS, Claim, Event, Recorded, Ticks, from_unix_nanoseconds
@@ -200,31 +199,31 @@ def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
 
 
 def _named(store: Streams, stream: str, first: int, refused: Conflict | None) -> PendingTimers:
-    """What is pending in a stream, of what was set from an index on. Nothing is where that index was pruned, and in no
-    archive: the setting is gone.
+    """What is pending in a stream, of what was set from an index on. A setting that was pruned, and is in no archive,
+    is gone; those behind it are not.
     """
     head = store.load(stream, refused=refused, fetch=False)
     if head is None or head.deleted:
         return PendingTimers()
     carried = head.events[0].index if head.events else head.version
-    try:
-        before = _pages(store, stream, first, carried)
-        events = (each for each in chain(before, head.events) if first <= each.index)
-        found = pending(_sound(_whole(store, each) for each in events))
-    except EventsPruned:
-        return PendingTimers()
-    return PendingTimers(pending=found, known=head.token)
+    events = [*_before(store, stream, first, carried), *(each for each in head.events if first <= each.index)]
+    return PendingTimers(pending=pending(_sound(_whole(store, each) for each in events)), known=head.token)
 
 
-def _pages(store: Streams, stream: str, first: int, end: int) -> Iterator[Recorded]:
-    """What was recorded about timers before a head, page by page."""
+def _before(store: Streams, stream: str, first: int, end: int) -> list[Recorded]:
+    """What was recorded about timers from an index to a head, behind the last hole: what was before may have ended in
+    it.
+    """
+    found = list[Recorded]()
     at: int | None = first
     while at is not None and at < end:
         page = store.page(stream, start=at, limit=min(end - at, 1_000), fetch=False, types=TIMERS)
         if page.hole is not None:
-            raise EventsPruned(stream, page.hole.first, page.hole.end)
-        yield from page.events
+            found.clear()
+        # Behind a hole a page goes on beyond the head, which has those events itself.
+        found += (each for each in page.events if each.index < end)
         at = page.next
+    return found
 
 
 def _whole(store: Streams, event: Recorded) -> Recorded:
