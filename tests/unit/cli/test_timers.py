@@ -66,7 +66,7 @@ def test_a_timer_is_called_off_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "later", ["reminder", "reminder=14", "reminder=", "a b=14d", "=14d", "reminder=99999999w"]
+    "later", ["reminder", "reminder=14", "reminder=", "a b=14d", "=14d", "reminder=99999999w", "a=999999999w"]
 )
 def test_a_malformed_timer_is_refused(later: str) -> None:
     terminal = Terminal(tables=memory_tables())

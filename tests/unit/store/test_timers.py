@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -76,6 +76,20 @@ def test_a_moment_is_named_in_any_way(at: object) -> None:
     timer = timer_of(recorded(later("reminder", [REMINDED], at=at), 0))
     assert timer.due == "2026-03-15T08:00:00.0000000+00:00"
     assert format_ticks(timer.ticks) == timer.due
+
+
+@pytest.mark.parametrize("days", [1e20, float("nan"), float("inf"), "14"])
+def test_a_span_that_is_none_is_refused_by_its_field(days: float) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        in_(days=days)
+    assert refused.value.field == "at"
+
+
+def test_a_moment_before_the_year_1_is_refused_by_its_field() -> None:
+    before = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
+    with pytest.raises(InvalidInput) as refused:
+        later("reminder", [REMINDED], at=before)
+    assert refused.value.field == "at"
 
 
 EVENTS = st.builds(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final
@@ -19,7 +18,7 @@ from epochal.hosting.timers import TimerQueue, told_to_function
 from epochal.http.timers import shown
 from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.store.streams import Streams
-from epochal.store.timers import At, Timer
+from epochal.store.timers import At, Timer, in_
 from epochal.timers.care import TimersRebuilt, coming
 from epochal.timers.care import rebuild as rebuild_all
 from epochal.timers.engine import Engine, engine_of
@@ -69,7 +68,7 @@ def later_of(text: str) -> tuple[str, At]:
     if not equals:
         raise InvalidInput("--later", "must be NAME=WHEN: reminder=14d, reminder=2026-06-01T09:00:00Z")
     span = _SPAN.fullmatch(when)
-    return name, timedelta(**{_UNITS[span[2]]: int(span[1])}) if span else when
+    return name, in_(**{_UNITS[span[2]]: int(span[1])}) if span else when
 
 
 def _line(timer: Timer) -> str:

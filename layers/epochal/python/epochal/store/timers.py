@@ -84,7 +84,10 @@ At = timedelta | datetime | str
 
 def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> At:
     """So long after the append that sets the timer, or after the time that its setting is given: at most 1,830 days."""
-    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidInput("at", f"must be numbers, of 0 to {MAX_DAYS:,} days from now") from error
 
 
 def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = ()) -> Event:
@@ -418,7 +421,10 @@ def timer_name(text: object, field: str = "name") -> str:
 
 def _when(at: At) -> dict[str, object]:
     if not isinstance(at, timedelta):
-        return {"due": format_ticks(read_moment(at, "at"))}
+        try:
+            return {"due": format_ticks(read_moment(at, "at"))}
+        except OverflowError as error:
+            raise InvalidInput("at", "must lie in the years 1 to 9999 UTC") from error
     if not 0 <= at.total_seconds() <= _MAX_SECONDS:
         raise InvalidInput("at", f"must be 0 to {MAX_DAYS:,} days from now")
     whole, rest = divmod(at, timedelta(seconds=1))
