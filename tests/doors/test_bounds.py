@@ -35,6 +35,8 @@ ANSWER: Final = 6_291_556
 TAKING: Final = {
     "appendEvents": ("POST", "/streams/Big-1/events"),
     "appendAll": ("POST", "/streams"),
+    "appendEach": ("POST", "/appends"),
+    "readOrdered": ("POST", "/feed/ordered"),
     "appendEventsOfTips": ("POST", "/tips/Big-1/events"),
     "pruneStreamOfTips": ("POST", "/tips/Big-1/prune"),
     "uploadBody": ("POST", "/bodies"),

@@ -29,20 +29,26 @@ def test_the_indexer_reads_the_stream_of_each_table_of_heads_from_its_beginning(
 
 
 @pytest.mark.parametrize(
-    ("table", "image"),
+    ("table", "images"),
     [
-        ("Tips", {"i": {"N": ["2147483647"]}, "a": {"N": [{"anything-but": ["0"]}, {"exists": False}]}}),
-        ("Snapshot", {"seq_nr": {"N": ["0"]}}),
-        ("Tags", {"pk": {"S": [{"prefix": "SERVICE#shop#TAG#"}]}, "sk": {"S": ["#"]}}),
-        ("Streams", {"r": {"N": [{"exists": True}]}}),
+        (
+            "Tips",
+            [
+                {"i": {"N": ["2147483647"]}, "a": {"N": [{"anything-but": ["0"]}, {"exists": False}]}},
+                {"i": {"N": ["2147483647"]}, "etag": {"S": [{"prefix": "dead"}]}},
+            ],
+        ),
+        ("Snapshot", [{"seq_nr": {"N": ["0"]}}]),
+        ("Tags", [{"pk": {"S": [{"prefix": "SERVICE#shop#TAG#"}]}, "sk": {"S": ["#"]}}]),
+        ("Streams", [{"r": {"N": [{"exists": True}]}}]),
     ],
 )
 def test_only_heads_of_the_stages_tenant_wake_it(
-    synthesise: Synthesise, table: str, image: dict[str, Any]
+    synthesise: Synthesise, table: str, images: list[dict[str, Any]]
 ) -> None:
     mapping = mapping_of(synthesise(**CHOSEN), table)
-    pattern = {"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": image}}
-    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": json.dumps(pattern)}]}
+    patterns = [{"eventName": ["INSERT", "MODIFY"], "dynamodb": {"NewImage": image}} for image in images]
+    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": json.dumps(each)} for each in patterns]}
 
 
 def test_all_streams_wake_one_function(synthesise: Synthesise) -> None:

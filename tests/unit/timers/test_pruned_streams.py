@@ -81,7 +81,9 @@ def test_retention_takes_no_timer_but_those_of_what_it_prunes() -> None:
     )
     auditor.audit(inf)
     assert world.streams.page("Loan-1").low_water > 30
-    world.advance(DAY)
+    world.time += DAY * SECOND
+    came = world.engine.sweep()
+    assert (came.fired, came.gone) == (1, 1)
     assert world.types("Loan-1")[-2:] == ["new came", "$timer-fired"]
     assert world.items() == []
 

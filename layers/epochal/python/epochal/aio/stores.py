@@ -157,6 +157,7 @@ class AsyncReadModel:
     apply = writes(ReadModel.apply, of="model")
     """`fold` is a plain function: what its `documents` wait for is awaited all the same."""
 
+    remove = writes(ReadModel.remove, of="model")
     get = reads(ReadModel.get, of="model")
     place = reads(ReadModel.place, of="model")
     wait_for = reads(ReadModel.wait_for, of="model")
