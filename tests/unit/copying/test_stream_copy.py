@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from epochal import AtVersion, Event, Recorded, Unfold
+from epochal import AtVersion, Event, Recorded, Unfold, in_, later
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips
@@ -141,6 +141,17 @@ def test_large_bodies_are_copied_from_bucket_to_bucket(copier: StreamCopier) -> 
     state = copier.target.load("Cart-1")
     assert state is not None
     assert state.unfolds[0].data == large[::-1]
+
+
+@pytest.mark.parametrize("data", [Random(1).randbytes(LARGE), Random(1).randbytes(LARGE).hex().encode()])
+def test_a_timer_that_lies_in_the_bucket_is_copied(copier: StreamCopier, data: bytes) -> None:
+    fined = Event(type="Fined", data=data)
+    original(copier).append("Loan-1", [later("fine", [fined], at=in_(days=1))])
+    assert copier.copy("Loan-1").ending == "copied"
+    assert copier.copy("Loan-1").ending == "unchanged"
+    assert_same(copier, "Loan-1")
+    (timer,) = copier.target.timers.pending("Loan-1")
+    assert timer.events == (fined,)
 
 
 def test_a_body_that_is_gone_from_the_bucket_is_told_and_nothing_is_written(copier: StreamCopier) -> None:

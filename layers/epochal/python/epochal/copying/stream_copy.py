@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
-from epochal.codec.bodies import DIRECT, encode_claim
+from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Span
@@ -235,7 +235,7 @@ class _Copying:
     def _event(self, event: CopiedEvent) -> model.Event:
         return model.Event(
             type=event.type,
-            data=self._body(event.data),
+            data=self._read(event.data) if event.type in model.TIMERS else self._body(event.data),
             meta=self._body(event.meta),
             timestamp=format_ticks(time_of(event.timestamp)),
             correlation_id=event.correlation_id,
@@ -261,6 +261,12 @@ class _Copying:
             if not bodies.keep(body):
                 bodies.put(body, self.copier.source.content(body))
         return body
+
+    def _read(self, body: Body) -> Body:
+        """A body that an append looks into, as it does at those of timers."""
+        if not isinstance(body, Claim):
+            return body
+        return decode(Encoded(body.encoding, self.copier.source.content(body)))
 
     def _events(self, first: int, end: int) -> Iterator[CopiedEvent]:
         return self.copier.source.events(self.stream, first, end) if first < end else iter(())
