@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from epochal import Decider, in_, json_codec
-from epochal.processes import After, Append, Done, Output, Refused, Send, Target, process
+from epochal.processes import After, Append, CommandRefused, Done, Output, Send, Target, process
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Checkout:
         match event:
             case Placed():
                 yield Send(f"Stock-{self.sku}", Reserve(self.order))
-            case Refused(error=error):
+            case CommandRefused(error=error):
                 yield Append("Order", [Abandoned(error)])
                 yield Done()
             case Reserved():

@@ -82,7 +82,7 @@ GUIDED = (
     "epochal.processes.process.process",
     "epochal.processes.process.process_of",
     "epochal.processes.outputs.Output",
-    "epochal.processes.outputs.Refused",
+    "epochal.processes.outputs.CommandRefused",
     "epochal.processes.outputs.Target",
     "epochal.testing.scenarios.given_process",
     "epochal.subjects.kms.open_subjects",

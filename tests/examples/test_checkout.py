@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal import in_
-from epochal.processes import After, Append, Done, Refused, Send
+from epochal.processes import After, Append, CommandRefused, Done, Send
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.scenarios import given_process
 from examples.checkout.checkout import (
@@ -33,7 +33,7 @@ def test_its_rules() -> None:
     reserved.after(minutes=30).then(
         Send("Stock-lamp", Release("17")), Append("Order", [Abandoned("nobody has paid")]), Done()
     )
-    given_process(Checkout, PLACED).when(Refused(Reserve("17"), "SoldOut")).then(
+    given_process(Checkout, PLACED).when(CommandRefused(Reserve("17"), "SoldOut")).then(
         Append("Order", [Abandoned("SoldOut")]), Done()
     )
 

@@ -8,12 +8,25 @@ from typing import Any
 
 import pytest
 
+from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deciders.codecs import Stored
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
-from epochal.processes import After, Append, Call, Cancel, Done, Output, Publish, Send, process, process_of
+from epochal.processes import (
+    After,
+    Append,
+    Call,
+    Cancel,
+    Done,
+    Output,
+    Publish,
+    Send,
+    process,
+    process_of,
+    running,
+)
 from epochal.processes.process import Instance
-from epochal.reactions.handling import Member
+from epochal.reactions.handling import Attempt, Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
 from epochal.store.timers import in_
@@ -26,6 +39,7 @@ from tests.unit.processes.world import (
     GaveUp,
     Outside,
     Placed,
+    Ship,
     Shipped,
     World,
     checkout,
@@ -64,14 +78,44 @@ def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
     assert state("checkout-1", lambda found: found.state.seen) == ("Placed",)
     assert feed.advance(process, minutes=1) == 1
     assert state("checkout-1", lambda found: found.state.seen) == ("Placed", "GaveUp")
-    assert state("checkout-1", lambda found: found.timers) == {"first", "other"}, (
-        "that of its own name has fired"
-    )
     assert feed.advance(process, minutes=100) == 1, "the third was set anew"
     feed.streams.append("Order-1", [CODEC.encode(Shipped("1"))])
     assert feed.advance(process, days=10) == 0, "who is done has no timers"
-    last = [each.type for each in feed.streams.read("checkout-1")][-4:]
-    assert last == ["$input", "$done", "$timer-cancelled", "$timer-cancelled"]
+    last = list(feed.streams.read("checkout-1"))[-5:]
+    assert [each.type for each in last] == ["$input", "$done", *["$timer-cancelled"] * 3]
+    assert feed.streams.timers.pending("checkout-1") == ()
+
+
+ONE: dict[str, list[Output]] = {
+    "Placed": [After(in_(minutes=30), GaveUp())],
+    "Charged": [After(in_(minutes=30), GaveUp())],
+    "Shipped": [Done()],
+}
+
+
+def test_an_event_of_a_timers_type_from_elsewhere_leaves_the_timer_to_be_called_off() -> None:
+    feed = MemoryFeed()
+    process = replace(checkout(Outside()), react=lambda _, event: ONE.get(type(event).__name__, []))
+    feed.streams.append("Order-1", [CODEC.encode(each) for each in (Placed(1), GaveUp(), Shipped("1"))])
+    feed.react(process)
+    assert feed.streams.timers.pending("checkout-1") == ()
+    assert feed.advance(process, days=1) == 0
+
+
+def test_a_timer_that_is_set_anew_before_the_fired_one_is_taken_is_called_off() -> None:
+    feed = MemoryFeed()
+    process = replace(checkout(Outside()), react=lambda _, event: ONE.get(type(event).__name__, []))
+    feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
+    feed.advance(process)
+    assert feed.advance(minutes=30) == 1, "nobody takes it yet"
+    feed.streams.append("Payment-1", [CODEC.encode(Charged(1))])
+    inbox, _ = process.reactions(feed.streams)
+    feed.react(replace(inbox, name="ahead", categories=frozenset({"Payment"})))
+    feed.streams.append("Order-1", [CODEC.encode(Shipped("1"))])
+    feed.react(process)
+    seen = process.instances(feed.streams).query("checkout-1", lambda found: found.state.seen)
+    assert sorted(seen) == ["Charged", "GaveUp", "Placed", "Shipped"]
+    assert feed.streams.timers.pending("checkout-1") == ()
 
 
 THREE: dict[str, list[Output]] = {
@@ -242,10 +286,17 @@ def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> 
         (Publish("Payment", Charge(1)), "must have a function for 'Payment'"),
         ("hello", "must answer with outputs, not str"),
         (Append("Order", [Event(type="Raw")]), "Event is not registered with the codec"),
+        (Append("Or der-1", [Charged(1)]), "to: may hold only ASCII"),
+        (Append("Or der", [Charged(1)]), "to: may hold only ASCII"),
+        (Append("Order", []), "must append events to Order, not none"),
+        (Send("Payment-a b", Charge(1)), "to: may hold only ASCII"),
+        (Send("checkout", Charge(1)), "checkout-1, the instance's own stream"),
+        (Send("checkout-1", Charge(1)), "checkout-1, the instance's own stream"),
     ],
 )
 def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: Any, words: str) -> None:
     rules = replace(checkout(Outside()), react=lambda _, __: [output])
+    rules = replace(rules, targets={**rules.targets, "checkout": rules.targets["Payment"]})
     given = CODEC.encode(Placed(1))
     with pytest.raises(InvalidInput, match=words):
         rules.take("checkout-1", "pages/Order-1", Stored(type="Placed", data=given.content), Instance())
@@ -259,6 +310,7 @@ def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: An
         ({"version": 0}, "at least 1"),
         ({"before": checkout(Outside())}, "of a lower version"),
         ({"key": "id"}, "must be a function"),
+        ({"sources": "tips"}, "sources"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_its_name(more: dict[str, Any], words: str) -> None:
@@ -312,6 +364,59 @@ def test_an_instance_that_is_deleted_before_its_outputs_are_performed_performs_n
     world.append("Order-2", Placed(10))
     world.run()
     assert world.types("Payment-2") == ["Charged"]
+
+
+def test_a_command_to_a_stream_that_was_deleted_is_refused_once() -> None:
+    world = World()
+    world.append("Payment-1", Charged(1))
+    world.feed.streams.delete("Payment-1")
+    world.append("Order-1", Placed(10))
+    world.run()
+    assert world.types("Order-1") == ["Placed", "Released"]
+    assert world.types("checkout-1").count("$refused") == 1
+    assert parked(world) == []
+
+
+def test_where_a_note_fails_too_the_failure_of_the_output_is_what_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outputs = [Append("Other", [Charged(1)]), Call("carrier", Ship(1))]
+    world = World(outside=Outside(fails=lambda: True), more={"attempts": 1})
+    world.more = {"raised": replace(world.process, react=lambda _, __: outputs)}
+    world.append("Order-1", Placed(10))
+    inbox, outbox = world.reactions
+    world.turn(inbox)
+
+    def unnoted(*_: object, **__: object) -> None:
+        raise RuntimeError("no note")
+
+    monkeypatch.setattr(running, "_note", unnoted)
+    failed: list[Attempt] = []
+    world.feed.index()
+    member = Member(reaction=outbox, reader=world.reader)
+    Reactor(member=member, on_failed=failed.append).run(world.partitions[0], seconds=60)
+    assert (failed[0].events, str(failed[0].error)) == (2, "nobody answers")
+    assert world.types("Other-1") == ["Charged"]
+
+
+def test_a_process_with_sources_takes_a_stream_that_is_copied_to_another_layout_once() -> None:
+    feed = MemoryFeed()
+    answer: list[Output] = [Append("Other", [Charged(1)])]
+    first = replace(checkout(Outside()), react=lambda _, __: answer, sources=frozenset({"tips"}))
+    feed.tips.append("Order-1", [CODEC.encode(Placed(1))])
+    feed.react(first)
+    StreamCopier(source=StreamSource(feed.tips), target=feed.streams).copy("Order-1")
+    feed.react(first)
+    moved = replace(first, sources=frozenset({"pages"}))
+    feed.react(moved)
+    assert len(list(feed.streams.read("Other-1"))) == 1
+    feed.streams.append("Order-1", [CODEC.encode(Placed(2))])
+    feed.tips.append("Order-1", [CODEC.encode(Placed(3))])
+    feed.streams.append("checkout-1", [CODEC.encode(GaveUp())])
+    feed.react(moved)
+    found = moved.instances(feed.streams).query("checkout-1", lambda found: found)
+    own = next(each.index for each in feed.streams.read("checkout-1") if each.type == "GaveUp")
+    assert found.had == {"tips/Order-1": 1, "pages/Order-1": 2, "pages/checkout-1": own + 1}
 
 
 def test_an_instance_goes_on_where_events_of_its_stream_were_pruned() -> None:

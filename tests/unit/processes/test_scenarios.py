@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.processes import After, Append, Call, Cancel, Done, Publish, Refused, Send
+from epochal.processes import After, Append, Call, Cancel, CommandRefused, Done, Publish, Send
 from epochal.store.timers import in_
 from epochal.testing.scenarios import given_process
 from tests.unit.processes.world import (
@@ -35,7 +35,7 @@ def test_an_input_leads_to_outputs_in_their_order() -> None:
     given_process(PROCESS, Placed(10), Charged(10)).when(Shipped("p")).then(
         Publish("news", Shipped("p")), Append("Order", [Confirmed("p")]), Done()
     )
-    given_process(PROCESS, Placed(10)).when(Refused(Charge(10), "Declined")).then(
+    given_process(PROCESS, Placed(10)).when(CommandRefused(Charge(10), "Declined")).then(
         Append("Order", [Released("Declined")]), Done()
     )
 

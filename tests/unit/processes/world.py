@@ -17,11 +17,11 @@ from epochal.processes import (
     Append,
     Call,
     Cancel,
+    CommandRefused,
     Done,
     Output,
     Process,
     Publish,
-    Refused,
     Send,
     Target,
     process,
@@ -95,7 +95,7 @@ PAYMENTS = Target(
     refusals=(Declined,),
 )
 CODEC = json_codec(Placed, Charged, Shipped, Released, Confirmed, GaveUp, Charge, Ship)
-Message_ = Placed | Charged | Shipped | GaveUp | Refused
+Message_ = Placed | Charged | Shipped | GaveUp | CommandRefused
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Checkout:
                 yield Publish("news", event)
                 yield Append("Order", [Confirmed(parcel)])
                 yield Done()
-            case Refused(error=error):
+            case CommandRefused(error=error):
                 yield Append("Order", [Released(error)])
                 yield Done()
             case GaveUp():

@@ -1,7 +1,7 @@
 """What a process answers an input with, and how that is stored in its instance's stream.
 
     $input      an input that was taken: which event it was, which version of the process took it, a copy, and the names
-                of the timers that are set after it
+                of timers that have been set and not cancelled
     $send       a command, and the stream that it is for
     $append     events, and the stream that they are for
     $publish    a message, and the target that it is for
@@ -25,7 +25,7 @@ from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
-from epochal.model.events import Event, content_of
+from epochal.model.events import Event, content_of, stream_name
 from epochal.store.timers import At, call_off, event_of, event_record, later
 
 INPUT: Final = "$input"
@@ -88,7 +88,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """An event that becomes an input later, unless it is cancelled or set anew by then.
+    """An event that becomes an input later, unless it is cancelled or set anew before it has fired.
 
     Attributes:
         at: when: `in_(minutes=30)`, or a moment.
@@ -118,7 +118,7 @@ Output = Send | Append | Publish | Call | After | Cancel | Done
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class CommandRefused:
     """An input: a command was refused by its decider, and changed nothing.
 
     Attributes:
@@ -180,26 +180,33 @@ def told_by(event: Any) -> dict[str, Any]:
     return told
 
 
-def stream_for(to: str, key: str) -> str:
-    """The stream that a category stands for in an instance of this key."""
-    return to if "-" in to else f"{to}-{key}"
-
-
-def stored(output: Output, key: str, codec: EventCodec[Any], targets: Mapping[str, Any]) -> Event:
-    """An output of an instance as an event.
+def stream_for(to: str, instance: str) -> str:
+    """The stream that a category stands for in an instance: that of its key.
 
     Raises:
-        InvalidInput: it is none, or for a target that there is not.
+        InvalidInput: no stream could have this name.
+    """
+    return stream_name(to if "-" in to else f"{to}-{instance.partition('-')[2]}", "to")
+
+
+def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mapping[str, Any]) -> Event:
+    """An output of the instance of a stream as an event.
+
+    Raises:
+        InvalidInput: it is none, for a target that there is not, or one that could never be performed.
     """
     match output:
         case Send(to=to, command=message):
-            stream = stream_for(to, key)
+            stream = stream_for(to, instance)
             _check(isinstance(targets.get(stream.partition("-")[0]), Target), to, "a decider")
+            if stream == instance:
+                raise InvalidInput("react", f"must not send a command to {stream}, the instance's own stream")
             return record(SEND, {"to": stream, **event_record(codec.encode(message))})
         case Append(to=to, events=events):
-            return record(
-                APPEND, {"to": stream_for(to, key), "events": [*map(event_record, map(codec.encode, events))]}
-            )
+            told = [event_record(codec.encode(event)) for event in events]
+            if not told:
+                raise InvalidInput("react", f"must append events to {to}, not none")
+            return record(APPEND, {"to": stream_for(to, instance), "events": told})
         case Publish(to=to, message=message) | Call(to=to, message=message):
             _check(callable(targets.get(to)), to, "a function")
             return record(

@@ -34,6 +34,7 @@ from epochal.deciders.shapes import ValueForm, form_of
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import Moment
+from epochal.layout.port import layout_names
 from epochal.model.events import Event
 from epochal.model.kinds import (
     must_be_done,
@@ -49,16 +50,16 @@ from epochal.processes.outputs import (
     REFUSED,
     After,
     Cancel,
+    CommandRefused,
     Done,
     Output,
-    Refused,
     message_in,
     record,
     stored,
     timer_of,
     told_by,
 )
-from epochal.processes.running import Inbox, Outbox
+from epochal.processes.running import HOME, Inbox, Outbox
 from epochal.reactions.reaction import Reaction
 from epochal.store.streams import Streams
 from epochal.store.timers import call_off, event_record
@@ -85,7 +86,8 @@ class Instance:
         version: of the process, that it began with; 0 where there is no instance.
         state: of the user's class.
         had: by sources and streams of inputs, the index that it goes on from.
-        timers: that are set.
+        timers: that were set and not cancelled. They may have fired: an input of such a type may be anybody's, or of a
+            timer that has been set anew since.
         performed: outputs below this index have been performed.
         done: it takes no more inputs.
     """
@@ -120,6 +122,7 @@ class Process:
         targets: of outputs, by names: a `Target` for commands, a function for calls, what sends for messages.
         version: raised where instances that have begun are to end by the rules that they began with.
         before: the process of the version before, for those instances.
+        sources: layouts that inputs come from; its instances' own streams are pages.
         start: where it begins in the feed.
         members, attempts: of its reactions.
     """
@@ -135,6 +138,7 @@ class Process:
     targets: Mapping[str, Any] = field(default_factory=dict)
     version: int = 1
     before: Process | None = None
+    sources: frozenset[str] = field(default_factory=lambda: frozenset(layout_names()))
     start: Literal["beginning", "tail"] | Moment = "beginning"
     members: int = 1
     attempts: int = 5
@@ -176,7 +180,7 @@ class Process:
         if stored.type != REFUSED:
             return self.codec.decode(stored)
         told = told_by(stored)
-        return Refused(self.codec.decode(message_in(told)), told["error"], told["text"], told["to"])
+        return CommandRefused(self.codec.decode(message_in(told)), told["error"], told["text"], told["to"])
 
     def reactions(
         self, streams: Streams, on_passed: OnPassed = lambda _why, _event: None
@@ -195,6 +199,7 @@ class Process:
             categories=frozenset({self.name}).union(*(rules.categories for rules in self.versions.values())),
             types=types,
             early=(types or frozenset()) | {self.name},
+            sources=self.sources | {HOME},
             start=self.start,
             members=self.members,
             attempts=self.attempts,
@@ -260,14 +265,13 @@ class Process:
         told = {"of": f"{source}@{given.index}", "version": rules.version, **event_record(copy)}
         state = self.fold(instance, record(INPUT, told)).state
         outputs = list(must_be_events(rules.react(state, message), "react"))
-        timers = instance.timers - {given.type}  # which has fired, if it has its event's name
+        timers = instance.timers
         for output in outputs:
             if isinstance(output, After):
                 timers |= {timer_of(output)}
             elif isinstance(output, Cancel):
                 timers -= {timer_of(output)}
-        key = stream.partition("-")[2]
-        events = [stored(output, key, rules.codec, rules.targets) for output in outputs]
+        events = [stored(output, stream, rules.codec, rules.targets) for output in outputs]
         if Done() in outputs:
             events += [call_off(name) for name in sorted(timers)]
         return None, [record(INPUT, {**told, "timers": sorted(timers)}), *events]
@@ -337,6 +341,7 @@ def process(
     targets: Mapping[str, Any] | None = None,
     version: int = 1,
     before: ProcessLike | None = None,
+    sources: Collection[str] | None = None,
     start: Literal["beginning", "tail"] | Moment = "beginning",
     members: int = 1,
     attempts: int = 5,
@@ -349,6 +354,7 @@ def process(
         TypeError: a field of the class has no form in JSON.
     """
     must_be_names(categories, "categories")
+    must_be_names(() if sources is None else sources, "sources")
 
     def made(rules: type[R]) -> type[R]:
         found = Process(
@@ -363,6 +369,7 @@ def process(
             targets=targets or {},
             version=version,
             before=process_of(before),
+            sources=frozenset(layout_names() if sources is None else sources),
             start=start,
             members=members,
             attempts=attempts,

@@ -15,6 +15,7 @@ They are reactions like any other: they come again, park, are replayed, skipped 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -60,6 +61,8 @@ class Inbox:
         """Append what each input leads to."""
         layout = source_of(delivery.partition)
         own = layout == HOME and delivery.stream.startswith(f"{self.process.name}-")
+        if not own and layout not in self.process.sources:
+            return
         for event in delivery.each():
             if own and event.type.startswith("$") and event.type != REFUSED:
                 continue
@@ -107,9 +110,15 @@ class Outbox:
                     if self._perform(rules, event):
                         noted = event.index + 1
                     below = event.index + 1
-        finally:
-            if below > noted:
-                self.instances.transact(delivery.stream, partial(_note, below=below))
+        except Exception:
+            with suppress(Exception):  # an output's failure is what is told of, not its note's
+                self._noted(delivery.stream, noted, below)
+            raise
+        self._noted(delivery.stream, noted, below)
+
+    def _noted(self, stream: str, noted: int, below: int) -> None:
+        if below > noted:
+            self.instances.transact(stream, partial(_note, below=below))
 
     def _perform(self, rules: Process, event: FeedEvent) -> bool:
         """Perform an output; whether it is noted with that, too."""
@@ -139,19 +148,26 @@ class Outbox:
         command = rules.codec.decode(message_in(told))
         below = event.index + 1
 
+        def refused(error: Exception) -> Event:
+            words = {"error": type(error).__name__, "text": str(error), "below": below}
+            return record(REFUSED, {**told, **words})
+
         def decide(state: Any, instance: Instance) -> tuple[Any, Any]:
             if instance.performed >= below:
                 return (), ()
             try:
                 return target.decider.decide(command, state), _note(instance, below=below)
             except target.refusals as error:
-                words = {"error": type(error).__name__, "text": str(error), "below": below}
-                return (), [record(REFUSED, {**told, **words})]
+                return (), [refused(error)]
 
         deciders = Deciders(
             streams=self.streams, decider=target.decider, codec=target.codec, access=target.access
         )
-        transact_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
+        try:
+            transact_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
+        except StreamDeleted as error:  # which whatever is sent there meets: an answer, too
+            gone = refused(error)
+            self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
 
 
 def _note(instance: Instance, *, below: int, events: Sequence[Event] = ()) -> Sequence[Event]:

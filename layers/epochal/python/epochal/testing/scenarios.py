@@ -307,7 +307,8 @@ class GivenProcess:
         answered = tuple(must_be_events(rules.react(state, message), "react"))
         timers = dict(self.timers)
         for output in answered:
-            outputs.stored(output, self.key, rules.codec, rules.targets)  # which refuses what a store would
+            # Which refuses what a store would.
+            outputs.stored(output, f"{rules.name}-{self.key}", rules.codec, rules.targets)
             match output:
                 case outputs.After(at=at, event=event):
                     timers[outputs.timer_of(output)] = due_at(at, self.now), event
