@@ -31,15 +31,14 @@ from epochal.model.events import (
     Body,
     Claim,
     RecordedUnfold,
-    Ticks,
     content_of,
     format_ticks,
     from_unix_nanoseconds,
     no_step,
-    parse_time,
     stream_name,
 )
 from epochal.model.versions import NO_STREAM, AtVersion, ExpectedVersion
+from epochal.rows import time_of
 from epochal.store.encoding import BodyCodec, recorded_unfolds, store_unfolds
 from epochal.store.streams import Streams, prunable
 
@@ -529,23 +528,8 @@ class StreamSource:
 Said = Callable[[Body], bytes]
 """The SHA-256 of what a body says."""
 
-_NANOSECONDS: Final = 17
-"""Digits from which on a number that another library stores for a time counts nanoseconds; below, milliseconds."""
-
-
 CopiedEvent = model.Recorded | FeedEvent
 """An event of any layout, as it is stored or as the feed shows it."""
-
-
-def time_of(timestamp: str) -> Ticks:
-    """When an event happened. A number is Unix time: libraries of event-store-adapter store one.
-
-    Raises:
-        InvalidInput: it is no time.
-    """
-    if not (timestamp.isascii() and timestamp.isdigit()):
-        return parse_time(timestamp)
-    return from_unix_nanoseconds(int(timestamp) * (1 if len(timestamp) >= _NANOSECONDS else 1_000_000))
 
 
 def said_by(codec: BodyCodec) -> Said:
