@@ -18,7 +18,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
 from epochal.local.deploy import LocalDeployment
-from epochal.reactions.read_models import ReadModel, ReadModels
+from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from examples.flights.happenings import Batch
 from examples.flights.reactions.boards import DELAYS, DEPARTURES, delays, departures

@@ -40,7 +40,7 @@ from epochal.layout.port import READ_MODELS
 from epochal.model.versions import Appended
 from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.subjects import kms
 from epochal.subjects.items import SUBJECT_KEYS
 from epochal.subjects.sealing import Shredded

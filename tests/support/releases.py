@@ -28,7 +28,7 @@ from epochal.plan.values import Item
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, Meter
 from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.subjects.sealing import Subjects

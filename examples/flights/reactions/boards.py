@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 
 from epochal import Delivery, FeedEvent, reaction
 from epochal.reactions.reaction import Reaction
-from epochal.reactions.read_models import ReadModel
+from epochal.read_models.documents import ReadModel
 
 DEPARTURES: Final = "departures-board"
 DELAYS: Final = "airport-delays"

@@ -31,7 +31,7 @@ from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Op, Reply
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, pool
 from epochal.testing.feeds import MemoryFeed
 

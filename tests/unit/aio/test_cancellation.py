@@ -52,7 +52,7 @@ from epochal.errors import Misconfigured
 from epochal.joined import JoinedAppends
 from epochal.model.events import Claim
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.tagged import TaggedStore

@@ -42,7 +42,7 @@ from epochal.feed.reader import FeedReader
 from epochal.joined import JoinedAppends
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
 from epochal.plan.ops import Op, Reply
-from epochal.reactions.read_models import ReadModel, ReadModels
+from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.subjects import kms

@@ -1,7 +1,7 @@
-"""The promises of read models, kept where an event loop waits: the tests of `reactions.test_read_models`."""
+"""The promises of read models, kept where an event loop waits: the tests of `read_models.test_documents`."""
 
 from __future__ import annotations
 
-from tests.unit.reactions.test_read_models import *  # noqa: F403  each of its tests is collected here, too
+from tests.unit.read_models.test_documents import *  # noqa: F403  each of its tests is collected here, too
 
 AWAITED = True

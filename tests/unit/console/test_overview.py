@@ -21,7 +21,7 @@ from epochal.indexer.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number
 from epochal.reactions.reaction import Delivery
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 
 NOON = 1_357_041_600

@@ -24,7 +24,7 @@ from epochal.layout.port import READ_MODELS, store_tables
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction
 from epochal.reactions.reactor import Reactor
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings

@@ -28,7 +28,7 @@ from epochal.model.events import Event, parse_time
 from epochal.model.tags import Query, QueryItem, parse_place, read_position
 from epochal.model.versions import parse_token
 from epochal.reactions.reaction import Delivery
-from epochal.reactions.read_models import ReadModel, ReadModels
+from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.subjects.sealing import read_sealed
 from epochal.testing.memory import MemoryTables

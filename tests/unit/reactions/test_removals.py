@@ -14,7 +14,7 @@ from epochal.feed.history import FeedEvent
 from epochal.layout.removals import Removal
 from epochal.reactions import handling
 from epochal.reactions.reaction import Reaction, Selector
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 
 Seen = list[tuple[str, object]]

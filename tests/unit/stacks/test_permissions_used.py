@@ -47,7 +47,7 @@ from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
-from epochal.reactions.read_models import Documents, ReadModels
+from epochal.read_models.documents import Documents, ReadModels
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec

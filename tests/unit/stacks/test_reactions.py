@@ -21,7 +21,7 @@ from epochal.cdk.store import Store
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import READ_MODELS
 from epochal.reactions.reaction import Delivery
-from epochal.reactions.read_models import ReadModels
+from epochal.read_models.documents import ReadModels
 from epochal.settings import variable
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables

@@ -34,7 +34,7 @@ from epochal.joined import JoinedAppends
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Delete, Lost, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import reaction
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 

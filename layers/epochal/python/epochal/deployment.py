@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from epochal.indexer.indexer import Indexer
     from epochal.layout.port import Source
     from epochal.model.events import Claim
-    from epochal.reactions.read_models import ReadModels
     from epochal.reactions.steering import Groups
+    from epochal.read_models.documents import ReadModels
     from epochal.store.encoding import Bodies, BodyCodec, Objects
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
@@ -98,7 +98,7 @@ class Deployment:
     codec: ClassVar[Opener[BodyCodec]] = Opener("store.encoding:codec_of", "bucket.bodies")
     streams: ClassVar[Opener[Streams]] = Opener("store.streams:streams_of", *_STREAMS)
     tagged: ClassVar[Opener[TaggedEvents]] = Opener("store.tagged:tagged_of", *_STREAMS)
-    read_models: ClassVar[Opener[ReadModels]] = Opener("reactions.read_models:models_of", *_TABLES)
+    read_models: ClassVar[Opener[ReadModels]] = Opener("read_models.documents:models_of", *_TABLES)
     sources: ClassVar[Opener[tuple[Source, ...]]] = Opener("indexer.indexer:sources_of", "settings")
     feed: ClassVar[Opener[FeedReader]] = Opener("feed.reader:reader_of", *_STREAMS)
     indexer: ClassVar[Opener[Indexer]] = Opener("indexer.indexer:indexer_of", *_TABLES)

@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from epochal.local.deploy import LocalDeployment
-    from epochal.reactions.read_models import ReadModels
+    from epochal.read_models.documents import ReadModels
     from epochal.store.streams import Streams
     from epochal.store.tagged import TaggedEvents
     from epochal.testing.feeds import MemoryFeed

@@ -8,7 +8,7 @@ import os
 from epochal import Delivery, lambda_handler, reaction
 from epochal.dynamo.stores import open_read_models
 from epochal.feed.history import FeedEvent
-from epochal.reactions.read_models import Documents
+from epochal.read_models.documents import Documents
 from epochal.settings import variable
 
 model = open_read_models(os.environ[variable("read_models_table")]).open("counts", 1)

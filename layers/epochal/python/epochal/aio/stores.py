@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from epochal.aio.bridge import each, finished, iterates, reads, run, writes
 from epochal.feed.reader import FeedReader
 from epochal.joined import JoinedAppends
-from epochal.reactions.read_models import ReadModel, ReadModels
+from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from epochal.store.timers import StreamTimers, TagTimers

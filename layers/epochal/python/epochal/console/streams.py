@@ -20,7 +20,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Scan
 from epochal.plan.values import Item, Key
 from epochal.plugins import NATIVE, layouts
-from epochal.reactions.read_models import ReadModel, ReadModels, names_in
+from epochal.read_models.documents import ReadModel, ReadModels, names_in
 from epochal.store.reading import StreamState
 from epochal.store.tagged import TaggedStore
 

@@ -20,7 +20,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
 from epochal.plan.ops import Execute
-from epochal.reactions.read_models import ReadModels
+from epochal.read_models.documents import ReadModels
 from epochal.settings import BOTO3, Settings
 from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Driver, Patience

@@ -19,7 +19,7 @@ from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
-from epochal.reactions.read_models import ReadModels
+from epochal.read_models.documents import ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.store.timers import due_at, in_
 from epochal.testing.memory import MemoryTables

@@ -11,7 +11,7 @@ from epochal.feed.history import FeedEvent
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Lost, Op, Transact
 from epochal.reactions.reaction import Delivery
-from epochal.reactions.read_models import Documents, ReadModel, ReadModels
+from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.testing.memory import MemoryTables
 from tests.unit.feed.feeds import Feeds
 from tests.unit.reactions.world import World

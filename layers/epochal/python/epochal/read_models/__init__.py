@@ -1,0 +1,1 @@
+"""Read models: documents that are exactly as far as they say."""
