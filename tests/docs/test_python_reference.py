@@ -79,6 +79,7 @@ GUIDED = (
     "epochal.also.plain",
     "epochal.copying.importing.TaggedImporter",
     "epochal.deciders.loop.WithAlso",
+    "epochal.listings.listings_of",
     "epochal.processes.process.process",
     "epochal.processes.process.process_of",
     "epochal.processes.outputs.Output",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from epochal.store.listings import Listings
+from epochal.listings import Listings, listings_of
 from tests.simulation.dcb_simulation import TAGS, TYPES, Tagged
 from tests.simulation.histories import played
 from tests.simulation.tag_world import TagHistory, World
@@ -34,7 +34,7 @@ class TaggedPages(Tagged):
 
     def check_listing(self, luck: random.Random) -> None:
         """Who lists a tag, and goes on after any of its events, has had all of them once, in order."""
-        listings = self.world.store("lister").listings
+        listings = listings_of(self.world.store("lister"))
         places = self.world.tables.places
         for tag in TAGS:
             assert _listed(listings, tag, luck) == places.get(tag, []), "lost by a listing"

@@ -41,6 +41,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.joined import JoinedAppends
 from epochal.layout.pages.items import ARCHIVE as STREAMS_ARCHIVE
+from epochal.listings import listings_of
 from epochal.plan.ops import Op, Reply
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.streams import Streams
@@ -212,8 +213,8 @@ def test_what_has_no_awaited_form_is_awaited_by_the_bridge() -> None:
         tagged = AsyncTaggedEvents(memory_tagged_events())
         own = str(UUID(int=7))
         await tagged.append([Event(type="Taken", tags=["course:1", "student:7"], id=own)])
-        assert [one.tag for one in await run(tagged.store.listings.tags, "course")] == ["course:1"]
-        found = [event async for event in each(tagged.store.listings.tagged, "student:7")]
+        assert [one.tag for one in await run(listings_of(tagged.store).tags, "course")] == ["course:1"]
+        found = [event async for event in each(listings_of(tagged.store).tagged, "student:7")]
         assert [event.type for event in found] == ["Taken"]
         assert await tagged.events([own]) == {own: found[0]}
 

@@ -13,6 +13,7 @@ from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import ImportedEvent
 from epochal.errors import InvalidInput
+from epochal.listings import listings_of
 from epochal.model.events import Recorded
 from epochal.model.tags import Query, read_position, write_position
 from epochal.model.versions import Appended, Conflict
@@ -104,7 +105,7 @@ def test_what_is_appended_or_listed_tells_where_it_is_in_its_tags(opened: Callab
     store = opened()
     store.append([event("T", "a:1"), event("T", "b:1")])
     made = store.append([event("T", "a:1", data="1"), event("T", "a:1", "b:1", data="2"), event("T", "a:1")])
-    listed = list(store.listings.tagged("a:1"))
+    listed = list(listings_of(store).tagged("a:1"))
     for events in (made.events, listed[1:]):
         for at, each in enumerate(events):
             assert each.position is not None

@@ -11,6 +11,7 @@ import pytest
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.errors import InvalidInput
+from epochal.listings import listings_of
 from epochal.model.events import Event
 from epochal.model.tags import QueryItem
 from epochal.testing.stores import memory_tagged_events
@@ -35,7 +36,7 @@ def test_a_refused_append_says_why_and_writes_nothing(opened: Any, reason: str) 
     store.append([ONCE])
     with pytest.raises(InvalidInput, match=reason):
         store.append(REFUSED[reason])
-    assert [event.id for event in store.listings.tagged("name:ann")] == [ONCE.id]
+    assert [event.id for event in listings_of(store).tagged("name:ann")] == [ONCE.id]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, archives, layout_named, store_tables
+from epochal.listings import listings_of
 from epochal.model.versions import Position
 from epochal.plan.ops import Op, Overflow, Refusal, Reply
 from epochal.reactions.handling import Member
@@ -416,7 +417,7 @@ def _tagged_reads(world: World, store: TaggedStore, after: Position, known: str)
 
 
 def _listings(world: World, store: TaggedStore, importer: Importer) -> None:
-    doing, listings = world.doing, store.listings
+    doing, listings = world.doing, listings_of(store)
     with doing("list all events"):
         list(listings.all_events())
     with doing("list the events of a tag"):

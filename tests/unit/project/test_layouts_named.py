@@ -102,7 +102,7 @@ FACES = {
     "epochal/store/appending.py": STORE,
     "epochal/store/encoding.py": "an event with tags has a label of theirs",
     "epochal/store/tagged.py": STORE,
-    "epochal/store/listings.py": STORE,
+    "epochal/listings.py": STORE,
     "epochal/copying/importing.py": STORE,
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",

@@ -38,6 +38,7 @@ from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import heal_pages
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import READ_MODELS, Gap, base_of, layout_names, store_tables
+from epochal.listings import listings_of
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, StreamAppend
@@ -241,9 +242,9 @@ def read_tags(tables: Tables) -> None:
     store = tables.tagged
     assert len(store.read(Query(items=(QueryItem(tags=frozenset({"shop:1"})),))).events) == 1
     assert store.event(str(uuid.UUID(int=2))) is not None
-    assert TagPages(listings=store.listings).tags(limit=10).tags
-    assert list(store.listings.tagged("shop:1"))
-    assert list(store.listings.entries("shop:1"))
+    assert TagPages(listings=listings_of(store)).tags(limit=10).tags
+    assert list(listings_of(store).tagged("shop:1"))
+    assert list(listings_of(store).entries("shop:1"))
 
 
 def feed(tables: Tables) -> None:

@@ -17,6 +17,7 @@ from epochal.contrib.sekiban import memory_dcb_events, memory_projection_states,
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import InvalidInput
 from epochal.joined import JoinedAppends
+from epochal.listings import listings_of
 from epochal.store import streams, tagged
 from epochal.testing.stores import memory_streams, memory_tagged_events
 
@@ -74,7 +75,7 @@ def test_what_was_called_so_before_can_be_read_but_not_gone_on_with(
         stores[3].save(name, name, [b"x"], **NONE)  # type: ignore[arg-type]
 
     assert [event.type for event in stores[0].read(name)] == ["Opened"]
-    assert len(list(stores[1].listings.tagged(name))) == 1
+    assert len(list(listings_of(stores[1]).tagged(name))) == 1
     assert stores[2].latest_snapshot(aggregate_id("account", name)) is not None
     assert len(stores[3].list(name)) == 1
     with pytest.raises(InvalidInput, match="steps in a path"):

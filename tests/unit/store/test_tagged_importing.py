@@ -9,6 +9,7 @@ import pytest
 
 from epochal.copying.importing import Imported, ImportedEvent, TaggedImporter
 from epochal.errors import InvalidInput
+from epochal.listings import listings_of
 from epochal.model.events import Body, Event
 from epochal.plan.ops import Op, Reply, Transact
 from epochal.testing.memory import MemoryTables
@@ -37,7 +38,7 @@ def history(count: int, *, size: int = 10, apart: int = 1) -> list[ImportedEvent
 
 
 def stored(tables: MemoryTables) -> list[tuple[str, str, str, Body]]:
-    found = memory_tagged_events(tables).listings.tagged("all:1")
+    found = listings_of(memory_tagged_events(tables)).tagged("all:1")
     return [(each.id, each.type, each.timestamp, each.data) for each in found]
 
 

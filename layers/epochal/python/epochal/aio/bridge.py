@@ -41,7 +41,7 @@ class _Bridge(greenlet):
 
 async def run(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a method of a store that was opened at this event loop's place, and await the requests that it makes. `await
-    run(store.listings.tags, "course")` answers what the method returns, or raises what it raises.
+    run(listings_of(store).tags, "course")` answers what the method returns, or raises what it raises.
     """
     bridge = _Bridge(function)
     answer = bridge.switch(*args, **kwargs)

@@ -20,6 +20,7 @@ from epochal.copying.importing import Imported, ImportedEvent
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
 from epochal.http.shapes import Node, required, time_of
+from epochal.listings import Listings, listings_of, until_whole
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import (
     BackwardPage,
@@ -34,7 +35,6 @@ from epochal.model.tags import (
 )
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.store.driver import Meter
-from epochal.store.listings import Listings, until_whole
 from epochal.store.tagged import TaggedStore
 
 PAGE = 1_000
@@ -276,7 +276,7 @@ def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int |
     All events are in a stream of their own, where there is one; in Sekiban's tables those that their index knows, which
     lags by moments.
     """
-    listings, first = store.listings, _place(since)
+    listings, first = listings_of(store), _place(since)
     found = (
         listings.all_events(since=first, max_count=limit)
         if tag is None
@@ -296,7 +296,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
     """
     if groups and group is not None:
         raise click.UsageError("--groups lists all groups.")
-    listings = store.listings
+    listings = listings_of(store)
     if groups:
         with output.progress("reading the table"):
             counted = listings.groups()
@@ -318,7 +318,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
 @on_tagged
 def tag(store: TaggedStore, *, name: str) -> None:
     """Print how many events TAG has, and the latest of them."""
-    listings = store.listings
+    listings = listings_of(store)
     latest = listings.latest(name)
     if latest is None:
         raise TagMissing(name)
@@ -341,7 +341,9 @@ def count(store: TaggedStore, *, since: str | None) -> None:
     As the stream of all events says, where there is one; in Sekiban's tables by walking the index of all events.
     """
     with output.progress("counting") as tell:
-        total = store.listings.count(since=_place(since), progress=lambda so_far: tell(f"{so_far:,} events"))
+        total = listings_of(store).count(
+            since=_place(since), progress=lambda so_far: tell(f"{so_far:,} events")
+        )
     output.document({"events": total}, [f"{total:,}"])
 
 

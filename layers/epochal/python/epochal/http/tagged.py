@@ -72,6 +72,7 @@ from epochal.http.shapes import (
 )
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import DatedPage, TagPage, TagPages
+from epochal.listings import Listings, listings_of
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.tags import (
     BackwardPage,
@@ -94,7 +95,6 @@ from epochal.model.tags import (
 from epochal.model.versions import Appended, Conflict, Position
 from epochal.plan.values import Units
 from epochal.store.driver import Meter
-from epochal.store.listings import Listings
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
 PLACE: Final = text(
@@ -538,7 +538,7 @@ def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respons
         check_tag(tag, "tag")
     since, limit = _since(asked), asked.limit()
     store, meter = tagged.on(request)
-    pages = TagPages(listings=store.listings)
+    pages = TagPages(listings=listings_of(store))
     listed = pages.all_events if tag is None else partial(pages.tagged, tag)
     found = listed(since=since, limit=limit)
     return answer(meter, _listed(found, tagged.link))
@@ -560,7 +560,7 @@ def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respon
     """How many events there are after a place."""
     since = _since(asked)
     store, meter = tagged.on(request)
-    return answer(meter, COUNT(events=store.listings.count(since=since)))
+    return answer(meter, COUNT(events=listings_of(store).count(since=since)))
 
 
 @operation(
@@ -584,7 +584,7 @@ def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
         check_tag(tag, "tag")
     limit = asked.limit()
     store, meter = tagged.on(request)
-    listings = store.listings
+    listings = listings_of(store)
     if tag is None:
         found = _tags_from(listings, group, start, limit)
     else:
@@ -611,7 +611,7 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     """How many events a tag has, and the latest of them."""
     tag = check_tag(request.path["tag"], "tag")
     store, meter = tagged.on(request)
-    listings = store.listings
+    listings = listings_of(store)
     latest = listings.latest(tag)
     if latest is None:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
@@ -631,5 +631,5 @@ def list_entries(tagged: Tagged, request: Request, asked: QueryString) -> Respon
     tag = check_tag(request.path["tag"], "tag")
     since, limit = _since(asked), asked.limit()
     store, meter = tagged.on(request)
-    found = TagPages(listings=store.listings).entries(tag, since=since, limit=limit)
+    found = TagPages(listings=listings_of(store)).entries(tag, since=since, limit=limit)
     return answer(meter, ENTRIES(found, entries=list(map(ENTRY, found.items))))

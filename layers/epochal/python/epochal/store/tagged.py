@@ -74,7 +74,6 @@ from epochal.store.seals import Seals
 from epochal.store.streams import Streams, streams_of
 
 if TYPE_CHECKING:
-    from epochal.store.listings import Listings, TaggedListings
     from epochal.store.timers import TagTimers
 
 
@@ -302,11 +301,6 @@ class TaggedStore(ABC):
         """How many events tags have; "" is that of events without any."""
 
     @property
-    @abstractmethod
-    def listings(self) -> Listings:
-        """Lists events by tag or in order of time, tags and their counts."""
-
-    @property
     def timers(self) -> TagTimers:
         """The timers of tags: sets them, calls them off, and says which are pending."""
         from epochal.store.timers import TagTimers  # noqa: PLC0415  most tags have none
@@ -492,13 +486,6 @@ class TaggedEvents(TaggedStore):
     def type_heads(self) -> frozenset[str]:
         """The types that have a stream, so that a query may name them without a tag."""
         return self.site.type_heads
-
-    @property
-    def listings(self) -> TaggedListings:
-        """Lists events by tag or in order of time, tags and their counts."""
-        from epochal.store.listings import TaggedListings  # noqa: PLC0415  appends do without
-
-        return TaggedListings(store=self)
 
     def batch(self, events: Sequence[Event]) -> TaggedBatch:
         """Events that have been checked, as one append of now."""

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar, cast
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.entries import EventOfTag, placed, recorded_all
@@ -150,6 +150,20 @@ class Listings(ABC):
             if progress is not None:
                 progress(read)
         return self.settled({tag: counts[tag] for tag in sorted(counts)})
+
+
+class ListedStore(Protocol):
+    """A plug-in's store, which says itself how it is listed."""
+
+    @property
+    def listings(self) -> Listings: ...  # noqa: D102  as it has them
+
+
+def listings_of(store: TaggedStore) -> Listings:
+    """What lists the events and the tags of a store."""
+    if isinstance(store, TaggedEvents):
+        return TaggedListings(store=store)
+    return cast("ListedStore", store).listings
 
 
 def until_whole(found: Iterable[T], least: int) -> Iterator[T]:
