@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from epochal import Event, open_streams, open_tagged_events
+from epochal.care.checking import SPECS
 from epochal.care.tables import create_table
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
@@ -16,7 +17,6 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent
 from epochal.dynamo.stores import Place
 from epochal.local.endpoint import Endpoint
 from epochal.plan.ops import TableSpec
-from epochal.store.checking import SPECS
 
 pytestmark = pytest.mark.ddbl
 

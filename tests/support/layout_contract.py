@@ -15,6 +15,7 @@ import pytest
 
 from epochal.care.auditor import Audit, Auditor
 from epochal.care.catch_up import Mender
+from epochal.care.checking import kind_of
 from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
@@ -28,7 +29,6 @@ from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
-from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.testing.faults import Fault, Faults

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from epochal.care.auditor import CATEGORIES, ENOUGH, KEPT, Audit, Auditor, Sample
+from epochal.care.checking import kind_of
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.layout.pages.port import pages_source
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Put, Reply, Scan
-from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings, memory_streams, memory_tables

@@ -10,6 +10,7 @@ from typing import NoReturn
 import pytest
 
 from epochal.care.auditor import in_category
+from epochal.care.checking import kind_of
 from epochal.errors import CorruptData, DeniedBody, MissingBody, TooLarge
 from epochal.feed.history import Fault, FeedItem
 from epochal.layout.pages.port import pages_source
@@ -18,7 +19,6 @@ from epochal.model.events import Claim, Event
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.checking import kind_of
 from epochal.store.encoding import BodyCodec
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBodies, memory_tagged_events

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from epochal.care.catch_up import Mender, scan
+from epochal.care.checking import kind_of
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.codec.dictionaries import finished, id_of, is_known, learn
 from epochal.copying.exports import export_at
@@ -24,7 +25,6 @@ from epochal.model.events import Event, Recorded
 from epochal.model.versions import NO_STREAM, StreamAppend
 from epochal.plan.ops import Delete, Get, Op, Put, Query, Reply, Steps
 from epochal.plan.values import Item, binary
-from epochal.store.checking import kind_of
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed

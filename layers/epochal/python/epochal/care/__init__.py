@@ -1,1 +1,1 @@
-"""Care of the index: status, verification, repair, rebuild, the auditor, and what is in quarantine."""
+"""Care of the index: status, verification, repair, rebuild, the auditor, what is in quarantine, and the tables."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from epochal.care.catch_up import Mender
+from epochal.care.checking import checked
 from epochal.care.quarantined import PoisonRecord, PoisonRecords
 from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import PartitionStanding, groups_of, standings
@@ -29,7 +30,6 @@ from epochal.index.series import read_series
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source, layout_names
 from epochal.settings import DECLARED, MAX_PARTITIONS
-from epochal.store.checking import checked
 
 
 @click.group()

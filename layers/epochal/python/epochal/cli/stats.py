@@ -10,6 +10,7 @@ import click
 
 from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
+from epochal.care.checking import SPECS
 from epochal.care.tables import Provisioned, complete, create_table, differs
 from epochal.cli import output
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
@@ -19,7 +20,6 @@ from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.plan.ops import TableSpec
-from epochal.store.checking import SPECS
 from epochal.store.reading import StreamState
 
 # Figures: of the whole store, or of one stream.

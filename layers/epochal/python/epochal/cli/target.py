@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from epochal.care.checking import distinct
 from epochal.cli import output
 from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_named
 from epochal.copying.importing import Importer, TaggedImporter
@@ -37,7 +38,6 @@ from epochal.local.programs import here
 from epochal.model.events import Event
 from epochal.plugins import layouts
 from epochal.settings import FOUND_BY, Settings
-from epochal.store.checking import distinct
 from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams

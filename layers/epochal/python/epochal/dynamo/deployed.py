@@ -69,7 +69,7 @@ def deployed(
     """
     execute = execute or interpreter.execute_through(settings.carrier)
     if kinds:
-        from epochal.store.checking import checked
+        from epochal.care.checking import checked
 
         execute = checked(execute, kinds)
     return Deployment(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from epochal.care.checking import distinct
 from epochal.deployment import Deployment
 from epochal.dynamo.clients import s3_client
 from epochal.dynamo.deployed import deployed, lazily
@@ -22,7 +23,6 @@ from epochal.feed.reader import FeedReader
 from epochal.plan.ops import Execute
 from epochal.read_models.documents import ReadModels
 from epochal.settings import BOTO3, Settings
-from epochal.store.checking import distinct
 from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from epochal.care.checking import distinct
 from epochal.contrib.event_store_adapter.items import hash_of
 from epochal.contrib.event_store_adapter.model import Hash
 from epochal.contrib.event_store_adapter.options import LIBRARY, SHARDS
@@ -13,7 +14,6 @@ from epochal.contrib.event_store_adapter.payloads import Serializer, serializer_
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.dynamo.stores import HERE, Place
 from epochal.settings import Settings
-from epochal.store.checking import distinct
 
 if TYPE_CHECKING:
     from epochal.testing.memory import MemoryTables

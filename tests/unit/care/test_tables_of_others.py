@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from epochal.care.checking import checked, distinct, kind_of
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
@@ -24,7 +25,6 @@ from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Execute, Get, Items, Lost, Op, Put, Reply, Scan, Transact
 from epochal.plan.values import text
 from epochal.reactions.reaction import Delivery, reaction
-from epochal.store.checking import checked, distinct, kind_of
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
