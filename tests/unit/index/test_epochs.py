@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from epochal.index.entries import Entry
 from epochal.index.epochs import STANDARD, Epoch, EpochLimits, decide, unknown_streams
+from epochal.index.tip import StoredSpan, Tip
 from epochal.layout.port import Gap, Span
-from epochal.model.versions import Token
 from tests.unit.feed.feeds import spans_of
 
 STREAMS = ("A", "B", "C")
@@ -107,9 +107,9 @@ def test_folding_takes_every_stream_to_its_next_index_and_ends_with_closed() -> 
 
 
 def test_an_entry_just_written_counts_as_one_read_back() -> None:
-    epoch, token = Epoch(number=0, size=100), Token(version=1)
-    epoch.add(Entry(tuple(spans_of(["A:0:ab"])), marked=3), 50, token)
-    assert (epoch.next, epoch.version, epoch.size, epoch.known) == ({"A": 2}, 1, 150, token)
+    epoch, tip = Epoch(number=0, size=100), Tip(stream="$AppendsEpoch-0_0", span=StoredSpan(base=0))
+    epoch.add(Entry(tuple(spans_of(["A:0:ab"])), marked=3), 50, tip)
+    assert (epoch.next, epoch.version, epoch.size, epoch.known) == ({"A": 2}, 1, 150, tip)
     assert epoch.marked == 3
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from epochal.codec.bodies import encode
+from epochal.codec.bodies import EMPTY, Encoded, encode
 from epochal.index.checkpoints import poison_stream
-from epochal.index.tip import load_tip, read_all
-from epochal.index.tip_append import WireBatch, append, append_marked, append_on, batch_of
+from epochal.index.tip import Tip, load_tip, read_all
+from epochal.index.tip_append import WireBatch, append, append_marked, append_on, batch_of, left_by
 from epochal.layout.port import INDEX
 from epochal.layout.streams import EncodedEvent, Rejected, Written
 from epochal.model.versions import version_of
@@ -92,3 +92,36 @@ def test_what_is_known_by_its_append_id_is_appended_once_and_said_to_be_ours_onc
     assert types(tables) == ["ours", *(f"t{number}" for number in range(others))]
     assert tip is not None
     assert (tip.span.base > 0) is (others > 100)
+
+
+def test_the_tip_that_an_append_left_is_known_to_the_byte_without_a_read(tables: MemoryTables) -> None:
+    store, known, calves = driver(tables.execute), None, 0
+    for number in range(60):
+        event = EncodedEvent(type="Told", data=Encoded(0, b"x" * (number * 37 % 700)), timestamp="2026")
+        closing = event._replace(type="Closed", data=EMPTY)
+        events = [event, closing] if number % 7 == 6 else [event]
+        made = batch_of(STREAM, events, etag=f"{number:032}", append_id=b"%016d" % number)
+        result = store.run(append_on("index", made, known))
+        assert isinstance(result, Written)
+        before: Tip | None = known
+        known = left_by(made, before, result.token)
+        calves += before is not None and known.span.base > before.span.base
+        assert (known, known.token()) == (store.run(load_tip("index", STREAM)), result.token)
+    assert calves > 10
+
+
+def test_a_tip_that_is_known_is_calved_without_a_read(tables: MemoryTables) -> None:
+    asked: list[Op] = []
+
+    def execute(op: Op) -> Reply:
+        asked.append(op)
+        return tables.execute(op)
+
+    store, known = driver(execute), None
+    for number in range(9):
+        made = batch("x" * 600, number)
+        result = store.run(append_on("index", made, known))
+        assert isinstance(result, Written)
+        known = left_by(made, known, result.token)
+    assert {type(op) for op in asked} == {Put, Update}
+    assert len(asked) > 9

@@ -19,10 +19,8 @@ from epochal.index.checkpoints import removals_of
 from epochal.index.entries import Entry, Part, epoch_tip, read_entry, stored_entries
 from epochal.index.series import read_series
 from epochal.index.tip import Tip, advance, event_bytes, read_event, stand
-from epochal.index.tip_append import Known
 from epochal.layout.port import Change, Gap, Touched
 from epochal.layout.removals import Removal, end_of_mark
-from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 
 MAX_ENTRIES: Final = 1_000_000
@@ -68,7 +66,7 @@ class Epoch:
         size: bytes of those, as stored.
         closed: it holds its `Closed` entry.
         marked: streams of its predecessor, in the order of their hashes, that need no mark any more.
-        known: what the next append to it may rely on.
+        known: its Tip, which the next append relies on.
     """
 
     number: int
@@ -77,7 +75,7 @@ class Epoch:
     size: int = 0
     closed: bool = False
     marked: int = 0
-    known: Known = None
+    known: Tip | None = None
 
     def fold(self, entry: Entry | None) -> None:
         """Take in one entry; None is `Closed`."""
@@ -93,11 +91,11 @@ class Epoch:
             # What was gone before it could be indexed is not told when its record comes after all.
             self.next[removal.stream] = max(removal.next, self.next.get(removal.stream, 0))
 
-    def add(self, entry: Entry, size: int, token: Token) -> None:
-        """Take in an entry just written, of `size` bytes, that left the epoch's Tip at `token`."""
+    def add(self, entry: Entry, size: int, tip: Tip) -> None:
+        """Take in an entry just written, of `size` bytes, that left the epoch's Tip so."""
         self.fold(entry)
         self.size += size
-        self.known = token
+        self.known = tip
 
     def fullness(self, limits: EpochLimits, size: int, spans: Iterable[Part]) -> float:
         """How near to closing an entry of `size` bytes with these spans brings it: 1 is full."""

@@ -53,7 +53,7 @@ from epochal.index.epochs import (
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
-from epochal.index.tip_append import Ids, append_on, batch_of
+from epochal.index.tip_append import Ids, append_on, batch_of, left_by
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Span
 from epochal.layout.removals import Removal
 from epochal.layout.streams import Written
@@ -375,7 +375,7 @@ class Indexing:
                 yield from self._look(partition, result.head)
             partition.shared = True
             return False
-        active.add(told, event_bytes(batch.span), result.token)
+        active.add(told, event_bytes(batch.span), left_by(batch, active.known, result.token))
         if closes:
             active.fold(None)
             yield from start_epoch(self.table, partition.number, active.number + 1, self.ids())

@@ -173,6 +173,18 @@ def append_on(table: str, batch: WireBatch, known: Known) -> Steps[Written | Rej
     return Rejected(head=tip)
 
 
+def left_by(batch: WireBatch, known: Tip | None, token: Token) -> Tip:
+    """The Tip that an append of events on `known` left at `token`. Who holds it calves it without reading it again."""
+    held = Tip(stream=batch.stream, span=StoredSpan(base=0)) if known is None else known
+    kept, calved = held.span, held.calved
+    if token.events == batch.count:
+        kept, calved = kept.since(kept.next), calved + event_bytes(kept)
+    span = StoredSpan(
+        base=kept.base, events=kept.events + batch.span.events, types=kept.types + batch.span.types
+    )
+    return replace(held, span=span, etag=token.etag, calved=calved, latest=batch.count, size=token.size)
+
+
 def append(table: str, batch: WireBatch) -> Steps[bool]:
     """Append events to the end, whatever is there, once."""
     tip = yield from load_tip(table, batch.stream)
