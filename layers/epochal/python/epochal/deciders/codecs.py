@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
 from epochal.deciders.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
@@ -27,6 +28,8 @@ B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
+
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +84,14 @@ class EventCodec(Generic[E]):
             that leaves out what it does not understand may decide wrongly. Unfolds of unknown types are always skipped
             where events can stand in for them.
         types: all that events of the codec may be stored as, also under earlier names; empty where it does not say.
+        classes: those of `json_codec`, by the names that their events are stored under.
     """
 
     encode: Callable[[E], Event]
     decode: Callable[[Stored], E | None]
     skips_unknown: bool = False
     types: frozenset[str] = frozenset()
+    classes: Mapping[str, StoredClass] = field(default_factory=lambda: _NOTHING, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what nothing would await."""
@@ -209,7 +214,7 @@ def json_codec(
     register = _register(types, named or {})
     forms = {kind: form_of(kind) for kind in register.values()}
     versions = versions_of(upcasts, register)
-    known = {name: _Kind(name, forms[kind], versions[name]) for name, kind in register.items()}
+    known = {name: StoredClass(name, kind, forms[kind], versions[name]) for name, kind in register.items()}
     written = {register[name]: kind for name, kind in reversed(known.items())}
 
     def encode(event: E) -> Event:
@@ -223,7 +228,13 @@ def json_codec(
         found: E | None = None if kind is None else kind.read(stored)
         return found
 
-    return EventCodec(encode=encode, decode=decode, skips_unknown=skips_unknown, types=frozenset(known))
+    return EventCodec(
+        encode=encode,
+        decode=decode,
+        skips_unknown=skips_unknown,
+        types=frozenset(known),
+        classes=MappingProxyType(known),
+    )
 
 
 def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[str, type[E]]:
@@ -237,14 +248,16 @@ def _register(types: tuple[type[E], ...], named: Mapping[str, type[E]]) -> dict[
     return register
 
 
-class _Kind(NamedTuple):
-    """Events that are stored under one name."""
+class StoredClass(NamedTuple):
+    """Events that are stored under one name: their class, how it is written, and its versions."""
 
     name: str
+    kind: type
     form: ValueForm
     versions: Versions
 
     def write(self, event: object) -> bytes:
+        """The body of an event; raises `InvalidInput` where it could not be read back."""
         name = f"events.{type(event).__name__}"
         try:
             return json.dumps(self.versions.mark(self.form.write(event)))
@@ -254,6 +267,7 @@ class _Kind(NamedTuple):
             raise InvalidInput(name, str(error)) from error
 
     def read(self, stored: Stored) -> Any:
+        """The event that a body is of; raises `CorruptData` where it is not what its type says."""
         try:
             if self.versions.steps or _MARK in stored.data:
                 return self.form.read(self.versions.unmark(json.loads(stored.data)))

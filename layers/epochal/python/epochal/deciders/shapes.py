@@ -16,7 +16,18 @@ from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NewType,
+    TypeGuard,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 from uuid import UUID
 
 from epochal.codec import json
@@ -298,7 +309,7 @@ class _Shapes:
             return SCALARS[hint]
         if isinstance(hint, type) and issubclass(hint, Enum):
             return enum_of(hint)
-        if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or _is_attrs(hint)):
+        if is_record(hint):
             return self._record(hint)
         return self._composed(hint, get_origin(hint), get_args(hint))
 
@@ -333,10 +344,10 @@ class _Shapes:
         return self._records[kind]
 
     def _fields(self, kind: Any) -> list[Field]:
-        hints = _hints(kind)
+        hints = hints_of(kind)
         return [
             Field(name, self._of_field(kind, name, hints[name]), optional, argument)
-            for name, argument, optional in _arguments(kind)
+            for name, argument, optional in arguments_of(kind)
         ]
 
     def _of_field(self, kind: type, name: str, hint: Any) -> Shape:
@@ -346,11 +357,16 @@ class _Shapes:
             raise TypeError(f"{kind.__name__}.{name}: {error}") from error
 
 
+def is_record(hint: Any) -> TypeGuard[type]:
+    """Whether it is a dataclass, or a class of attrs."""
+    return isinstance(hint, type) and (dataclasses.is_dataclass(hint) or _is_attrs(hint))
+
+
 def _is_attrs(kind: type) -> bool:
     return "__attrs_attrs__" in vars(kind)
 
 
-def _arguments(kind: Any) -> list[tuple[str, str, bool]]:
+def arguments_of(kind: Any) -> list[tuple[str, str, bool]]:
     """For each field that the constructor takes: its name, its argument's name, and whether it has a default."""
     if _is_attrs(kind):
         from attrs import NOTHING  # noqa: PLC0415  whoever made the class has loaded it
@@ -360,7 +376,8 @@ def _arguments(kind: Any) -> list[tuple[str, str, bool]]:
     return [(each.name, each.name, _has_default(each)) for each in dataclasses.fields(kind) if each.init]
 
 
-def _hints(kind: type) -> dict[str, Any]:
+def hints_of(kind: type) -> dict[str, Any]:
+    """The types of a class's fields; raises `TypeError` where a hint cannot be resolved."""
     try:
         return get_type_hints(kind)
     except NameError as error:

@@ -42,6 +42,7 @@ DEVELOPERS_ONLY: Final = (
     "local",
     "proving",
     "pytest_plugin.py",
+    "schemas",
     "testing",
 )
 """What layer 1 is without, as patterns of paths: functions need plug-ins, and nothing of their commands and tests."""
