@@ -59,7 +59,7 @@ pure:
 	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" \
 		--ignore tests/unit/stacks tests/unit tests/doors tests/docs tests/examples tests/simulation
 
-test: tested $(VENV)/.dynamodb-local $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
+test: tested $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \
 		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml; exit $$failed
 
@@ -101,7 +101,7 @@ simulate: $(VENV)/.dev ## histories by the thousand (SEEDS=100000, or WORLD=stre
 	@$(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) \
 		$(if $(WORLD),--world $(WORLD)) $(if $(SEED),--seed $(SEED))
 
-proof: tested node_modules/.dev $(VENV)/.dynamodb-local $(VENV)/.docs ## try to break every promise, and say what came of it
+proof: tested node_modules/.dev $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs ## try to break every promise, and say what came of it
 	@$(BIN)/python -m tests.proof
 
 audit: $(VENV)/.dev ## known vulnerabilities of what is pinned; asks the OSV database
@@ -166,4 +166,9 @@ $(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.ins
 	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> fetching DynamoDB Local into .cache"
 	@$(BIN)/python -m epochal.local.dynamodb_local
+	@touch $@
+
+$(VENV)/.postgres: tests/support/postgres.py $(VENV)/.dev
+	@echo "==> looking for PostgreSQL, or fetching it into .cache"
+	@PYTHONPATH=$(LIBRARY) $(BIN)/python -m tests.support.postgres
 	@touch $@

@@ -29,9 +29,11 @@ from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.programs import Places
 from tests.support import contract_run
+from tests.support import postgres as postgres_server
 from tests.support.examples import CHECK, TEST
 from tests.support.ids import refuse_ids_that_differ
 from tests.support.kinds import KINDS, mark_by_folder
+from tests.support.postgres import Postgres
 from tests.support.proven import refuse_what_nobody_runs
 from tests.support.sharing import ByGroup, turn
 from tests.support.sockets import no_sockets
@@ -41,7 +43,12 @@ ROOT = Path(__file__).resolve().parent.parent
 UNIT = ROOT / "tests" / "unit"
 
 SESSION = clients._session  # noqa: SLF001  nobody else forgets it, and tests put others in its place
-MARKS = {"ddbl": ("ddbl",), "ministack_server": ("embedded",), "deployment": ("deploy",)}
+MARKS = {
+    "ddbl": ("ddbl",),
+    "ministack_server": ("embedded",),
+    "deployment": ("deploy",),
+    "postgres": ("postgres",),
+}
 """What a test that uses a fixture is marked with."""
 
 
@@ -143,6 +150,14 @@ def ddbl_tables(ddbl: Endpoint) -> Iterator[Tables]:
     """Fresh tables on DynamoDB Local, gone after the test."""
     with Tables(ddbl) as tables:
         yield tables
+
+
+@pytest.fixture(scope="session")
+def postgres(places: Places) -> Iterator[Postgres]:
+    """A PostgreSQL, shared by the whole session: tests keep apart by their databases."""
+    server = postgres_server.start(places)
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -45,9 +45,9 @@ KINDS: Final = (
     ),
     Kind(
         name="server",
-        about="DynamoDB Local or the embedded AWS",
-        folders=("contract", "bench", "faults", "interop", "local"),
-        marks=frozenset({"ddbl", "embedded"}),
+        about="DynamoDB Local, the embedded AWS or PostgreSQL",
+        folders=("contract", "bench", "faults", "interop", "local", "sql"),
+        marks=frozenset({"ddbl", "embedded", "postgres"}),
         seconds=280,
     ),
     Kind(name="browser", about="a headless Chromium (Node)", folders=("browser",), seconds=30),
@@ -74,7 +74,7 @@ def kind_of(path: Path) -> Kind:
 def mark_by_folder(item: pytest.Item) -> None:
     """Mark a test with the kind of its folder; what the folder does not have, it may not ask for."""
     kind = kind_of(item.path)
-    asked = {mark.name for mark in item.iter_markers()} & {"ddbl", "embedded", "deploy"}
+    asked = {mark.name for mark in item.iter_markers()} & {"ddbl", "embedded", "deploy", "postgres"}
     if not asked <= kind.marks:
         raise pytest.UsageError(
             f"{item.nodeid} needs {asked - kind.marks}, and tests/{kind.folders[0]} has none"

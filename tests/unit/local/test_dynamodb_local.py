@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from epochal.local import dynamodb_local
+from epochal.local import dynamodb_local, programs
 from epochal.local.errors import CommandFailed, DownloadCorrupt, ProgramMissing
 from epochal.local.programs import Places
 
@@ -80,6 +81,17 @@ def test_what_was_fetched_is_not_fetched_again(
     assert first == second
     assert npm.read_text().splitlines() == ["amplify-dynamodb-simulator@2.9.30"]
     assert told == ["fetching DynamoDB Local, 54 MB"]
+
+
+def test_a_package_of_a_scope_is_found_under_the_name_that_npm_gives_its_archive(
+    tmp_path: Path, archive: Path, npm: Path
+) -> None:
+    script = Path(os.environ["PATH"]) / "npm"
+    script.write_text(script.read_text().replace(dynamodb_local.PACKAGE.name, "someone-something"))
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    scoped = replace(dynamodb_local.PACKAGE, name="@someone/something", sha256=digest)
+    assert (programs.fetch(scoped, tmp_path / "cache") / "DynamoDBLocal.jar").is_file()
+    assert npm.read_text().splitlines() == [f"@someone/something@{scoped.version}"]
 
 
 def test_another_digest_is_refused_and_leaves_nothing(tmp_path: Path, archive: Path, npm: Path) -> None:

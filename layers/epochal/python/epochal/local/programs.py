@@ -163,7 +163,8 @@ def _pack(npm: str, package: Package, directory: Path) -> Path:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         raise CommandFailed(f"npm pack {wanted}", ran.returncode, ran.stderr.strip())
-    return directory / f"{package.name}-{package.version}.tgz"
+    # npm names the archive of `@scope/name` so.
+    return directory / f"{package.name.removeprefix('@').replace('/', '-')}-{package.version}.tgz"
 
 
 def _check(archive: Path, sha256: str) -> None:
