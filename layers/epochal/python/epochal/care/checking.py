@@ -11,7 +11,7 @@ functions do not look: their tables come from the stack.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
@@ -28,8 +28,7 @@ from epochal.plan.ops import (
     Op,
     Reply,
     Scan,
-    Transact,
-    TransactGet,
+    tables_of,
 )
 from epochal.plan.values import Item
 from epochal.plugins import layouts
@@ -132,17 +131,6 @@ def _look(execute: Execute, table: str, kind: str) -> None:
     found = found or kind_named(table)
     if found not in (kind, None):
         raise WrongTable(table, kind, found or "")
-
-
-def tables_of(op: Op) -> Collection[str]:
-    """The tables that an operation touches."""
-    match op:
-        case Transact(writes=writes):
-            return {write.table for write in writes}
-        case TransactGet(keys=keys):
-            return {table for table, _ in keys}
-        case _:
-            return (op.table,)
 
 
 def _kind_in(execute: Execute, table: str, kind: str) -> str | None:

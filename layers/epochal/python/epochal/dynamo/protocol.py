@@ -16,41 +16,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
-from epochal.plan.ops import (
-    Absent,
-    Add,
-    All,
-    AnyOf,
-    BatchGet,
-    BeginsWith,
-    Change,
-    Check,
-    Compare,
-    Condition,
-    Delete,
-    Done,
-    Found,
-    Get,
-    Items,
-    Lost,
-    Not,
-    NotApplied,
-    Op,
-    Overflow,
-    Present,
-    Put,
-    Query,
-    Refusal,
-    Reply,
-    RequestFailure,
-    Scan,
-    Set,
-    Together,
-    Transact,
-    TransactGet,
-    TransactionWrite,
-    Update,
-)
+from epochal.plan import ops
 from epochal.plan.values import AttributeValue, Item, Units, item_size, text, write_units
 
 _MEASURED: Final = {"ReturnConsumedCapacity": "TOTAL"}
@@ -69,32 +35,32 @@ class DynamoRequest:
     parameters: dict[str, Any]
 
 
-def request_of(op: Op) -> DynamoRequest:
+def request_of(op: ops.Op) -> DynamoRequest:
     """The request that an operation is, or begins with."""
     match op:
-        case Transact():
+        case ops.Transact():
             return DynamoRequest("TransactWriteItems", _transaction(op))
-        case Put() | Update() | Delete():
+        case ops.Put() | ops.Update() | ops.Delete():
             return DynamoRequest(f"{type(op).__name__}Item", {**_write(op), **_MEASURED})
-        case Check():
+        case ops.Check():
             raise TypeError("a Check stands only in a transaction")
         case _:
             return _read(op)
 
 
-def _read(op: Get | BatchGet | TransactGet | Query | Scan) -> DynamoRequest:
+def _read(op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Query | ops.Scan) -> DynamoRequest:
     match op:
-        case Get():
+        case ops.Get():
             key = {"TableName": op.table, "Key": op.key, "ConsistentRead": op.consistent}
             return DynamoRequest("GetItem", {**key, **_MEASURED})
-        case BatchGet():
+        case ops.BatchGet():
             return asked_again({op.table: {"Keys": list(op.keys), "ConsistentRead": op.consistent}})
-        case TransactGet():
+        case ops.TransactGet():
             wanted = [{"Get": {"TableName": table, "Key": key}} for table, key in op.keys]
             return DynamoRequest("TransactGetItems", {"TransactItems": wanted, **_MEASURED})
-        case Query():
+        case ops.Query():
             return DynamoRequest("Query", _query(op))
-        case Scan():
+        case ops.Scan():
             return DynamoRequest("Scan", _scan(op))
 
 
@@ -103,7 +69,7 @@ def asked_again(unprocessed: dict[str, Any]) -> DynamoRequest:
     return DynamoRequest("BatchGetItem", {"RequestItems": unprocessed, **_MEASURED})
 
 
-def _query(op: Query) -> dict[str, Any]:
+def _query(op: ops.Query) -> dict[str, Any]:
     expressions = Expressions()
     name, value = op.partition
     keys = f"{expressions.name(name)} = {expressions.value(value)}"
@@ -120,14 +86,14 @@ def _query(op: Query) -> dict[str, Any]:
     }
 
 
-def _scan(op: Scan) -> dict[str, Any]:
+def _scan(op: ops.Scan) -> dict[str, Any]:
     segment, total = op.segment
     expressions = Expressions()
     where = {} if op.where is None else {"FilterExpression": expressions.condition(op.where)}
     return {"Segment": segment, "TotalSegments": total, **where, **_paging(op), **expressions.parameters()}
 
 
-def _paging(op: Query | Scan) -> dict[str, Any]:
+def _paging(op: ops.Query | ops.Scan) -> dict[str, Any]:
     return {
         "TableName": op.table,
         "ConsistentRead": op.consistent,
@@ -138,8 +104,8 @@ def _paging(op: Query | Scan) -> dict[str, Any]:
     }
 
 
-def _transaction(op: Transact) -> dict[str, Any]:
-    kinds = {Put: "Put", Update: "Update", Delete: "Delete", Check: "ConditionCheck"}
+def _transaction(op: ops.Transact) -> dict[str, Any]:
+    kinds = {ops.Put: "Put", ops.Update: "Update", ops.Delete: "Delete", ops.Check: "ConditionCheck"}
     return {
         "TransactItems": [{kinds[type(write)]: _write(write)} for write in op.writes],
         **({"ClientRequestToken": op.token} if op.token is not None else {}),
@@ -147,21 +113,21 @@ def _transaction(op: Transact) -> dict[str, Any]:
     }
 
 
-def _write(op: TransactionWrite) -> dict[str, Any]:
+def _write(op: ops.TransactionWrite) -> dict[str, Any]:
     expressions = Expressions()
     request: dict[str, Any] = {"TableName": op.table}
-    if isinstance(op, Put):
+    if isinstance(op, ops.Put):
         request["Item"] = op.item
     else:
         request["Key"] = op.key
-    if isinstance(op, Update):
+    if isinstance(op, ops.Update):
         request["UpdateExpression"] = expressions.update(op)
     request.update(_condition(op.condition, expressions))
     request.update(expressions.parameters())
     return request
 
 
-def _condition(condition: Condition | None, expressions: Expressions) -> dict[str, str]:
+def _condition(condition: ops.Condition | None, expressions: Expressions) -> dict[str, str]:
     if condition is None:
         return {}
     # The item that stood in the way comes back with the refusal: a conflict costs no second read.
@@ -190,27 +156,27 @@ class Expressions:
         found = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": self._values}
         return {name: marks for name, marks in found.items() if marks}
 
-    def condition(self, condition: Condition) -> str:
+    def condition(self, condition: ops.Condition) -> str:
         """The text of a condition."""
         match condition:
-            case Absent(name):
+            case ops.Absent(name):
                 return f"attribute_not_exists({self.name(name)})"
-            case Present(name):
+            case ops.Present(name):
                 return f"attribute_exists({self.name(name)})"
-            case Compare(name, operator, value):
+            case ops.Compare(name, operator, value):
                 return f"{self.name(name)} {operator} {self.value(value)}"
-            case BeginsWith(name, prefix):
+            case ops.BeginsWith(name, prefix):
                 return f"begins_with({self.name(name)}, {self.value(text(prefix))})"
-            case Not(compared):
+            case ops.Not(compared):
                 return f"NOT ({self.condition(compared)})"
-            case All((only,)) | AnyOf((only,)):
+            case ops.All((only,)) | ops.AnyOf((only,)):
                 return self.condition(only)  # DynamoDB refuses redundant parentheses
-            case All(conditions):
+            case ops.All(conditions):
                 return " AND ".join(f"({self.condition(each)})" for each in conditions)
-            case AnyOf(conditions):
+            case ops.AnyOf(conditions):
                 return " OR ".join(f"({self.condition(each)})" for each in conditions)
 
-    def update(self, update: Update) -> str:
+    def update(self, update: ops.Update) -> str:
         """The text of an update."""
         text = "SET " + ", ".join(self._change(change) for change in update.sets) if update.sets else ""
         if update.removes:
@@ -227,11 +193,11 @@ class Expressions:
         self._values[mark] = value
         return mark
 
-    def _change(self, change: Change) -> str:
+    def _change(self, change: ops.Change) -> str:
         name = self.name(change.name)
-        if isinstance(change, Set):
+        if isinstance(change, ops.Set):
             return f"{name} = {self.value(change.value)}"
-        if isinstance(change, Add):
+        if isinstance(change, ops.Add):
             present = f"if_not_exists({name}, {self.value({'N': '0'})})"
             return f"{name} = {present} + {self.value(change.value)}"
         present = f"if_not_exists({name}, {self.value({'L': []})})"
@@ -246,36 +212,36 @@ class Expressions:
 Answer = dict[str, Any]
 
 
-def conversation(op: Op) -> Generator[DynamoRequest, Answer, Reply]:
+def conversation(op: ops.Op) -> Generator[DynamoRequest, Answer, ops.Reply]:
     """Yields the requests of an operation, is sent their answers, and returns the reply."""
-    if isinstance(op, BatchGet):
+    if isinstance(op, ops.BatchGet):
         return (yield from _batch(op))
     return _reply(op, (yield request_of(op)))
 
 
-def _reply(op: Op, answer: Answer) -> Reply:
+def _reply(op: ops.Op, answer: Answer) -> ops.Reply:
     match op:
-        case Get():
-            return Found(item=answer.get("Item"), units=_cost(answer, "ConsumedCapacity"))
-        case TransactGet():
+        case ops.Get():
+            return ops.Found(item=answer.get("Item"), units=_cost(answer, "ConsumedCapacity"))
+        case ops.TransactGet():
             units = _cost(answer, "Responses")
-            return Together(items=tuple(each.get("Item") for each in answer["Responses"]), units=units)
-        case Query(only_count=True):
+            return ops.Together(items=tuple(each.get("Item") for each in answer["Responses"]), units=units)
+        case ops.Query(only_count=True):
             return _page(answer, "Count")
-        case Query() | Scan():
+        case ops.Query() | ops.Scan():
             return _page(answer, "Items")
         case _:
-            return Done(units=Units(write=_total(answer)))
+            return ops.Done(units=Units(write=_total(answer)))
 
 
-def _page(answer: Answer, wanted: str) -> Items:
+def _page(answer: Answer, wanted: str) -> ops.Items:
     units, last = _cost(answer, wanted), answer.get("LastEvaluatedKey")
     if wanted == "Count":
-        return Items(items=(), counted=answer[wanted], last=last, units=units)
-    return Items(items=tuple(answer[wanted]), last=last, units=units)
+        return ops.Items(items=(), counted=answer[wanted], last=last, units=units)
+    return ops.Items(items=tuple(answer[wanted]), last=last, units=units)
 
 
-def _batch(op: BatchGet) -> Generator[DynamoRequest, Answer, Items]:
+def _batch(op: ops.BatchGet) -> Generator[DynamoRequest, Answer, ops.Items]:
     """All of the keys: an answer holds at most 16 MB, so what was left out is asked for while there is progress."""
     items: list[Item] = []
     cost = Units()
@@ -287,9 +253,9 @@ def _batch(op: BatchGet) -> Generator[DynamoRequest, Answer, Items]:
         items += found
         unprocessed = answer.get("UnprocessedKeys")
         if not unprocessed:
-            return Items(items=tuple(items), units=cost)
+            return ops.Items(items=tuple(items), units=cost)
         if not found:
-            raise NotApplied("UnprocessedKeys")
+            raise ops.NotApplied("UnprocessedKeys")
         request = asked_again(unprocessed)
 
 
@@ -298,7 +264,7 @@ def _cost(answer: Answer, member: str) -> Units:
     boto takes that for an answer without contents, so that what is there would look as if it were not.
     """
     if member not in answer:
-        raise Lost("an answer that was cut off")
+        raise ops.Lost("an answer that was cut off")
     return Units(read=_total(answer))
 
 
@@ -390,23 +356,23 @@ _OTHER_KEYS: Final = (
 """What DynamoDB and its stand-ins say of an operation on a table with other keys or indexes."""
 
 
-def reply_to(fault: DynamoFault, op: Op) -> Reply:
+def reply_to(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     """The reply that a fault means; a failure or an error of ours is raised."""
     code, message = fault.code, fault.message
     if code == "ConditionalCheckFailedException":
         blocking: Any = fault.members.get("Item")
         return _refusal((blocking,), (True,), fault, factor=1)
-    if code == "IdempotentParameterMismatchException" and isinstance(op, Transact):
+    if code == "IdempotentParameterMismatchException" and isinstance(op, ops.Transact):
         nothing = (None,) * len(op.writes)
-        return Refusal(items=nothing, failed=(False,) * len(op.writes), ambiguous=True, reused=True)
+        return ops.Refusal(items=nothing, failed=(False,) * len(op.writes), ambiguous=True, reused=True)
     if code == "TransactionCanceledException":
         return _cancelled(fault, op)
     if code == "ValidationException" and _TOO_LARGE.search(message):
-        return Overflow()
+        return ops.Overflow()
     raise _error_of(fault, op) from fault
 
 
-def _error_of(fault: DynamoFault, op: Op) -> Exception:
+def _error_of(fault: DynamoFault, op: ops.Op) -> Exception:
     code, message = fault.code, fault.message
     if code == "ValidationException" and any(said in message for said in _OTHER_KEYS):
         return WrongTable(_table(op))
@@ -416,19 +382,19 @@ def _error_of(fault: DynamoFault, op: Op) -> Exception:
         return _throttled(code, fault)
     # Without a body, the status stands for the code: the answer was cut off.
     if code in _UNCERTAIN or code.isdigit() or fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Lost(code)
-    if fault.retried and isinstance(op, Put | Update | Delete | Transact):
-        return Lost(code)  # what is said of the carrier's last try is not true of those before
+        return ops.Lost(code)
+    if fault.retried and isinstance(op, ops.Put | ops.Update | ops.Delete | ops.Transact):
+        return ops.Lost(code)  # what is said of the carrier's last try is not true of those before
     if code in DENIED:
         return Refused(fault.operation, advised(code, message))
     return InvalidRequest(fault.operation, code, message)
 
 
-def _throttled(cause: str, fault: DynamoFault) -> RequestFailure:
-    return Lost(cause) if fault.retried else NotApplied(cause)
+def _throttled(cause: str, fault: DynamoFault) -> ops.RequestFailure:
+    return ops.Lost(cause) if fault.retried else ops.NotApplied(cause)
 
 
-def _cancelled(fault: DynamoFault, op: Op) -> Reply:
+def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     reasons: Any = fault.members.get("CancellationReasons", [])
     codes = [reason.get("Code", "None") for reason in reasons]
     failed = tuple(code == "ConditionalCheckFailed" for code in codes)
@@ -437,7 +403,7 @@ def _cancelled(fault: DynamoFault, op: Op) -> Reply:
         return _refusal(tuple(items), failed, fault, factor=2)
     over = tuple(bool(_TOO_LARGE.search(reason.get("Message", ""))) for reason in reasons)
     if any(over):
-        return Overflow(over=over)
+        return ops.Overflow(over=over)
     if any(said in reason.get("Message", "") for reason in reasons for said in _OTHER_KEYS):
         raise WrongTable(_table(op)) from fault
     if any(
@@ -445,7 +411,7 @@ def _cancelled(fault: DynamoFault, op: Op) -> Reply:
     ):
         raise _throttled(", ".join(sorted(set(codes) - {"None"})), fault) from fault
     if fault.retried:
-        raise Lost(fault.code) from fault
+        raise ops.Lost(fault.code) from fault
     told = "; ".join(
         f"{reason['Code']}: {reason.get('Message', '')}" for reason in reasons if "Message" in reason
     )
@@ -454,21 +420,15 @@ def _cancelled(fault: DynamoFault, op: Op) -> Reply:
 
 def _refusal(
     items: tuple[Item | None, ...], failed: tuple[bool, ...], fault: DynamoFault, *, factor: int
-) -> Refusal:
+) -> ops.Refusal:
     """DynamoDB does not say what a refusal cost; by its rules it is the write of what stood there."""
     found = tuple(item or None for item in items)
     cost = sum(write_units(item_size(item)) if item else 1 for item in found)
-    return Refusal(items=found, failed=failed, ambiguous=fault.retried, units=Units(write=factor * cost))
+    return ops.Refusal(items=found, failed=failed, ambiguous=fault.retried, units=Units(write=factor * cost))
 
 
-def _table(op: Op) -> str:
-    match op:
-        case Transact(writes=writes):
-            return ", ".join(sorted({write.table for write in writes}))
-        case TransactGet(keys=keys):
-            return ", ".join(sorted({table for table, _ in keys}))
-        case _:
-            return op.table
+def _table(op: ops.Op) -> str:
+    return ", ".join(sorted(ops.tables_of(op)))
 
 
 # Requests to headers and bytes, statuses, headers and bytes to answers: DynamoDB's JSON protocol, version 1.0.
@@ -505,7 +465,7 @@ def answer_of(request: DynamoRequest, status: int, headers: Mapping[str, str], b
     """
     checksum = headers.get("x-amz-crc32")
     if checksum is not None and checksum != str(crc32(body)):
-        raise Lost("an answer that was damaged on its way")
+        raise ops.Lost("an answer that was damaged on its way")
     if status >= HTTPStatus.MOVED_PERMANENTLY:
         raise _fault(request, status, body)
     if request.operation in READS:
@@ -520,7 +480,7 @@ def of_a_write(answer: dict[str, Any], headers: Mapping[str, str]) -> dict[str, 
     DynamoDB's own an answer that cannot be read says no less than one without contents: the write was made.
     """
     if "ConsumedCapacity" not in answer and "x-amzn-requestid" not in headers:
-        raise Lost("an answer that is not DynamoDB's")
+        raise ops.Lost("an answer that is not DynamoDB's")
     return answer
 
 

@@ -257,6 +257,17 @@ class TransactGet:
 Op = Get | BatchGet | TransactGet | Query | Scan | Put | Update | Delete | Check | Transact
 
 
+def tables_of(op: Op) -> set[str]:
+    """The tables that an operation touches."""
+    match op:
+        case Transact(writes=writes):
+            return {write.table for write in writes}
+        case TransactGet(keys=keys):
+            return {table for table, _ in keys}
+        case _:
+            return {op.table}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Several:
     """Operations that may be performed in any order, and at the same time. Replied to with a list of their replies, in

@@ -24,31 +24,7 @@ from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.versions import Capacity
-from epochal.plan.ops import (
-    BatchGet,
-    Delete,
-    Done,
-    Execute,
-    Found,
-    Get,
-    Items,
-    Lost,
-    Op,
-    Overflow,
-    Put,
-    Query,
-    Refusal,
-    Reply,
-    RequestFailure,
-    Scan,
-    Several,
-    Steps,
-    Together,
-    Transact,
-    TransactGet,
-    Unreached,
-    Update,
-)
+from epochal.plan import ops
 from epochal.plan.values import Units
 from epochal.settings import REQUEST_SECONDS
 
@@ -109,7 +85,7 @@ def ahead(make: Callable[[A], B], items: Iterable[A], at_once: int) -> Iterator[
 
 T = TypeVar("T")
 
-_WRITES = (Put, Update, Delete, Transact)
+_WRITES = (ops.Put, ops.Update, ops.Delete, ops.Transact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +168,7 @@ _NUMBERS: Final = itertools.count(1)
 _PLACES: Final[weakref.WeakKeyDictionary[object, int]] = weakref.WeakKeyDictionary()
 
 
-def _place_of(execute: Execute) -> int:
+def _place_of(execute: ops.Execute) -> int:
     """A number that no other interpreter has, or has had."""
     owner: object = getattr(execute, "__self__", execute)
     try:
@@ -220,7 +196,7 @@ class Driver:
         after_write: what runs here only tells of a write that was made before: an error says that it may have been.
     """
 
-    execute: Execute
+    execute: ops.Execute
     meter: Meter
     patience: Patience = DEFAULT
     clock: Callable[[], float] = time.monotonic
@@ -235,7 +211,7 @@ class Driver:
         if self.place is None:
             object.__setattr__(self, "place", _place_of(self.execute))
 
-    def run(self, steps: Steps[T]) -> T:
+    def run(self, steps: ops.Steps[T]) -> T:
         """Perform every operation of `steps`; their outcome.
 
         Raises:
@@ -248,9 +224,9 @@ class Driver:
         try:
             step = next(steps)
             while True:
-                ops = step.ops if isinstance(step, Several) else (step,)
-                replies = self._replies(ops, limit, doubt)
-                step = steps.send(replies if isinstance(step, Several) else replies[0])
+                asked = step.ops if isinstance(step, ops.Several) else (step,)
+                replies = self._replies(asked, limit, doubt)
+                step = steps.send(replies if isinstance(step, ops.Several) else replies[0])
         except StopIteration as end:
             outcome: T = end.value
             return outcome
@@ -261,22 +237,24 @@ class Driver:
             raise
 
     @overload
-    def ask(self, op: Get) -> Found: ...
+    def ask(self, op: ops.Get) -> ops.Found: ...
 
     @overload
-    def ask(self, op: TransactGet) -> Together: ...
+    def ask(self, op: ops.TransactGet) -> ops.Together: ...
 
     @overload
-    def ask(self, op: BatchGet | Query | Scan) -> Items: ...
+    def ask(self, op: ops.BatchGet | ops.Query | ops.Scan) -> ops.Items: ...
 
     @overload
-    def ask(self, op: Put | Update | Delete | Transact) -> Done | Refusal | Overflow: ...
+    def ask(
+        self, op: ops.Put | ops.Update | ops.Delete | ops.Transact
+    ) -> ops.Done | ops.Refusal | ops.Overflow: ...
 
-    def ask(self, op: Op) -> Reply:
+    def ask(self, op: ops.Op) -> ops.Reply:
         """Perform a single operation; its reply. Raises as `run` does."""
         return self.run(_alone(op))
 
-    def pages(self, op: Query | Scan) -> Iterator[Items]:
+    def pages(self, op: ops.Query | ops.Scan) -> Iterator[ops.Items]:
         """Every page of a query or a scan from `op` on, each asked for when it is wanted. Raises as `run` does."""
         while True:
             page = self.ask(op)
@@ -298,31 +276,31 @@ class Driver:
         """The same driver, giving up `seconds` from now, whatever it is doing then."""
         return replace(self, deadline=self.clock() + seconds)
 
-    def _replies(self, ops: tuple[Op, ...], limit: float, doubt: _Doubt) -> list[Reply]:
-        """Replies in the order of `ops`. After a failure no further request is begun."""
+    def _replies(self, asked: tuple[ops.Op, ...], limit: float, doubt: _Doubt) -> list[ops.Reply]:
+        """Replies in the order of what was asked. After a failure no further request is begun."""
 
-        def answer(op: Op) -> Reply:
+        def answer(op: ops.Op) -> ops.Reply:
             self._check_deadline(doubt)
             return self._perform(op, limit, doubt)
 
-        if self.at_once == 1 or len(ops) == 1:
-            return list(map(answer, ops))
-        return list(ahead(answer, ops, self.at_once))
+        if self.at_once == 1 or len(asked) == 1:
+            return list(map(answer, asked))
+        return list(ahead(answer, asked, self.at_once))
 
     def _check_deadline(self, doubt: _Doubt) -> None:
         """Steps that never fail may still never end: an append may lose every race."""
         if self.deadline is not None and self.clock() > self.deadline:
             raise Unavailable("the time allowed is over", maybe_applied=bool(doubt))
 
-    def _perform(self, op: Op, limit: float, doubt: _Doubt) -> Reply:
+    def _perform(self, op: ops.Op, limit: float, doubt: _Doubt) -> ops.Reply:
         """The reply, which is ambiguous where a response to this very write was lost."""
         tries, lost = 0, object()
         while True:
             try:
                 reply = self.execute(op)
-            except RequestFailure as failure:
+            except ops.RequestFailure as failure:
                 tries += 1
-                if isinstance(failure, Lost) and isinstance(op, _WRITES):
+                if isinstance(failure, ops.Lost) and isinstance(op, _WRITES):
                     doubt.add(lost)
                 self.meter.add(Units())
                 self._wait(tries, limit, failure, doubt)
@@ -333,20 +311,20 @@ class Driver:
                     raise Unavailable(str(error), maybe_applied=True) from error
                 raise
             self.meter.add(reply.units)
-            if isinstance(reply, Done):
+            if isinstance(reply, ops.Done):
                 doubt.discard(lost)
-            elif isinstance(reply, Refusal) and lost in doubt:
+            elif isinstance(reply, ops.Refusal) and lost in doubt:
                 reply = replace(reply, ambiguous=True)
             return reply
 
-    def _wait(self, tries: int, limit: float, failure: RequestFailure, doubt: _Doubt) -> None:
+    def _wait(self, tries: int, limit: float, failure: ops.RequestFailure, doubt: _Doubt) -> None:
         pause = self.patience.wait(tries, self.luck())
-        wrong = isinstance(failure, Unreached) and tries >= UNREACHED
+        wrong = isinstance(failure, ops.Unreached) and tries >= UNREACHED
         if wrong or self.patience.is_over(tries) or self.clock() + pause >= limit:
             raise Unavailable(failure.cause, maybe_applied=bool(doubt)) from failure
         self.sleep(pause)
 
 
-def _alone(op: Op) -> Steps[Reply]:
-    reply: Reply = yield op
+def _alone(op: ops.Op) -> ops.Steps[ops.Reply]:
+    reply: ops.Reply = yield op
     return reply

@@ -18,31 +18,6 @@ from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.plan import ops
-from epochal.plan.ops import (
-    BatchGet,
-    Check,
-    Done,
-    Found,
-    Get,
-    IndexSpec,
-    Items,
-    Op,
-    Overflow,
-    Put,
-    Query,
-    Refusal,
-    Reply,
-    Scan,
-    TableSpec,
-    Together,
-    Transact,
-    TransactGet,
-    TransactionWrite,
-    after,
-    comparable,
-    holds,
-    units,
-)
 from epochal.plan.values import Item, Key, item_size
 from epochal.testing import refusals
 
@@ -53,7 +28,7 @@ _Sort = Any
 class _Table:
     """Items by partition and sort key; sort keys kept in order for queries."""
 
-    spec: TableSpec
+    spec: ops.TableSpec
     partitions: dict[Any, dict[_Sort, Item]] = field(default_factory=dict)
     order: dict[Any, list[_Sort]] = field(default_factory=dict)
     changes: list[Item] = field(default_factory=list)
@@ -68,7 +43,9 @@ class _Table:
 
     def place(self, key: Key) -> tuple[Any, _Sort]:
         sort = self.spec.sort
-        return comparable(key[self.spec.partition.name]), None if sort is None else comparable(key[sort.name])
+        return ops.comparable(key[self.spec.partition.name]), None if sort is None else ops.comparable(
+            key[sort.name]
+        )
 
     def get(self, key: Key) -> Item | None:
         partition, sort = self.place(key)
@@ -91,12 +68,12 @@ class _Table:
 class MemoryTables:
     """Tables in memory; safe under threads. `execute` is the interpreter."""
 
-    def __init__(self, tables: dict[str, TableSpec]) -> None:
+    def __init__(self, tables: dict[str, ops.TableSpec]) -> None:
         self._tables = {name: _Table(spec) for name, spec in tables.items()}
         self._lock = threading.RLock()
-        self._tokens: dict[str, Transact] = {}
+        self._tokens: dict[str, ops.Transact] = {}
 
-    def execute(self, op: Op) -> Reply:
+    def execute(self, op: ops.Op) -> ops.Reply:
         """Perform one operation at once and alone.
 
         Raises:
@@ -108,22 +85,24 @@ class MemoryTables:
         ops.check(op)
         with self._lock:
             refusals.check(op, self._spec)
-            if isinstance(op, Query | Scan):
+            if isinstance(op, ops.Query | ops.Scan):
                 return self._page(op)
             refusals.check_stored(op, self._stored)
-            cost = units(op, self._stored)
+            cost = ops.units(op, self._stored)
             return replace(self._perform(op), units=cost)
 
-    def _perform(self, op: Get | BatchGet | TransactGet | Transact | TransactionWrite) -> Reply:
+    def _perform(
+        self, op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Transact | ops.TransactionWrite
+    ) -> ops.Reply:
         match op:
-            case Get(table=table, key=key):
-                return Found(item=self._stored(table, key))
-            case BatchGet(table=table, keys=keys):
+            case ops.Get(table=table, key=key):
+                return ops.Found(item=self._stored(table, key))
+            case ops.BatchGet(table=table, keys=keys):
                 found = (self._stored(table, key) for key in keys)
-                return Items(items=tuple(item for item in found if item is not None))
-            case TransactGet(keys=keys):
-                return Together(items=tuple(self._stored(table, key) for table, key in keys))
-            case Transact():
+                return ops.Items(items=tuple(item for item in found if item is not None))
+            case ops.TransactGet(keys=keys):
+                return ops.Together(items=tuple(self._stored(table, key) for table, key in keys))
+            case ops.Transact():
                 return self._transact(op)
             case _:
                 return self._write((op,))
@@ -153,13 +132,13 @@ class MemoryTables:
         except KeyError:
             raise MissingTable(name) from None
 
-    def _spec(self, table: str) -> TableSpec:
+    def _spec(self, table: str) -> ops.TableSpec:
         return self._table(table).spec
 
     def _stored(self, table: str, key: Key) -> Item | None:
         return self._table(table).get(key)
 
-    def _page(self, op: Query | Scan) -> Items:
+    def _page(self, op: ops.Query | ops.Scan) -> ops.Items:
         """What a query or a scan reads up to its limit or 1 MB, and of that what it asks for."""
         stored = self._table(op.table)
         taken: list[Item] = []
@@ -170,70 +149,72 @@ class MemoryTables:
             if len(taken) == op.limit or total >= ops.PAGE_BYTES:
                 last = {name: item[name] for name in _names(stored.spec, op.index)}
                 break
-        where = op.where if isinstance(op, Scan) else None
-        found = tuple(item for item in taken if holds(where, item))
-        cost = units(op, self._stored, taken)
-        if isinstance(op, Query) and op.only_count:
-            return Items(items=(), counted=len(found), last=last, units=cost)
-        return Items(items=found, last=last, units=cost)
+        where = op.where if isinstance(op, ops.Scan) else None
+        found = tuple(item for item in taken if ops.holds(where, item))
+        cost = ops.units(op, self._stored, taken)
+        if isinstance(op, ops.Query) and op.only_count:
+            return ops.Items(items=(), counted=len(found), last=last, units=cost)
+        return ops.Items(items=found, last=last, units=cost)
 
-    def _transact(self, op: Transact) -> Reply:
+    def _transact(self, op: ops.Transact) -> ops.Reply:
         if op.token is not None and op.token in self._tokens:
-            return Done() if self._tokens[op.token] == op else _reused(op)
+            return ops.Done() if self._tokens[op.token] == op else _reused(op)
         reply = self._write(op.writes)
-        if op.token is not None and isinstance(reply, Done):
+        if op.token is not None and isinstance(reply, ops.Done):
             self._tokens[op.token] = op
         return reply
 
-    def _write(self, writes: tuple[TransactionWrite, ...]) -> Reply:
+    def _write(self, writes: tuple[ops.TransactionWrite, ...]) -> ops.Reply:
         before = [self._stored(write.table, _key(write)) for write in writes]
-        failed = tuple(not holds(write.condition, item) for write, item in zip(writes, before, strict=True))
+        failed = tuple(
+            not ops.holds(write.condition, item) for write, item in zip(writes, before, strict=True)
+        )
         if any(failed):
             items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
-            return Refusal(items=items, failed=failed)
-        results = [after(write, item) for write, item in zip(writes, before, strict=True)]
+            return ops.Refusal(items=items, failed=failed)
+        results = [ops.after(write, item) for write, item in zip(writes, before, strict=True)]
         over = tuple(result is not None and item_size(result) > ops.ITEM_BYTES for result in results)
         if any(over):
-            return Overflow(over=over if len(over) > 1 else ())
+            return ops.Overflow(over=over if len(over) > 1 else ())
         self._store(writes, results)
-        return Done()
+        return ops.Done()
 
-    def _store(self, writes: Sequence[TransactionWrite], results: Sequence[Item | None]) -> None:
+    def _store(self, writes: Sequence[ops.TransactionWrite], results: Sequence[Item | None]) -> None:
         """Put what writes leave in the place of what was there."""
         for write, result in zip(writes, results, strict=True):
-            if not isinstance(write, Check):
+            if not isinstance(write, ops.Check):
                 self._table(write.table).put(_key(write), result)
 
 
-def _reused(op: Transact) -> Refusal:
+def _reused(op: ops.Transact) -> ops.Refusal:
     """A token names one transaction. DynamoDB does not say what would become of another one."""
     count = len(op.writes)
-    return Refusal(items=(None,) * count, failed=(False,) * count, ambiguous=True, reused=True)
+    return ops.Refusal(items=(None,) * count, failed=(False,) * count, ambiguous=True, reused=True)
 
 
-def _key(write: TransactionWrite) -> Key:
-    return write.item if isinstance(write, Put) else write.key
+def _key(write: ops.TransactionWrite) -> Key:
+    return write.item if isinstance(write, ops.Put) else write.key
 
 
-def _names(spec: TableSpec, index: str | None) -> tuple[str, ...]:
+def _names(spec: ops.TableSpec, index: str | None) -> tuple[str, ...]:
     """Names of the attributes that place an item in a table or an index."""
     return spec.keys if index is None else _index_of(spec, index).key_names(spec)
 
 
-def _rows(stored: _Table, op: Query | Scan) -> Iterator[Item]:
-    if isinstance(op, Scan):
+def _rows(stored: _Table, op: ops.Query | ops.Scan) -> Iterator[Item]:
+    if isinstance(op, ops.Scan):
         return _scanned_rows(stored, op)
     return _own_rows(stored, op) if op.index is None else _indexed_rows(stored, op, op.index)
 
 
-def _scanned_rows(stored: _Table, scan: Scan) -> Iterator[Item]:
+def _scanned_rows(stored: _Table, scan: ops.Scan) -> Iterator[Item]:
     """Items in the order of a hash of their partition keys, which also makes the segments, then of their keys."""
     names = _names(stored.spec, scan.index)
     segment, total = scan.segment
 
     def place(keys: Item) -> tuple[Any, ...]:
-        partition = comparable(keys[names[0]])
-        return crc32(repr(partition).encode()), partition, *(comparable(keys[name]) for name in names[1:])
+        partition = ops.comparable(keys[names[0]])
+        return crc32(repr(partition).encode()), partition, *(ops.comparable(keys[name]) for name in names[1:])
 
     rows = [
         item
@@ -252,20 +233,20 @@ def _scanned_rows(stored: _Table, scan: Scan) -> Iterator[Item]:
     return _projected(stored.spec, scan.index, rows)
 
 
-def _own_rows(stored: _Table, query: Query) -> Iterator[Item]:
-    partition = comparable(query.partition[1])
+def _own_rows(stored: _Table, query: ops.Query) -> Iterator[Item]:
+    partition = ops.comparable(query.partition[1])
     items = stored.partitions.get(partition, {})
     return (items[sort] for sort in _between(stored.spec, stored.order.get(partition, []), query))
 
 
-def _between(spec: TableSpec, order: list[_Sort], query: Query) -> list[_Sort]:
+def _between(spec: ops.TableSpec, order: list[_Sort], query: ops.Query) -> list[_Sort]:
     """The sort keys a query covers, in its order."""
     low, high = 0, len(order)
     if query.sort is not None:
-        low = bisect_left(order, comparable(query.sort[1]))
-        high = bisect_right(order, comparable(query.sort[2]))
+        low = bisect_left(order, ops.comparable(query.sort[1]))
+        high = bisect_right(order, ops.comparable(query.sort[2]))
     if query.after is not None and spec.sort is not None:
-        last = comparable(query.after[spec.sort.name])
+        last = ops.comparable(query.after[spec.sort.name])
         if query.forward:
             low = max(low, bisect_right(order, last))
         else:
@@ -274,7 +255,7 @@ def _between(spec: TableSpec, order: list[_Sort], query: Query) -> list[_Sort]:
     return keys if query.forward else keys[::-1]
 
 
-def _indexed_rows(stored: _Table, query: Query, index: str) -> Iterator[Item]:
+def _indexed_rows(stored: _Table, query: ops.Query, index: str) -> Iterator[Item]:
     """An index is small in tests, so it is made anew for each query: items that have its keys, in its order."""
     names = _names(stored.spec, index)
     rows = [
@@ -285,13 +266,13 @@ def _indexed_rows(stored: _Table, query: Query, index: str) -> Iterator[Item]:
     ]
 
     def place(keys: Item) -> list[Any]:
-        return [comparable(keys[name]) for name in names[1:]]
+        return [ops.comparable(keys[name]) for name in names[1:]]
 
     rows.sort(key=place, reverse=not query.forward)
     if query.sort is not None:
         name, low, high = query.sort
-        bounds = comparable(low), comparable(high)
-        rows = [item for item in rows if bounds[0] <= comparable(item[name]) <= bounds[1]]
+        bounds = ops.comparable(low), ops.comparable(high)
+        rows = [item for item in rows if bounds[0] <= ops.comparable(item[name]) <= bounds[1]]
     if query.after is not None:
         # What stood there may be gone by now.
         last = place(query.after)
@@ -299,7 +280,7 @@ def _indexed_rows(stored: _Table, query: Query, index: str) -> Iterator[Item]:
     return _projected(stored.spec, index, rows)
 
 
-def _projected(spec: TableSpec, index: str | None, rows: list[Item]) -> Iterator[Item]:
+def _projected(spec: ops.TableSpec, index: str | None, rows: list[Item]) -> Iterator[Item]:
     """Items as a table or an index holds them."""
     if index is None or not _index_of(spec, index).keys_only:
         return iter(rows)
@@ -307,5 +288,5 @@ def _projected(spec: TableSpec, index: str | None, rows: list[Item]) -> Iterator
     return ({name: item[name] for name in names} for item in rows)
 
 
-def _index_of(spec: TableSpec, name: str) -> IndexSpec:
+def _index_of(spec: ops.TableSpec, name: str) -> ops.IndexSpec:
     return next(index for index in spec.indexes if index.name == name)

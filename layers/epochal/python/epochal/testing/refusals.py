@@ -28,38 +28,11 @@ from typing import Final, NoReturn
 
 from epochal.dynamo.protocol import request_of
 from epochal.errors import InvalidRequest, WrongTable
-from epochal.plan.ops import (
-    Absent,
-    Add,
-    All,
-    AnyOf,
-    BatchGet,
-    BeginsWith,
-    Check,
-    Compare,
-    Condition,
-    Extend,
-    Get,
-    IndexSpec,
-    KeyAttribute,
-    Not,
-    Op,
-    Present,
-    Put,
-    Query,
-    Scan,
-    TableSpec,
-    Transact,
-    TransactGet,
-    TransactionWrite,
-    Update,
-    after,
-    comparable,
-    holds,
-)
+from epochal.plan import ops
+from epochal.plan.ops import after
 from epochal.plan.values import AttributeValue, Item, Key, value_size
 
-SpecOf = Callable[[str], TableSpec]
+SpecOf = Callable[[str], ops.TableSpec]
 """What a table looks like, by its name; raises `MissingTable`."""
 
 NAME_BYTES: Final = 65_535
@@ -93,7 +66,7 @@ _PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
     "NS": (list, tuple),
     "BS": (list, tuple),
 }
-_GROWN: Final[Mapping[type, str]] = {Extend: "L", Add: "N"}
+_GROWN: Final[Mapping[type, str]] = {ops.Extend: "L", ops.Add: "N"}
 """What a change adds to is of this kind, and so is what it adds."""
 
 
@@ -101,7 +74,7 @@ class _MalformedError(Exception):
     """What is wrong, in a few words."""
 
 
-def check(op: Op, spec_of: SpecOf) -> None:
+def check(op: ops.Op, spec_of: SpecOf) -> None:
     """Raise what the interpreter of DynamoDB raises for an operation that is malformed, whatever is stored.
 
     Raises:
@@ -115,51 +88,51 @@ def check(op: Op, spec_of: SpecOf) -> None:
         _refuse(op, str(malformed))
 
 
-def check_stored(op: Op, stored: Callable[[str, Key], Item | None]) -> None:
+def check_stored(op: ops.Op, stored: Callable[[str, Key], Item | None]) -> None:
     """Raise what DynamoDB raises for an update that does not fit the stored item; a failed condition comes first."""
-    for write in op.writes if isinstance(op, Transact) else (op,):
-        if not isinstance(write, Update) or not (
+    for write in op.writes if isinstance(op, ops.Transact) else (op,):
+        if not isinstance(write, ops.Update) or not (
             grown := [each for each in write.sets if type(each) in _GROWN]
         ):
             continue
         before = stored(write.table, write.key)
-        if before is None or not holds(write.condition, before):
+        if before is None or not ops.holds(write.condition, before):
             continue
         if any(each.name in before and _GROWN[type(each)] not in before[each.name] for each in grown):
             _refuse(op, "An operand in the update expression has an incorrect data type")
         left = after(write, before) or {}
-        for sums in (left[each.name]["N"] for each in grown if isinstance(each, Add)):
+        for sums in (left[each.name]["N"] for each in grown if isinstance(each, ops.Add)):
             try:
                 _check_number(sums)
             except _MalformedError as malformed:
                 _refuse(op, str(malformed))
 
 
-def _refuse(op: Op, words: str) -> NoReturn:
+def _refuse(op: ops.Op, words: str) -> NoReturn:
     raise InvalidRequest(request_of(op).operation, "ValidationException", words)
 
 
-def _check(op: Op, spec_of: SpecOf) -> None:
+def _check(op: ops.Op, spec_of: SpecOf) -> None:
     match op:
-        case Get() | BatchGet() | TransactGet():
+        case ops.Get() | ops.BatchGet() | ops.TransactGet():
             _check_keys_read(op, spec_of)
-        case Query():
+        case ops.Query():
             _check_query(op, spec_of(op.table))
-        case Scan():
+        case ops.Scan():
             _check_scan(op, spec_of(op.table))
-        case Transact():
+        case ops.Transact():
             _check_transaction(op, spec_of)
-        case Check():
+        case ops.Check():
             raise TypeError("a Check stands only in a transaction")
         case _:
             _check_write(op, spec_of(op.table))
 
 
-def _check_keys_read(op: Get | BatchGet | TransactGet, spec_of: SpecOf) -> None:
-    if isinstance(op, Get):
+def _check_keys_read(op: ops.Get | ops.BatchGet | ops.TransactGet, spec_of: SpecOf) -> None:
+    if isinstance(op, ops.Get):
         _check_key(spec_of(op.table), op.table, op.key)
         return
-    places = op.keys if isinstance(op, TransactGet) else [(op.table, key) for key in op.keys]
+    places = op.keys if isinstance(op, ops.TransactGet) else [(op.table, key) for key in op.keys]
     for table, key in places:
         _check_key(spec_of(table), table, key)
     _check_several(places, spec_of)
@@ -169,34 +142,34 @@ def _check_several(places: Sequence[tuple[str, Key]], spec_of: SpecOf) -> None:
     """There are some, and none is there twice."""
     if not places:
         raise _MalformedError("of nothing")
-    known = {(table, *(comparable(key[name]) for name in spec_of(table).keys)) for table, key in places}
+    known = {(table, *(ops.comparable(key[name]) for name in spec_of(table).keys)) for table, key in places}
     if len(known) < len(places):
         raise _MalformedError("multiple operations on one item")
 
 
-def _check_transaction(op: Transact, spec_of: SpecOf) -> None:
+def _check_transaction(op: ops.Transact, spec_of: SpecOf) -> None:
     if op.token is not None and not 1 <= len(op.token) <= TOKEN_LENGTH:
         raise _MalformedError("a token of 1 to 36 characters is wanted")
     for write in op.writes:
         _check_write(write, spec_of(write.table))
     _check_several(
-        [(each.table, each.item if isinstance(each, Put) else each.key) for each in op.writes], spec_of
+        [(each.table, each.item if isinstance(each, ops.Put) else each.key) for each in op.writes], spec_of
     )
 
 
-def _check_write(write: TransactionWrite, spec: TableSpec) -> None:
+def _check_write(write: ops.TransactionWrite, spec: ops.TableSpec) -> None:
     clauses = 0
-    if isinstance(write, Put):
+    if isinstance(write, ops.Put):
         _check_item(spec, write.table, write.item)
     else:
         _check_key(spec, write.table, write.key)
-    if isinstance(write, Update):
+    if isinstance(write, ops.Update):
         _check_update(write, spec)
         clauses = len(write.sets) + len(write.removes)
     if write.condition is not None:
         clauses += _clauses_of(write.condition)
     if clauses > _FEW:
-        alone = Transact(writes=(write,))
+        alone = ops.Transact(writes=(write,))
         ((request,),) = (each.values() for each in request_of(alone).parameters["TransactItems"])
         _check_expressions(request)
 
@@ -207,7 +180,7 @@ def _check_expressions(request: Mapping[str, object]) -> None:
             raise _MalformedError(f"Invalid {name}: Expression size has exceeded the maximum allowed size")
 
 
-def _check_item(spec: TableSpec, table: str, item: Item) -> None:
+def _check_item(spec: ops.TableSpec, table: str, item: Item) -> None:
     if not item.keys() >= set(spec.keys):
         raise WrongTable(table)
     _check_key(spec, table, {name: item[name] for name in spec.keys})
@@ -218,7 +191,7 @@ def _check_item(spec: TableSpec, table: str, item: Item) -> None:
         _check_key_values(index, item)
 
 
-def _check_update(update: Update, spec: TableSpec) -> None:
+def _check_update(update: ops.Update, spec: ops.TableSpec) -> None:
     names = [*(change.name for change in update.sets), *update.removes]
     if not names:
         raise _MalformedError("Invalid UpdateExpression: The expression can not be empty")
@@ -237,26 +210,26 @@ def _check_update(update: Update, spec: TableSpec) -> None:
         _check_key_values(index, values)
 
 
-def _check_key(spec: TableSpec, table: str, key: Key) -> None:
+def _check_key(spec: ops.TableSpec, table: str, key: Key) -> None:
     if key.keys() != set(spec.keys) or any(each.type not in key[each.name] for each, _ in _limits(spec)):
         raise WrongTable(table)
     _check_key_values(spec, key)
 
 
-def _check_key_values(spec: TableSpec | IndexSpec, item: Item) -> None:
+def _check_key_values(spec: ops.TableSpec | ops.IndexSpec, item: Item) -> None:
     """Those that the item has, of the keys of a table or an index."""
     for attribute, limit in _limits(spec):
         if attribute.name in item:
             _check_key_value(attribute, item[attribute.name], limit)
 
 
-def _limits(spec: TableSpec | IndexSpec) -> list[tuple[KeyAttribute, int]]:
+def _limits(spec: ops.TableSpec | ops.IndexSpec) -> list[tuple[ops.KeyAttribute, int]]:
     """Key attributes, and the most bytes of each."""
     partition = (spec.partition, PARTITION_KEY_BYTES)
     return [partition] if spec.sort is None else [partition, (spec.sort, SORT_KEY_BYTES)]
 
 
-def _check_key_value(attribute: KeyAttribute, value: AttributeValue, limit: int) -> None:
+def _check_key_value(attribute: ops.KeyAttribute, value: AttributeValue, limit: int) -> None:
     if attribute.type not in value:
         raise _MalformedError(f"{attribute.name}: Type mismatch")
     _check_value(value, LEVELS)
@@ -266,7 +239,7 @@ def _check_key_value(attribute: KeyAttribute, value: AttributeValue, limit: int)
         raise _MalformedError(f"{attribute.name}: a key attribute of more than {limit} bytes")
 
 
-def _check_query(query: Query, spec: TableSpec) -> None:
+def _check_query(query: ops.Query, spec: ops.TableSpec) -> None:
     index = _index_of(query, spec)
     partition, sort = (spec.partition, spec.sort) if index is None else (index.partition, index.sort)
     name, value = query.partition
@@ -281,7 +254,7 @@ def _check_query(query: Query, spec: TableSpec) -> None:
         low, high = query.sort[1:]
         _check_key_value(sort, low, SORT_KEY_BYTES)
         _check_key_value(sort, high, SORT_KEY_BYTES)
-        if comparable(low) > comparable(high):
+        if ops.comparable(low) > ops.comparable(high):
             raise _MalformedError(
                 "Invalid KeyConditionExpression: The BETWEEN operator requires upper bound to be greater than or equal "
                 "to lower bound"
@@ -293,18 +266,18 @@ def _check_query(query: Query, spec: TableSpec) -> None:
         )
 
 
-def _could_end(query: Query, after: Key) -> bool:
+def _could_end(query: ops.Query, after: Key) -> bool:
     """Whether a page of the query may have ended with this key."""
     name, value = query.partition
-    if comparable(after[name]) != comparable(value):
+    if ops.comparable(after[name]) != ops.comparable(value):
         return False
     if query.sort is None:
         return True
     name, low, high = query.sort
-    return bool(comparable(low) <= comparable(after[name]) <= comparable(high))
+    return bool(ops.comparable(low) <= ops.comparable(after[name]) <= ops.comparable(high))
 
 
-def _check_scan(scan: Scan, spec: TableSpec) -> None:
+def _check_scan(scan: ops.Scan, spec: ops.TableSpec) -> None:
     segment, total = scan.segment
     if not 0 <= segment < total <= SEGMENTS:
         raise _MalformedError(f"there is no segment {segment} of {total}")
@@ -313,7 +286,7 @@ def _check_scan(scan: Scan, spec: TableSpec) -> None:
         _check_expressions(request_of(scan).parameters)
 
 
-def _check_paging(op: Query | Scan, spec: TableSpec, index: IndexSpec | None) -> None:
+def _check_paging(op: ops.Query | ops.Scan, spec: ops.TableSpec, index: ops.IndexSpec | None) -> None:
     if op.limit is not None and op.limit < 1:
         raise _MalformedError("Limit must be greater than or equal to 1")
     if op.after is None:
@@ -325,7 +298,7 @@ def _check_paging(op: Query | Scan, spec: TableSpec, index: IndexSpec | None) ->
         _check_key_values(index, op.after)
 
 
-def _index_of(op: Query | Scan, spec: TableSpec) -> IndexSpec | None:
+def _index_of(op: ops.Query | ops.Scan, spec: ops.TableSpec) -> ops.IndexSpec | None:
     if op.index is None:
         return None
     index = next((each for each in spec.indexes if each.name == op.index), None)
@@ -336,21 +309,21 @@ def _index_of(op: Query | Scan, spec: TableSpec) -> IndexSpec | None:
     return index
 
 
-def _clauses_of(condition: Condition) -> int:
+def _clauses_of(condition: ops.Condition) -> int:
     """How many clauses a condition has; raises where it is malformed."""
     match condition:
-        case Absent(name) | Present(name) | BeginsWith(name):
+        case ops.Absent(name) | ops.Present(name) | ops.BeginsWith(name):
             _check_name(name)
-        case Compare(name, operator, value):
+        case ops.Compare(name, operator, value):
             _check_name(name)
             _check_value(value, LEVELS + 1)
             if operator != "=" and not value.keys() & _ORDERED:
                 raise _MalformedError(
                     f"Invalid ConditionExpression: Incorrect operand type for operator {operator}"
                 )
-        case Not(compared):
+        case ops.Not(compared):
             return _clauses_of(compared)
-        case All(conditions) | AnyOf(conditions):
+        case ops.All(conditions) | ops.AnyOf(conditions):
             if not conditions:
                 raise _MalformedError("Invalid ConditionExpression: The expression can not be empty")
             return sum(map(_clauses_of, conditions))
@@ -388,7 +361,7 @@ def _check_set(kind: str, members: Iterable[str | bytes]) -> None:
     found = [{kind: member} for member in members]
     for each in found:
         _check_value(each, 1)
-    if not found or len({comparable(each) for each in found}) < len(found):
+    if not found or len({ops.comparable(each) for each in found}) < len(found):
         raise _MalformedError("a set has something, and nothing twice")
 
 

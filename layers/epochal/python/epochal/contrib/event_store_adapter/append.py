@@ -47,29 +47,8 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.model.events import MAX_EXPIRES
 from epochal.model.kinds import must_be_whole
 from epochal.model.versions import NO_STREAM, meets
-from epochal.plan.ops import (
-    ITEM_BYTES,
-    Absent,
-    All,
-    AnyOf,
-    Compare,
-    Condition,
-    Delete,
-    Done,
-    Get,
-    Overflow,
-    Present,
-    Put,
-    Query,
-    Refusal,
-    Set,
-    Steps,
-    Transact,
-    TransactGet,
-    Update,
-    after,
-    equals,
-)
+from epochal.plan import ops
+from epochal.plan.ops import after
 from epochal.plan.values import AttributeValue, Item, Key, binary, item_size, number, sequence, text
 from epochal.settings import KEY_WINDOW_SECONDS
 
@@ -92,7 +71,7 @@ class AggregateRejected:
 
 def append(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
-) -> Steps[AggregateWritten | AggregateRejected]:
+) -> ops.Steps[AggregateWritten | AggregateRejected]:
     """Append `batch`.
 
     Raises:
@@ -105,13 +84,13 @@ def append(
     base = yield from _start(site, batch, expected)
     while isinstance(base, Base):
         reply = yield transaction(site, batch, base)
-        if isinstance(reply, Done):
+        if isinstance(reply, ops.Done):
             return AggregateWritten(first=base.first, lock=lock_after(batch, base))
-        if isinstance(reply, Overflow):
+        if isinstance(reply, ops.Overflow):
             raise (yield from _too_large(site, batch, base))
         if batch.key is not None and reply.failed[-1] and reply.items[-1] is not None:
             # Answered only once the head shows it too, so that the caller finds the append.
-            yield TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
+            yield ops.TransactGet(keys=((site.snapshot, site.keys.key(batch.aggregate, HEAD)),))
             return _earlier(batch.append_id, batch.key, reply.items[-1])
         head, taken = yield from _in_the_way(site, batch, base, reply)
         if (yield from _was_ours(site, batch, base, head, reply)):
@@ -131,7 +110,7 @@ def append(
 
 def _start(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock
-) -> Steps[Base | AggregateWritten | AggregateRejected]:
+) -> ops.Steps[Base | AggregateWritten | AggregateRejected]:
     """What the first try builds on: what is expected tells it, or the head that is read."""
     if isinstance(expected, Lock):
         return Base(lock=expected)
@@ -144,9 +123,9 @@ def _start(
     return (yield from base_of(site, head, batch.aggregate))
 
 
-def read(site: JournalSite, aggregate: AggregateId) -> Steps[AggregateHead | None]:
+def read(site: JournalSite, aggregate: AggregateId) -> ops.Steps[AggregateHead | None]:
     """The head, strongly consistent; None where there is no such aggregate."""
-    reply = yield Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
+    reply = yield ops.Get(table=site.snapshot, key=site.keys.key(aggregate, HEAD))
     return None if reply.item is None else read_head(reply.item, aggregate)
 
 
@@ -164,7 +143,7 @@ def accepts(expected: ExpectedLock, head: AggregateHead | None) -> bool:
     return meets(expected, None if head is None else head.version)
 
 
-def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> Steps[Base]:
+def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateId) -> ops.Steps[Base]:
     """What an append on this head builds on."""
     if head is None:
         return Base()
@@ -176,7 +155,7 @@ def base_of(site: JournalSite, head: AggregateHead | None, aggregate: AggregateI
 
 def _too_late(
     site: JournalSite, batch: AggregateBatch, head: AggregateHead | None
-) -> Steps[AggregateWritten | AggregateRejected]:
+) -> ops.Steps[AggregateWritten | AggregateRejected]:
     """A head that is not what was expected: a conflict, unless an earlier call with the key is the cause."""
     made = None
     if batch.key is not None:
@@ -186,14 +165,14 @@ def _too_late(
 
 def made_under(
     site: JournalSite, aggregate: AggregateId, key: IdempotencyKey, append_id: bytes = b""
-) -> Steps[AggregateWritten | None]:
+) -> ops.Steps[AggregateWritten | None]:
     """The append under a key, once the head shows it too; None where there is none.
 
     Raises:
         InvalidInput: it has other contents.
     """
     keys = ((site.snapshot, key.primary), (site.snapshot, site.keys.key(aggregate, HEAD)))
-    record, _ = (yield TransactGet(keys=keys)).items
+    record, _ = (yield ops.TransactGet(keys=keys)).items
     if record is None or int(record["ttl"]["N"]) < key.now:
         return None
     return _earlier(append_id, key, record)
@@ -209,8 +188,8 @@ def _earlier(append_id: bytes, key: IdempotencyKey, record: Item) -> AggregateWr
 
 
 def _in_the_way(
-    site: JournalSite, batch: AggregateBatch, base: Base, reply: Refusal
-) -> Steps[tuple[AggregateHead | None, int | None]]:
+    site: JournalSite, batch: AggregateBatch, base: Base, reply: ops.Refusal
+) -> ops.Steps[tuple[AggregateHead | None, int | None]]:
     """The head as it is now: the one that came back; or, where only an event was in the way, read in one moment with
     that event, whose number comes too if it is there.
     """
@@ -218,34 +197,34 @@ def _in_the_way(
         return None if reply.item is None else read_head(reply.item, batch.aggregate), None
     number = base.first + reply.failed.index(True) - 1
     keys = site.keys.key(batch.aggregate, HEAD), site.keys.key(batch.aggregate, number)
-    both = yield TransactGet(keys=((site.snapshot, keys[0]), (site.journal, keys[1])))
+    both = yield ops.TransactGet(keys=((site.snapshot, keys[0]), (site.journal, keys[1])))
     head, event = both.items
     found = None if head is None else read_head(head, batch.aggregate)
     return found, None if event is None else number
 
 
-def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> Steps[TooLarge]:
+def _too_large(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Steps[TooLarge]:
     """A head that has no room for the types of the events beside the snapshot that it keeps."""
-    reply = yield Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
+    reply = yield ops.Get(table=site.snapshot, key=site.keys.key(batch.aggregate, HEAD))
     left = after(transaction(site, batch, base).writes[0], reply.item)
-    return TooLarge("events", max(ITEM_BYTES + 1, item_size(left or {})), ITEM_BYTES)
+    return TooLarge("events", max(ops.ITEM_BYTES + 1, item_size(left or {})), ops.ITEM_BYTES)
 
 
 def _was_ours(
-    site: JournalSite, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: Refusal
-) -> Steps[bool]:
+    site: JournalSite, batch: AggregateBatch, base: Base, head: AggregateHead | None, reply: ops.Refusal
+) -> ops.Steps[bool]:
     if head is not None and head.append_id == batch.append_id:
         return True
     if not reply.ambiguous:
         return False
-    first = yield TransactGet(keys=((site.journal, site.keys.key(batch.aggregate, base.first)),))
+    first = yield ops.TransactGet(keys=((site.journal, site.keys.key(batch.aggregate, base.first)),))
     (stored,) = first.items
     return stored is not None and read_event(stored).append_id == batch.append_id
 
 
 def _again(
     site: JournalSite, batch: AggregateBatch, expected: ExpectedLock, head: AggregateHead | None
-) -> Steps[Base | AggregateRejected]:
+) -> ops.Steps[Base | AggregateRejected]:
     """What the next try builds on; or a conflict, where another append overtook the search for the last number."""
     base = yield from base_of(site, head, batch.aggregate)
     if isinstance(expected, Lock) and base.lock != expected:
@@ -335,43 +314,43 @@ def lock_after(batch: AggregateBatch, base: Base) -> Lock:
     return Lock(version=version, seq_nr=base.first + len(batch.events) - 1)
 
 
-def unchanged(base: Base) -> Condition:
+def unchanged(base: Base) -> ops.Condition:
     """That the head is still the one that an append builds on."""
     if base.lock is None:
-        return Absent("pkey")
-    version = equals("version", number(base.lock.version))
+        return ops.Absent("pkey")
+    version = ops.equals("version", number(base.lock.version))
     if base.looked_up:
         return version
-    ours = equals("head_version", number(base.lock.version))
-    return All((version, ours, equals("last_seq_nr", number(base.lock.seq_nr))))
+    ours = ops.equals("head_version", number(base.lock.version))
+    return ops.All((version, ours, ops.equals("last_seq_nr", number(base.lock.seq_nr))))
 
 
-def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> Transact:
+def transaction(site: JournalSite, batch: AggregateBatch, base: Base) -> ops.Transact:
     """The head, the events, the kept copy where one is wanted, and the record of a key; head first, record last.
 
     Raises:
         InvalidInput: an aggregate's first append comes without a snapshot.
     """
     after = lock_after(batch, base)
-    writes: list[Put | Update] = [_head(site, batch, base, after)]
+    writes: list[ops.Put | ops.Update] = [_head(site, batch, base, after)]
     for offset, event in enumerate(batch.events):
         numbered = replace(
             event, seq_nr=base.first + offset, append_id=batch.append_id if offset == 0 else None
         )
         item = write_event(site.keys, batch.aggregate, numbered, as_text=site.serializer.text)
-        writes.append(Put(table=site.journal, item=item, condition=Absent("pkey")))
+        writes.append(ops.Put(table=site.journal, item=item, condition=ops.Absent("pkey")))
     if batch.keep_copy and batch.payload is not None:
         payload = payload_of(batch.payload, as_text=site.serializer.text)
         copy = write_copy(site.keys, batch.aggregate, after, payload, batch.now)
-        writes.append(Put(table=site.snapshot, item=copy))
+        writes.append(ops.Put(table=site.snapshot, item=copy))
     if batch.key is not None:
         writes.append(_key_record(site, batch, batch.key, base.first, after))
-    return Transact(writes=tuple(writes))
+    return ops.Transact(writes=tuple(writes))
 
 
 def _key_record(
     site: JournalSite, batch: AggregateBatch, key: IdempotencyKey, first: int, after: Lock
-) -> Put:
+) -> ops.Put:
     item = {
         **key.primary,
         "contents": binary(key.contents),
@@ -381,11 +360,11 @@ def _key_record(
         "version": number(after.version),
         "ttl": number(key.now + KEY_WINDOW_SECONDS),
     }
-    free = AnyOf((Absent("pkey"), Compare("ttl", "<", number(key.now))))
-    return Put(table=site.snapshot, item=item, condition=free)
+    free = ops.AnyOf((ops.Absent("pkey"), ops.Compare("ttl", "<", number(key.now))))
+    return ops.Put(table=site.snapshot, item=item, condition=free)
 
 
-def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> Put | Update:
+def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> ops.Put | ops.Update:
     ours = {
         "version": number(after.version),
         "last_updated_at": number(batch.now),
@@ -399,16 +378,16 @@ def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> 
         ours |= {"payload": payload, "payload_seq_nr": number(after.seq_nr)}
     if base.lock is None:
         return _first_head(site, batch, ours)
-    return Update(
+    return ops.Update(
         table=site.snapshot,
         key=site.keys.key(batch.aggregate, HEAD),
-        sets=tuple(Set(name, value) for name, value in ours.items()),
+        sets=tuple(ops.Set(name, value) for name, value in ours.items()),
         removes=("payload_seq_nr",) if base.looked_up and batch.payload is None else (),
         condition=unchanged(base),
     )
 
 
-def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> Put:
+def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, AttributeValue]) -> ops.Put:
     if batch.payload is None:
         raise InvalidInput("snapshot", "an aggregate's first event needs one")
     item = {
@@ -418,7 +397,7 @@ def _first_head(site: JournalSite, batch: AggregateBatch, ours: dict[str, Attrib
         "ttl": number(NO_TTL),
         **ours,
     }
-    return Put(table=site.snapshot, item=item, condition=unchanged(Base()))
+    return ops.Put(table=site.snapshot, item=item, condition=unchanged(Base()))
 
 
 AT_ONCE: Final = 100
@@ -443,7 +422,7 @@ class Retention:
             must_be_whole(self.ttl_seconds, "ttl_seconds", 1, MAX_EXPIRES)
 
 
-def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> Steps[int]:
+def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now: int) -> ops.Steps[int]:
     """Retire the copies beyond those kept, newest first; how many were retired.
 
     Either index may lag. What it does not show yet is newer than what it shows, and what it still shows had a newer
@@ -459,7 +438,7 @@ def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now:
             passed += 1
             if passed > retention.keep and retired < AT_ONCE:
                 done = yield _retired(site, item, retention, now)
-                retired += isinstance(done, Done)
+                retired += isinstance(done, ops.Done)
         if reply.last is None or passed >= retention.keep + AT_ONCE:
             return retired
         last = reply.last
@@ -467,10 +446,10 @@ def retire(site: JournalSite, aggregate: AggregateId, retention: Retention, now:
 
 def _newest_first(
     site: JournalSite, aggregate: AggregateId, retention: Retention, after: Key | None
-) -> Query:
+) -> ops.Query:
     """Copies, newest first: those without a time to live where others are to get one, by their keys alone; else all."""
     active = retention.ttl_seconds is not None
-    return Query(
+    return ops.Query(
         table=site.snapshot,
         index="snapshot-active-ttl-index" if active else "snapshot-aid-index",
         partition=("aid", text(str(aggregate))),
@@ -482,15 +461,15 @@ def _newest_first(
     )
 
 
-def _retired(site: JournalSite, item: Item, retention: Retention, now: int) -> Update | Delete:
+def _retired(site: JournalSite, item: Item, retention: Retention, now: int) -> ops.Update | ops.Delete:
     key = {"pkey": item["pkey"], "skey": item["skey"]}
     if retention.ttl_seconds is None:
-        return Delete(table=site.snapshot, key=key)
+        return ops.Delete(table=site.snapshot, key=key)
     # The index may lag: an update must neither bring a copy back as a stump, nor give one more time.
-    return Update(
+    return ops.Update(
         table=site.snapshot,
         key=key,
-        sets=(Set("ttl", number(now + retention.ttl_seconds)),),
+        sets=(ops.Set("ttl", number(now + retention.ttl_seconds)),),
         removes=("active_ttl_seq_nr",),
-        condition=Present("active_ttl_seq_nr"),
+        condition=ops.Present("active_ttl_seq_nr"),
     )
