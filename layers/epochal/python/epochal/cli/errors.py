@@ -128,6 +128,17 @@ class CopyUnsound(EpochalError):
         self.streams = streams
 
 
+class ImportIncomplete(EpochalError):
+    """Rows were not brought in, `first` says where and why; or streams read otherwise than their source (`unlike`)."""
+
+    def __init__(self, rejected: int, first: str, unlike: Sequence[str]) -> None:
+        rows = f"{rejected:,} row{'' if rejected == 1 else 's'} did not fit: {first}" if rejected else ""
+        other = f"streams read otherwise than their source: {', '.join(unlike[:NAMED])}" if unlike else ""
+        super().__init__("; ".join(each for each in (rows, other) if each))
+        self.rejected = rejected
+        self.unlike = unlike
+
+
 class IndexUnsound(EpochalError):
     """The index is not right, or could not be made right; `found` says by what would mend it how often."""
 

@@ -21,6 +21,7 @@ from click.shell_completion import get_completion_class
 from epochal.cli import output
 from epochal.cli.copying import copy
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
+from epochal.cli.importing import import_
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
@@ -144,6 +145,7 @@ for command in (
     prune,
     delete,
     copy,
+    import_,
     tagged,
     feed,
     react,

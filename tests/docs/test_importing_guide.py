@@ -1,0 +1,89 @@
+"""docs/guide/importing.md: its commands print what it says of the files that it shows."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from epochal import Event
+from epochal.cli import main as command_line
+from epochal.importing.importer import HELD_BYTES, WINDOW, StreamImporter
+from epochal.importing.incoming import Incoming, Row
+from epochal.importing.ledger import RECENT
+from epochal.importing.sources import KINDS
+from epochal.importing.writing import pretended
+from epochal.proving.proof import PRICES
+from tests.docs.console import examples
+from tests.support.terminal import Terminal
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "importing.md"
+
+
+def shown(kind: str) -> str:
+    (found,) = re.findall(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    return str(found)
+
+
+def test_the_guides_commands_print_what_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(command_line, "open_store", lambda _: terminal.store)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.csv").write_text(shown("csv"))
+    (tmp_path / "orders.toml").write_text(shown("toml"))
+    listed = list(examples(GUIDE))
+    assert len(listed) == 4
+    for example in listed:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
+            command_line.main(example.arguments)
+        assert example.printed(printed.getvalue()), f"{example.command} prints\n{printed.getvalue()}"
+
+
+def test_the_guide_has_the_bounds_and_the_sources_that_there_are() -> None:
+    text = GUIDE.read_text()
+    assert f"`--window` events of the source ({WINDOW:,})" in text
+    assert f"{HELD_BYTES >> 20} MB of bodies at most, and {RECENT:,} streams" in text
+    assert re.findall(r"^\| [^|]+ \| `(\S+)` \|", text, re.MULTILINE)[1:] == [*KINDS]
+
+
+@pytest.mark.parametrize(("meeting", "row"), [(1, "1"), (5, "5"), (20, "20"), (200, "200")])
+def test_what_an_import_costs_is_what_the_guide_says(meeting: int, row: str) -> None:
+    found = re.search(rf"^\| {row} \| ([\d.]+) \| ([\d.]+) \|", GUIDE.read_text(), re.MULTILINE)
+    assert found is not None
+    events = 1_000
+    units = StreamImporter(writer=pretended()).run(bodies(events, meeting)).units / events
+    assert units <= float(found[1]) < units * 1.25
+    assert round(float(found[1]) * 1_000_000 * PRICES["write units"], 2) == pytest.approx(
+        float(found[2]), abs=0.011
+    )
+
+
+def bodies(events: int, meeting: int) -> list[Row]:
+    """Events of 300 bytes, so many of each stream."""
+    luck = random.Random(1)
+    return [
+        Incoming(
+            at="",
+            stream=f"Order-{number // meeting}",
+            index=number % meeting,
+            event=Event.json(
+                "Placed",
+                {
+                    "order": number,
+                    "customer": luck.getrandbits(48),
+                    "lines": [
+                        {"sku": f"SKU-{luck.randrange(99_999):05}", "price": luck.randrange(9_999) / 100}
+                        for _ in range(6)
+                    ],
+                    "note": "to be left at the door",
+                },
+                timestamp=f"2024-01-02T03:04:05.{luck.randrange(999_999):06}Z",
+            ),
+        )
+        for number in range(events)
+    ]

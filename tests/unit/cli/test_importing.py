@@ -1,0 +1,127 @@
+"""`epochal import`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from epochal.cli.errors import ImportIncomplete, NoStore
+from epochal.cli.importing import SHOWN
+from epochal.cli.main import epochal
+from epochal.errors import InvalidInput
+from tests.support.terminal import Terminal
+
+MAP = "stream=Order-{order},type=what,time=at,data=*"
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> str:
+    path = tmp_path / "orders.csv"
+    path.write_text(
+        "order,what,at,total\n7,Placed,2020-01-02 03:04,1.10\n8,Placed,2020-01-02 03:05,2\n7,Paid,2020-01-03 00:00,\n"
+    )
+    return str(path)
+
+
+def test_a_dry_run_needs_no_store_and_writes_nothing(orders: str) -> None:
+    terminal = Terminal()
+    lines = terminal.lines("import", orders, "--map", MAP, "--dry-run")
+    assert lines == [
+        "3 rows read, 3 events would be written to 2 streams",
+        "2 write units, 0.0000 dollars on demand in us-east-1",
+    ]
+    assert terminal.streams.load("Order-7") is None
+
+    def nowhere() -> None:
+        raise NoStore("that is so")
+
+    epochal.main(["import", orders, "--map", MAP, "--dry-run"], obj=nowhere, standalone_mode=False)
+    with pytest.raises(NoStore):
+        epochal.main(["import", orders, "--map", MAP], obj=nowhere, standalone_mode=False)
+
+
+def test_an_import_is_run_again_and_finds_all_there(orders: str) -> None:
+    terminal = Terminal()
+    (first,) = terminal.documents("import", orders, "--map", MAP, "--verify")
+    (second,) = terminal.documents("import", orders, "--map", MAP, "--verify")
+    assert (first["written"], first["there"], first["writeUnits"], first["verified"]) == (3, 0, 2, 3)
+    assert (second["written"], second["there"]) == (0, 3)
+    assert first["digest"] == second["digest"]
+    assert first["unlike"] == []
+    assert [each.content for each in terminal.streams.read("Order-7")] == [
+        b'{"total":"1.10"}',
+        b'{"total":""}',
+    ]
+
+
+def test_what_does_not_fit_is_printed_written_to_a_file_and_ends_with_an_error(tmp_path: Path) -> None:
+    path, rejected = tmp_path / "in.ndjson", tmp_path / "out.ndjson"
+    fine = {"stream": "Cart-1", "type": "Paid", "time": "2020-01-02T03:04:05Z"}
+    lines = [fine, {**fine, "stream": "Cart-2", "time": ""}, fine, {**fine, "stream": "Cart-2"}]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    terminal = Terminal()
+    result = terminal.run("import", str(path), "--rejected", str(rejected))
+    assert isinstance(result.exception, ImportIncomplete)
+    why = "line 2: Cart-2: time: must be given: when it happened is kept"
+    assert str(result.exception) == f"2 rows did not fit: {why}"
+    assert result.stdout.splitlines()[:3] == [
+        why,
+        "line 4: Cart-2: follows line 2 in its stream, which does not fit",
+        "4 rows read, 2 events written to 2 streams; 2 rejected",
+    ]
+    kept = [json.loads(line) for line in rejected.read_text().splitlines()]
+    assert [(each["at"], each["row"]) for each in kept] == [("line 2", lines[1]), ("line 4", lines[3])]
+    assert len([*terminal.streams.read("Cart-1")]) == 2
+
+    mended = tmp_path / "mended.ndjson"
+    mended.write_text("\n".join(map(json.dumps, [fine, {**fine, "stream": "Cart-2"}, fine, lines[3]])))
+    (done,) = terminal.documents("import", str(mended))
+    assert (done["written"], done["there"], done["rejected"]) == (2, 2, 0)
+
+
+def test_an_import_may_stop_at_the_first_row_that_does_not_fit(tmp_path: Path) -> None:
+    path = tmp_path / "in.ndjson"
+    path.write_text("nonsense\n" * 3)
+    result = Terminal().run("import", str(path), "--stop")
+    assert isinstance(result.exception, ImportIncomplete)
+    assert result.exception.rejected == 1
+
+
+def test_not_more_is_printed_than_anybody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "in.ndjson"
+    path.write_text("nonsense\n" * 50)
+    result = Terminal().run("import", str(path))
+    assert len(result.stdout.splitlines()) == SHOWN + 2
+    assert "50 rows did not fit" in str(result.exception)
+
+
+def test_a_source_with_gaps_is_numbered_anew_where_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "in.ndjson"
+    row = {"stream": "Cart-1", "type": "Paid", "time": "2020-01-02T03:04:05Z"}
+    path.write_text("\n".join(json.dumps({**row, "index": each}) for each in (4, 7, 8)))
+    terminal = Terminal()
+    (done,) = terminal.documents("import", str(path), "--renumber")
+    assert (done["written"], done["rejected"]) == (3, 0)
+    assert [each.index for each in terminal.streams.read("Cart-1")] == [0, 1, 2]
+
+
+def test_a_pace_and_a_window_may_be_chosen(orders: str) -> None:
+    options = ("--write-units", "1000", "--window", "1", "--at-once", "2")
+    (done,) = Terminal().documents("import", orders, "--map", MAP, *options)
+    assert (done["written"], done["writeUnits"]) == (3, 3)
+
+
+def test_what_a_file_is_must_be_known(tmp_path: Path) -> None:
+    path = tmp_path / "events.dat"
+    path.write_text('{"stream":"C-1","type":"Paid","time":"2020-01-02T03:04:05Z"}')
+    result = Terminal().run("import", str(path))
+    assert isinstance(result.exception, InvalidInput)
+    (done,) = Terminal().documents("import", str(path), "--from", "ndjson")
+    assert done["written"] == 1
+
+
+def test_a_file_for_rejected_rows_that_cannot_be_written_is_refused(orders: str, tmp_path: Path) -> None:
+    result = Terminal().run("import", orders, "--map", MAP, "--rejected", str(tmp_path / "none" / "x"))
+    assert isinstance(result.exception, InvalidInput)
