@@ -11,26 +11,7 @@ from traceback import format_tb
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConfigNotFound,
-    ConfigParseError,
-    ConnectionError,  # noqa: A004  botocore's own name
-    CredentialRetrievalError,
-    HTTPClientError,
-    InfiniteLoopConfigError,
-    InvalidConfigError,
-    InvalidRegionError,
-    MetadataRetrievalError,
-    NoCredentialsError,
-    NoRegionError,
-    PartialCredentialsError,
-    ProfileNotFound,
-    SSOError,
-    TokenRetrievalError,
-    UnknownCredentialError,
-)
+from botocore import exceptions
 
 from epochal.dynamo.protocol import DENIED, LOG_IN, DynamoFault, advised
 from epochal.errors import (
@@ -80,10 +61,10 @@ def translated(action: str, key: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except ClientError as error:
+    except exceptions.ClientError as error:
         raise _meaning(action, key, error) from error
-    except BotoCoreError as error:
-        if isinstance(error, ConnectionError | HTTPClientError):
+    except exceptions.BotoCoreError as error:
+        if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
             raise Unavailable(cause_of(error)) from error
         raise meaning_of(error) from error
 
@@ -94,7 +75,7 @@ def check_stored(answer: Mapping[str, Any]) -> None:
         raise Unavailable("an answer that is not S3's")
 
 
-def _meaning(action: str, key: str, error: ClientError) -> EpochalError:
+def _meaning(action: str, key: str, error: exceptions.ClientError) -> EpochalError:
     code = error.response["Error"]["Code"]
     if code == "NoSuchBucket":
         return MissingBucket(str(error.response["Error"].get("BucketName", "of the settings")))
@@ -118,25 +99,25 @@ _REGION: Final = (
 )
 _MEND: Final = "mend ~/.aws/config, or what AWS_CONFIG_FILE names"
 
-_HOW: Final[Mapping[type[BotoCoreError], str]] = {
-    NoRegionError: _REGION,
-    InvalidRegionError: _REGION,
-    NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
-    PartialCredentialsError: "give all of them, or none of them",
-    ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",
-    CredentialRetrievalError: LOG_IN,
-    SSOError: LOG_IN,
-    TokenRetrievalError: LOG_IN,
-    MetadataRetrievalError: "the machine's role could not be had; set AWS_PROFILE, or try again",
-    UnknownCredentialError: _MEND,
-    ConfigNotFound: _MEND,
-    ConfigParseError: _MEND,
-    InvalidConfigError: _MEND,
-    InfiniteLoopConfigError: _MEND,
+_HOW: Final[Mapping[type[exceptions.BotoCoreError], str]] = {
+    exceptions.NoRegionError: _REGION,
+    exceptions.InvalidRegionError: _REGION,
+    exceptions.NoCredentialsError: "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or log in",
+    exceptions.PartialCredentialsError: "give all of them, or none of them",
+    exceptions.ProfileNotFound: "set AWS_PROFILE to one that `aws configure list-profiles` names",
+    exceptions.CredentialRetrievalError: LOG_IN,
+    exceptions.SSOError: LOG_IN,
+    exceptions.TokenRetrievalError: LOG_IN,
+    exceptions.MetadataRetrievalError: "the machine's role could not be had; set AWS_PROFILE, or try again",
+    exceptions.UnknownCredentialError: _MEND,
+    exceptions.ConfigNotFound: _MEND,
+    exceptions.ConfigParseError: _MEND,
+    exceptions.InvalidConfigError: _MEND,
+    exceptions.InfiniteLoopConfigError: _MEND,
 }
 
 
-def meaning_of(error: BotoCoreError) -> EpochalError:
+def meaning_of(error: exceptions.BotoCoreError) -> EpochalError:
     """Our error for one that boto raised before any request was sent."""
     for kind, how in _HOW.items():
         if isinstance(error, kind):
@@ -144,14 +125,14 @@ def meaning_of(error: BotoCoreError) -> EpochalError:
     return InvalidRequest("the request", type(error).__name__, " ".join(str(error).split()))
 
 
-def address_of(error: BotoCoreError) -> str:
+def address_of(error: exceptions.BotoCoreError) -> str:
     """Where a connection went, without what may be secret in a URL; empty where boto does not say."""
     url = urlsplit(str(error.kwargs.get("endpoint_url") or error.kwargs.get("proxy_url") or ""))
     port = f":{url.port}" if url.port else ""
     return f"{url.scheme}://{url.hostname}{port}" if url.hostname else ""
 
 
-def cause_of(error: BotoCoreError) -> str:
+def cause_of(error: exceptions.BotoCoreError) -> str:
     """A broken connection in a few words: what happened, and where."""
     address = address_of(error)
     return f"{type(error).__name__} at {address}" if address else type(error).__name__
@@ -184,7 +165,7 @@ def _name(error: BaseException) -> str:
             return f"{kind}: {error}"
         case DynamoFault():
             return f"{kind}: {error.operation}, {error.code}"
-        case ClientError():
+        case exceptions.ClientError():
             return f"{kind}: {error.operation_name}, {error.response['Error'].get('Code', 'Unknown')}"
         case _:
             return kind
