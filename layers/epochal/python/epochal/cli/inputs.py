@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -30,6 +31,18 @@ class Seconds(click.FloatRange):
         if not math.isfinite(seconds):
             self.fail(f"{value} is no number of seconds.", param, ctx)
         return seconds
+
+
+def named(target: str, field: str, what: str) -> Any:
+    """What `module:name` names; modules of the working directory are found, as Python finds them."""
+    module, colon, name = target.partition(":")
+    if not (module and colon and name):
+        raise InvalidInput(field, f"must be a module, a colon and the name of {what} in it")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return getattr(import_module(module), name, None)
+    except ModuleNotFoundError as error:
+        raise InvalidInput(field, f"there is no module {error.name}") from error
 
 
 YES = click.option("--yes", is_flag=True, help="Do not ask.")

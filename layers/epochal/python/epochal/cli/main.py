@@ -26,6 +26,7 @@ from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.prove import prove
 from epochal.cli.react import groups, load_reactions, parked, react
+from epochal.cli.schema import schema
 from epochal.cli.stats import stats, tables, train
 from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
@@ -164,6 +165,7 @@ for command in (
     console,
     train,
     versions,
+    schema,
     prove,
     local,
     new,

@@ -10,9 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict
-from importlib import import_module
 from math import inf
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -304,9 +302,12 @@ def _behind(each: GroupFigures) -> str:
     return f"{each.events:,} events behind, {each.seconds:,.0f} s" if each.events else "up to date"
 
 
+_REACTION = "MODULE:REACTION", "a reaction"
+
+
 def load_reaction(target: str) -> Reaction:
     """The reaction that `module:name` names."""
-    found = _named(target)
+    found = inputs.named(target, *_REACTION)
     module, _, name = target.partition(":")
     if not isinstance(found, Reaction):
         raise InvalidInput("MODULE:REACTION", f"{name} of {module} is no reaction")
@@ -315,21 +316,9 @@ def load_reaction(target: str) -> Reaction:
 
 def load_reactions(store: OpenedStore, target: str) -> list[Reaction]:
     """That reaction, or the two of the process that is there."""
-    if process := process_of(_named(target)):
+    if process := process_of(inputs.named(target, *_REACTION)):
         return [*process.reactions(store.deployment.streams, _passed)]
     return [load_reaction(target)]
-
-
-def _named(target: str) -> Any:
-    """What `module:name` names; modules of the working directory are found, as Python finds them."""
-    module, colon, name = target.partition(":")
-    if not (module and colon and name):
-        raise InvalidInput("MODULE:REACTION", "must be a module, a colon and the name of a reaction in it")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        return getattr(import_module(module), name, None)
-    except ModuleNotFoundError as error:
-        raise InvalidInput("MODULE:REACTION", f"there is no module {error.name}") from error
 
 
 def _passed(why: str, event: FeedEvent) -> None:

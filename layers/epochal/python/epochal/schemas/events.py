@@ -26,30 +26,34 @@ OLDER: Final = "x-upcast-from"
 _URN: Final = "urn:epochal:event:"
 
 
-def event_schemas(codec: EventCodec[Any]) -> dict[str, Schema]:
+def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, Schema]:
     """The schema of each type of a codec that `json_codec` has made, a document that stands alone.
+
+    Args:
+        codec: of the events.
+        marked: bodies as they are stored, with their version; else as `Publish` sends them, without.
 
     Raises:
         InvalidInput: the codec is another, which does not say what it is made of.
     """
     if not codec.classes:
         raise InvalidInput("codec", "must be made by json_codec: others do not say which classes they are of")
-    return {name: _event(each) for name, each in codec.classes.items()}
+    return {name: _event(each, marked=marked) for name, each in codec.classes.items()}
 
 
-def _event(stored: StoredClass) -> Schema:
+def _event(stored: StoredClass, *, marked: bool) -> Schema:
     schema, versions = schema_of(stored.kind), stored.versions
     head: Schema = {"$schema": DIALECT, "$id": _URN + quote(stored.name, safe=""), "title": stored.name}
     if versions.steps:
         head[OLDER] = sorted(versions.steps)
-    if schema.get("type") != "object":
-        return {**head, **schema}
-    marked = [VERSION] if versions.steps else []
+    if schema.get("type") != "object" or not marked:
+        return {**schema, **head}
+    needed = [VERSION] if versions.steps else []
     return {
         **schema,
         **head,
         "properties": {VERSION: {"const": versions.current}, **schema.get("properties", {})},
-        "required": [*marked, *schema.get("required", [])],
+        "required": [*needed, *schema.get("required", [])],
     }
 
 
