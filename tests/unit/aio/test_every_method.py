@@ -35,7 +35,7 @@ READS: dict[type, set[str]] = {
     AsyncDeciders: {"query"},
     AsyncAggregateDeciders: {"load", "query"},
     AsyncDecisions: {"model"},
-    AsyncReadModel: {"get", "place", "wait_for"},
+    AsyncReadModel: {"get", "list", "find", "count", "place", "wait_for"},
     AsyncReadModels: {"live"},
     AsyncSubjects: {"seal", "unseal", "is_forgotten"},
     AsyncFeed: {

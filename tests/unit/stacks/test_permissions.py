@@ -145,7 +145,7 @@ EXPECTED: dict[str, Allowed] = {
             service="sqs",
         ),
         *on("board", "PutItem"),
-        *on("read-models", "GetItem", "PutItem", "DeleteItem"),
+        *on("read-models", "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem"),
     },
     "waker": {
         *OWN_LOG,

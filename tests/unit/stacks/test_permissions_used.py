@@ -310,8 +310,9 @@ def react(tables: Tables) -> None:
     assert len(member.reader.partitions()) == len(layout_names())
     read_between(tables.driver)
     models = ReadModels(driver=tables.driver, table=READ_MODELS.kind)
-    counts = models.open("counts", 1)
+    counts = models.open("counts", 1, keys={"by": str})
     feed.react(Reaction(name="counts", handler=lambda delivery: counts.apply(delivery, put_or_delete)))
+    assert counts.list(limit=1).items
     models.swap("counts", 1)
 
 

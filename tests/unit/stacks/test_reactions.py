@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -352,14 +353,16 @@ def test_what_its_keys_are_like_is_what_the_library_writes() -> None:
     tables = MemoryTables({READ_MODELS.kind: READ_MODELS})
     models = ReadModels(driver=Driver(execute=tables.execute, meter=Meter()), table=READ_MODELS.kind)
     for name in ("delays", "delays-2"):
-        model = models.swap(name, 12)
+        models.swap(name, 12)
+        model = models.open(name, 12, keys={"by": str})
         event = FeedEvent(stream="Flight-1", index=0, type="Departed")
         delivery = Delivery(group="g", partition=0, stream="Flight-1", events=(event,))
         assert model.apply(delivery, lambda documents, event: documents.put(event.type, 1)) == 1
     written = {item["pk"]["S"] for item in tables.items(READ_MODELS.kind)}
     own = {key for key in written if any(fnmatchcase(key, each) for each in ("delays", "delays@*"))}
-    assert {key.partition("#")[0] for key in own} == {"delays", "delays@12"}
-    assert {key.partition("#")[0] for key in written - own} == {"delays-2", "delays-2@12"}
+    assert {re.split("[#/]", key)[0] for key in own} == {"delays", "delays@12"}
+    assert {re.split("[#/]", key)[0] for key in written - own} == {"delays-2", "delays-2@12"}
+    assert any("/by/" in key for key in own)
 
 
 @pytest.mark.parametrize(

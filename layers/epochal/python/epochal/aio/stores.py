@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from epochal.aio.bridge import each, finished, iterates, reads, run, writes
 from epochal.feed.reader import FeedReader
@@ -15,6 +16,8 @@ from epochal.store.tagged import TaggedStore
 from epochal.store.timers import StreamTimers, TagTimers
 
 if TYPE_CHECKING:
+    from epochal.read_models.dropping import Dropped
+    from epochal.read_models.keys import SecondaryKey
     from epochal.subjects.sealing import Shredded, Subjects
 
 
@@ -159,6 +162,9 @@ class AsyncReadModel:
 
     remove = writes(ReadModel.remove, of="model")
     get = reads(ReadModel.get, of="model")
+    list = reads(ReadModel.list, of="model")
+    find = reads(ReadModel.find, of="model")
+    count = reads(ReadModel.count, of="model")
     place = reads(ReadModel.place, of="model")
     wait_for = reads(ReadModel.wait_for, of="model")
 
@@ -173,13 +179,27 @@ class AsyncReadModels:
 
     store: ReadModels
 
-    def open(self, name: str, generation: int) -> AsyncReadModel:
+    def open(
+        self,
+        name: str,
+        generation: int,
+        *,
+        of: type | None = None,
+        keys: Mapping[str, Callable[[Any], Any] | SecondaryKey] | None = None,
+        spread: int = 1,
+        holds: Callable[[Any], Any] | None = None,
+    ) -> AsyncReadModel:
         """`ReadModels.open`, which asks for nothing: it is not awaited."""
-        return AsyncReadModel(self.store.open(name, generation))
+        opened = self.store.open(name, generation, of=of, keys=keys, spread=spread, holds=holds)
+        return AsyncReadModel(opened)
 
-    async def live(self, name: str) -> AsyncReadModel:
+    async def live(self, name: str, *, of: type | None = None) -> AsyncReadModel:
         """`ReadModels.live`."""
-        return AsyncReadModel(await run(self.store.live, name))
+        return AsyncReadModel(await run(partial(self.store.live, of=of), name))
+
+    async def drop(self, name: str, generation: int, *, after: str | None = None) -> Dropped:
+        """`ReadModels.drop`."""
+        return await finished(run(partial(self.store.drop, after=after), name, generation))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel:
         """`ReadModels.swap`."""

@@ -10,26 +10,45 @@ written in one transaction.
 So an event that is delivered twice is folded once, and so is a removal of events, on which `forget` may delete
 documents. `wait_for` tells a caller when the events it appended are in the documents. A model is rebuilt as its next
 generation, by a reaction of another name that begins at the beginning, beside the one that is live; `swap` makes it
-the live one. The items are described in FORMATS §6.
+the live one. A model that is opened with keys can be asked for documents by them (`read_models.keys`). The items are
+described in FORMATS §6.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from epochal.codec import json
-from epochal.errors import Contended, InvalidInput
+from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.removals import Removal
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
-from epochal.plan.ops import TRANSACTION_ITEMS, Absent, Condition, Delete, Done, Get, Put, Transact, equals
-from epochal.plan.values import Item, Key, number, read_number, text
+from epochal.plan.ops import (
+    ITEM_BYTES,
+    TRANSACTION_ITEMS,
+    Absent,
+    Condition,
+    Delete,
+    Done,
+    Get,
+    Put,
+    Transact,
+    equals,
+)
+from epochal.plan.values import Item, Key, item_size, number, read_number, read_text, text
 from epochal.reactions.reaction import Delivery
 from epochal.settings import Settings
 from epochal.store.driver import Driver
+
+if TYPE_CHECKING:
+    from epochal.deciders.shapes import ValueForm
+    from epochal.read_models.asking import Page, Question
+    from epochal.read_models.dropping import Dropped
+    from epochal.read_models.keys import Declared, Entries, Keys, SecondaryKey, Value
 
 MAX_NAME_BYTES: Final = 512
 
@@ -43,24 +62,36 @@ POLL_SECONDS: Final = 0.05
 """Between looks while waiting: half a read unit each."""
 
 FULL: Final = TRANSACTION_ITEMS - 10
-"""Documents after which a delivery is committed in part: one event more rarely touches ten."""
+"""Items after which a delivery is committed in part: one event more rarely touches ten."""
 
 
 @dataclass(slots=True)
-class _Loaded:
-    """A document as it was read, and as it is to be."""
+class _Document:
+    """A document as it was read, and as it is to be.
 
-    version: int
+    Attributes:
+        item: as it was read; None where there was none.
+        entries: what else a change of it writes, once that has been asked for.
+    """
+
+    item: Item | None
     value: Any
     changed: bool = False
+    entries: Entries | None = None
+
+    def change(self, value: Any) -> None:
+        """Have it be this from now on; None deletes it."""
+        self.value, self.changed, self.entries = value, True, None
 
 
 @dataclass(slots=True)
 class Documents:
-    """The documents that a fold reads and writes, by key. Values are JSON; numbers stay exact."""
+    """The documents that a fold reads and writes, by key. Values are JSON, in which numbers stay exact, or of the class
+    that the model was opened with.
+    """
 
-    load: Callable[[str], _Loaded]
-    _held: dict[str, _Loaded] = field(default_factory=dict)
+    load: Callable[[str], _Document]
+    _held: dict[str, _Document] = field(default_factory=dict)
 
     def get(self, key: str, default: Any = None) -> Any:
         """A document; `default` where there is none. To change it, put it back."""
@@ -71,20 +102,18 @@ class Documents:
         """Write a document."""
         if value is None:
             raise InvalidInput("value", "must not be null: delete the document instead")
-        document = self._document(key)
-        document.value, document.changed = value, True
+        self._document(key).change(value)
 
     def delete(self, key: str) -> None:
         """Delete a document, if there is one."""
-        document = self._document(key)
-        document.value, document.changed = None, True
+        self._document(key).change(None)
 
     @property
-    def changes(self) -> dict[str, _Loaded]:
+    def changes(self) -> dict[str, _Document]:
         """What has been written or deleted."""
         return {key: document for key, document in self._held.items() if document.changed}
 
-    def _document(self, key: str) -> _Loaded:
+    def _document(self, key: str) -> _Document:
         if key not in self._held:
             self._held[key] = self.load(key)
         return self._held[key]
@@ -103,31 +132,45 @@ class ReadModel:
 
     Attributes:
         table: a table with the keys `pk` and `sk`, both strings (`layout.port.READ_MODELS`).
+        keys: what its documents are asked by; None where whoever opened it does not say.
+        form: of documents, where they are of a class.
     """
 
     driver: Driver
     table: str
     name: str
     generation: int
+    keys: Keys | None = field(default=None, compare=False)
+    form: ValueForm | None = field(default=None, compare=False)
+    _heads: dict[str, dict[str, Declared]] = field(default_factory=dict, compare=False, repr=False)
 
     def apply(self, delivery: Delivery, fold: Fold) -> int:
         """Fold a delivery's events, those that have been folded before left out; how many were.
 
         Raises:
             Contended: others changed the same documents at every attempt.
-            InvalidInput: `fold` is no plain function: what it would do, nothing awaits.
+            InvalidInput: `fold` is no plain function: what it would do, nothing awaits. Or the generation was built
+                with other keys.
             TooLarge: a document, or what one event changes.
         """
         must_be_plain(fold, "fold")
-        folded, attempts = 0, 0
+        self._begin()
+        folded, attempts, most = 0, 0, len(delivery.events)
         while True:
-            place = self.place(delivery.stream)
+            place = self._place(delivery.stream, "place")
             events = [event for event in delivery.events if place is None or event.index >= place]
             if not events:
                 return folded
             documents = Documents(self._load)
-            taken = _folded(events, documents, fold)
-            if self._commit(delivery.stream, place, taken[-1].index + 1, documents):
+            taken = self._folded(events[:most], documents, fold)
+            try:
+                committed = self._commit(delivery.stream, place, taken[-1].index + 1, documents)
+            except TooLarge:
+                if len(taken) == 1:
+                    raise
+                most = len(taken) // 2
+                continue
+            if committed:
                 folded += len(taken)
                 continue
             attempts += 1
@@ -144,19 +187,14 @@ class ReadModel:
         removal = delivery.removal
         if removal is None:
             raise InvalidInput("delivery", "must be one of a removal: events are for `apply`")
-        key = self._key(delivery.stream, "removed")
+        self._begin()
         for _ in range(ATTEMPTS):
-            found = self._get(key)
-            mark = 0 if found is None else read_number(found, "n") or 0
+            mark = self._place(delivery.stream, "removed") or 0
             if removal.mark <= mark:
                 return False
             documents = Documents(self._load)
             must_be_done(fold(documents, removal), "fold")
-            moved = Put(
-                table=self.table,
-                item={**key, "n": number(removal.mark)},
-                condition=equals("n", number(mark)) if mark else Absent("n"),
-            )
+            moved = self._moved(delivery.stream, "removed", mark or None, removal.mark)
             if self._write_all(moved, documents, _first_version(delivery.stream, f"-{removal.mark}")):
                 return True
         raise Contended(delivery.stream, ATTEMPTS)
@@ -165,6 +203,76 @@ class ReadModel:
         """A document, strongly consistent; `default` where there is none."""
         value = self._load(key).value
         return default if value is None else value
+
+    def list(
+        self,
+        *,
+        prefix: str = "",
+        since: str | None = None,
+        below: str | None = None,
+        limit: int = 20,
+        after: str | None = None,
+        backward: bool = False,
+    ) -> Page:
+        """Documents in the order of their keys; of those that begin with `prefix`, or are from `since` on and before
+        `below`.
+
+        Args:
+            limit: documents at most, up to 1,000.
+            after: `next` of the page before, with all else the same.
+            backward: the last key first.
+
+        Raises:
+            InvalidInput: the generation was built without keys, or `after` is of another question.
+        """
+        asked = self._question(None, (), prefix=prefix, since=since, below=below)
+        return self._page(asked, limit, after, backward=backward)
+
+    def find(
+        self,
+        name: str,
+        *values: Value,
+        prefix: str = "",
+        since: Value | None = None,
+        below: Value | None = None,
+        limit: int = 20,
+        after: str | None = None,
+        backward: bool = False,
+    ) -> Page:
+        """Documents by the secondary key of this name, in its order.
+
+        Args:
+            values: the first of the key's values are equal to these: one or more.
+            prefix: the value that follows is text and begins so. After the last one the document's key follows.
+            since: or it is this or above.
+            below: and less than this.
+            limit: as of `list`, with `after` and `backward`. A document that has several values in the range is shown
+                for each.
+
+        Raises:
+            InvalidInput: the generation was built without that key, or `after` is of another question.
+        """
+        asked = self._question(name, values, prefix=prefix, since=since, below=below)
+        return self._page(asked, limit, after, backward=backward)
+
+    def count(
+        self,
+        name: str | None = None,
+        *values: Value,
+        prefix: str = "",
+        since: Value | None = None,
+        below: Value | None = None,
+        at_most: int | None = None,
+    ) -> int:
+        """How many `find` would show, or without a name `list`. It reads their entries: a read unit for some thirty.
+
+        Args:
+            at_most: count no further.
+        """
+        from epochal.read_models.asking import count  # noqa: PLC0415  only who asks loads it
+
+        asked = self._question(name, values, prefix=prefix, since=since, below=below)
+        return self.driver.run(count(self.table, asked, at_most))
 
     def place(self, stream: str) -> int | None:
         """The next index of a stream to be folded; None where none has been."""
@@ -184,46 +292,165 @@ class ReadModel:
             self.driver.sleep(POLL_SECONDS)
         return True
 
-    def _load(self, key: str) -> _Loaded:
+    def _load(self, key: str) -> _Document:
         found = self._get(self._key(key, "document"))
-        if found is None:
-            return _Loaded(0, None)
-        return _Loaded(read_number(found, "v") or 0, json.loads(found["d"]["S"]))
+        return _Document(found, None if found is None else self._read(found))
+
+    def _read(self, item: Item) -> Any:
+        try:
+            return self._parsed(item["d"]["S"])
+        except ValueError as error:
+            raise CorruptData(f"the document {item['pk']['S']} is not of its class: {error}") from error
+
+    def _parsed(self, body: str) -> Any:
+        return json.loads(body) if self.form is None else self.form.parse(body.encode())
+
+    def _folded(self, events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Sequence[FeedEvent]:
+        """Fold events until they are folded, or a transaction is full; those that were."""
+        for taken, event in enumerate(events, 1):
+            must_be_done(fold(documents, event), "fold")
+            if self._items(documents) >= FULL:
+                return events[:taken]
+        return events
+
+    def _items(self, documents: Documents) -> int:
+        """How many items the changes of documents write."""
+        changes = documents.changes
+        if self.keys is None:
+            return len(changes)
+        entries = [self._entries(key, document) for key, document in changes.items()]
+        return sum(1 + len(each.gone) + len(each.new) for each in entries)
 
     def _commit(self, stream: str, place: int | None, following: int, documents: Documents) -> bool:
         """Write the documents, and how far they bring the stream, if no other writer was faster."""
-        moved = Put(
-            table=self.table,
-            item={**self._key(stream, "place"), "n": number(following)},
-            condition=Absent("n") if place is None else equals("n", number(place)),
-        )
+        moved = self._moved(stream, "place", place, following)
         return self._write_all(moved, documents, _first_version(stream, following))
 
+    def _moved(self, stream: str, kind: str, before: int | None, after: int) -> Put:
+        """The write of how far a stream has been folded."""
+        mark = {} if self.keys is None else {"k": text(self.keys.mark)}
+        return Put(
+            table=self.table,
+            item={**self._key(stream, kind), "n": number(after), **mark},
+            condition=Absent("n") if before is None else equals("n", number(before)),
+        )
+
     def _write_all(self, moved: Put, documents: Documents, first: int) -> bool:
-        writes = [self._write(key, document, first) for key, document in documents.changes.items()]
+        changes = documents.changes.items()
+        writes = [write for key, document in changes for write in self._writes(key, document, first)]
         reply = self.driver.ask(Transact(writes=(moved, *writes)))
         # A refusal may be the echo of our own write: the place, read again, tells.
         return isinstance(reply, Done)
 
-    def _write(self, key: str, document: _Loaded, first: int) -> Put | Delete:
-        place = self._key(key, "document")
-        before: Condition = equals("v", number(document.version)) if document.version else Absent("v")
+    def _writes(self, key: str, document: _Document, first: int) -> Iterable[Put | Delete]:
+        place, item = self._key(key, "document"), document.item
+        version = 0 if item is None else read_number(item, "v") or 0
+        before: Condition = equals("v", number(version)) if version else Absent("v")
+        if item is not None and ("e" in item) == (self.keys is None):
+            raise self._otherwise()
+        entries = () if self.keys is None else self._entry_writes(self._entries(key, document))
         if document.value is None:
-            return Delete(table=self.table, key=place, condition=before)
+            return (Delete(table=self.table, key=place, condition=before), *entries)
+        made: Item = {**place, "v": number(version + 1 if version else first)}
+        made = {**made, "d": text(self._body(key, document.value))}
+        if document.entries is not None:
+            made = {**made, "e": document.entries.values}
+        if item_size(made) > ITEM_BYTES:
+            raise TooLarge(f"document {key}", item_size(made), ITEM_BYTES)
+        return (Put(table=self.table, item=made, condition=before), *entries)
+
+    def _entries(self, key: str, document: _Document) -> Entries:
+        """What a change of the document changes of its entries, by what would be read of it."""
+        if document.entries is None and self.keys is not None:
+            again = None if document.value is None else self._parsed(self._body(key, document.value))
+            before = None if document.item is None else self._read(document.item)
+            document.entries = self.keys.entries(self._of, key, document.item, before, again)
+        return cast("Entries", document.entries)
+
+    def _entry_writes(self, entries: Entries) -> Iterable[Put | Delete]:
+        """Without conditions: that of the document holds for its entries."""
+        gone = [Delete(table=self.table, key=each) for each in entries.gone]
+        return [*gone, *(Put(table=self.table, item=each) for each in entries.new)]
+
+    def _body(self, key: str, value: Any) -> str:
         try:
-            body = json.dumps(document.value).decode()
+            body = json.dumps(value if self.form is None else self.form.write(value)).decode()
+            if self.form is not None:
+                self._parsed(body)  # what could not be read back is never written
         except (ValueError, TypeError) as error:
             raise InvalidInput("value", f"of the document {key} must be JSON: {error}") from error
-        item = {**place, "v": number(document.version + 1 if document.version else first), "d": text(body)}
-        return Put(table=self.table, item=item, condition=before)
+        return body
 
     def _key(self, name: str, kind: str) -> Key:
-        key = f"{self.name}@{self.generation}#{name}"
+        key = f"{self._of}#{name}"
         must_be_text(key, MAX_KEY_BYTES, "key" if kind == "document" else "stream")
         return {"pk": text(key), "sk": text(kind)}
 
     def _get(self, key: Key) -> Item | None:
         return self.driver.ask(Get(table=self.table, key=key)).item
+
+    def _place(self, stream: str, kind: str) -> int | None:
+        """How far a stream has been folded, by whoever had the same keys."""
+        found = self._get(self._key(stream, kind))
+        if found is not None and read_text(found, "k") != (None if self.keys is None else self.keys.mark):
+            raise self._otherwise()
+        return None if found is None else read_number(found, "n")
+
+    # What the generation is asked by. Its head is written before its first document, and read once.
+
+    @property
+    def _of(self) -> str:
+        return f"{self.name}@{self.generation}"
+
+    def _begin(self) -> None:
+        """Write the head of a generation with keys, if there is none yet."""
+        if self.keys is not None:
+            self._declared(self.keys)
+
+    def _declared(self, made: Keys | None = None) -> dict[str, Declared]:
+        """The keys that the generation is built with; `made` makes them so where nobody has."""
+        from epochal.read_models.keys import head_item, head_key, read_head  # noqa: PLC0415  only with keys
+
+        if self._of not in self._heads:
+            found = self._get(head_key(self._of))
+            if found is None and made is not None:
+                head = Put(table=self.table, item=head_item(self._of, made.declared), condition=Absent("pk"))
+                done = isinstance(self.driver.ask(head), Done)
+                found = head.item if done else self._get(head_key(self._of))
+            if found is None:
+                raise InvalidInput(
+                    "keys", f"{self._of} was built without: open its next generation with keys"
+                )
+            if "z" in found:
+                raise InvalidInput("generation", f"{self._of} is being dropped")
+            self._heads[self._of] = read_head(found)
+        declared = self._heads[self._of]
+        if self.keys is not None and self.keys.declared != declared:
+            raise self._otherwise()
+        return declared
+
+    def _otherwise(self) -> InvalidInput:
+        rule = f"{self._of} was built with others: open its next generation with these"
+        return InvalidInput("keys", rule)
+
+    def _question(self, name: str | None, values: tuple[Value, ...], **bounds: Any) -> Question:
+        from epochal.read_models.asking import question  # noqa: PLC0415  only who asks loads it
+
+        return question(self._of, self._declared(), name, values, **bounds)
+
+    def _page(self, asked: Question, limit: int, after: str | None, *, backward: bool) -> Page:
+        from epochal.read_models.asking import page  # noqa: PLC0415  as above
+
+        steps = page(
+            self.table,
+            asked,
+            limit=limit,
+            after=after,
+            backward=backward,
+            shown=self._read,
+            place=partial(self._key, kind="document"),
+        )
+        return self.driver.run(steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,18 +459,63 @@ class ReadModels:
 
     driver: Driver
     table: str
+    _heads: dict[str, dict[str, Declared]] = field(
+        init=False, default_factory=dict, compare=False, repr=False
+    )
 
-    def open(self, name: str, generation: int) -> ReadModel:
-        """One generation, for the reaction that makes it."""
+    def open(
+        self,
+        name: str,
+        generation: int,
+        *,
+        of: type | None = None,
+        keys: Mapping[str, Callable[[Any], Any] | SecondaryKey] | None = None,
+        spread: int = 1,
+        holds: Callable[[Any], Any] | None = None,
+    ) -> ReadModel:
+        """One generation, for the reaction that makes it.
+
+        Args:
+            of: the class of its documents, as `json_codec` takes them; otherwise they are plain JSON.
+            keys: secondary keys by name, each a function of a document or a `SecondaryKey`. With keys, also with none
+                (`{}`), documents are listed by their own. A generation keeps the keys that it was begun with.
+            spread: in how many partitions the list of all documents lies.
+            holds: what the list shows in place of documents, as of a `SecondaryKey`.
+
+        Raises:
+            InvalidInput: a name or a key that cannot be one.
+            TypeError: a field of the class has no form in JSON.
+        """
         _check_name(name)
         if generation < 1:
             raise InvalidInput("generation", "must be at least 1")
-        return ReadModel(driver=self.driver, table=self.table, name=name, generation=generation)
+        made, form = None, None
+        if keys is not None:
+            from epochal.read_models.keys import keys_of  # noqa: PLC0415  only models with keys load it
 
-    def live(self, name: str) -> ReadModel:
-        """The generation that is live; the first, as long as none has been made so."""
+            made = keys_of(keys, spread, holds)
+        elif spread != 1 or holds is not None:
+            raise InvalidInput("keys", "must be given with spread or holds; {} lists documents by their own")
+        if of is not None:
+            from epochal.deciders.shapes import form_of  # noqa: PLC0415  only documents of classes need it
+
+            form = form_of(of)
+        return ReadModel(
+            driver=self.driver,
+            table=self.table,
+            name=name,
+            generation=generation,
+            keys=made,
+            form=form,
+            _heads=self._heads,
+        )
+
+    def live(self, name: str, *, of: type | None = None) -> ReadModel:
+        """The generation that is live; the first, as long as none has been made so. It is asked by the keys that it
+        was built with.
+        """
         _check_name(name)
-        return self.open(name, self._live(name) or 1)
+        return self.open(name, self._live(name) or 1, of=of)
 
     def swap(self, name: str, generation: int) -> ReadModel:
         """Make a generation the live one. Wait until its reaction has caught up, or readers go back in time.
@@ -261,6 +533,27 @@ class ReadModels:
             if isinstance(self.driver.ask(put), Done):
                 return model
 
+    def drop(self, name: str, generation: int, *, after: str | None = None) -> Dropped:
+        """Delete a part of a generation that is not live, and whose reaction has ended.
+
+        It reads the next thousand items of the table, whatever they are, and takes a write unit or more for each that
+        it deletes.
+
+        Args:
+            after: `next` of the call before; the generation is gone once that is None.
+
+        Raises:
+            InvalidInput: the generation is live, or `after` is no continuation.
+        """
+        from epochal.read_models.dropping import drop  # noqa: PLC0415  seldom
+
+        model = self.open(name, generation)
+        if generation == (self._live(name) or 1):
+            raise InvalidInput("generation", f"{generation} is live")
+        of = f"{model.name}@{generation}"
+        self._heads.pop(of, None)
+        return self.driver.run(drop(self.table, of, after))
+
     def _live(self, name: str) -> int | None:
         found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
         return None if found is None else read_number(found, "n")
@@ -274,15 +567,6 @@ def models_of(settings: Settings, driver: Driver) -> ReadModels:
 def names_in(items: Iterable[Item]) -> set[str]:
     """The names of read models that items of their table are of."""
     return {each["pk"]["S"].partition("#")[0].partition("@")[0] for each in items}
-
-
-def _folded(events: Sequence[FeedEvent], documents: Documents, fold: Fold) -> Sequence[FeedEvent]:
-    """Fold events until they are folded, or a transaction is full; those that were."""
-    for taken, event in enumerate(events, 1):
-        must_be_done(fold(documents, event), "fold")
-        if len(documents.changes) >= FULL:
-            return events[:taken]
-    return events
 
 
 def _first_version(stream: str, following: object) -> int:

@@ -276,4 +276,4 @@ def read_models(stores: Stores, names: Sequence[str]) -> Statements:
     if table is None or not names:
         return []
     keys = [key for name in names for key in (name, f"{name}@*")]
-    return [on_keys(table, keys, "GetItem", "PutItem", "DeleteItem")]
+    return [on_keys(table, keys, "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem")]

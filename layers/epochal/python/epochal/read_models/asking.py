@@ -1,0 +1,268 @@
+"""Asking a read model: pages of its documents in the order of a key, and how many there are.
+
+A question is a range of entries, in one partition or in as many as the key is spread over; those are read side by
+side and merged. A page reads the entries that it shows, strongly consistent, and of each its document, unless the
+entries hold what is shown: it costs by what it returns, however much there is. A document that has changed between the
+two reads and has no such entry any more is left out.
+
+A continuation is the place of the last entry, and a digest of the question: it goes on with that question alone, and a
+place outside of it is refused.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from base64 import b64decode, urlsafe_b64encode
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.model.kinds import must_be, must_be_text, must_be_whole
+from epochal.plan.ops import Query, Steps, get_all, side_by_side
+from epochal.plan.values import Item, Key, text
+from epochal.read_models.keys import (
+    ALL,
+    Declared,
+    Value,
+    document_of,
+    escaped,
+    part,
+    partition_of,
+    stored_values,
+    written,
+)
+
+MAX_LIMIT: Final = 1_000
+"""Documents of one page."""
+
+_DIGEST: Final = 9
+"""Bytes of a continuation that say of which question it is."""
+
+_NUMBERS: Final = "n"
+_BEYOND: Final = "u"
+"""Texts of values are between these two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document of a page.
+
+    Attributes:
+        value: the document; or what its entry holds, where the key was declared so.
+    """
+
+    key: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Documents in the order of the key that was asked.
+
+    Attributes:
+        items: as many as were asked for; fewer at the end, and where documents changed meanwhile.
+        next: the `after` of the page that follows; None at the end.
+    """
+
+    items: tuple[Found, ...]
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Entries of one key between two texts, neither of which any entry has.
+
+    Attributes:
+        values: the text of the values that are equal.
+    """
+
+    model: str
+    name: str
+    declared: Declared
+    values: str
+    low: str
+    high: str
+
+    @property
+    def partitions(self) -> list[str]:
+        """Where its entries are."""
+        first = self.values.partition(" ")[0]
+        return [partition_of(self.model, self.name, shard, first) for shard in range(self.declared.spread)]
+
+    def written(self, sort: str, *, backward: bool) -> str:
+        """The continuation after an entry."""
+        return urlsafe_b64encode(self._digest(backward) + sort.encode()).decode().rstrip("=")
+
+    def read(self, after: str, *, backward: bool) -> str:
+        """The entry that a continuation goes on after."""
+        must_be(str, after, "after", "a continuation: `next` of a page")
+        try:
+            raw = b64decode(after + "=" * (-len(after) % 4), altchars=b"-_", validate=True)
+            sort = raw[_DIGEST:].decode()
+        except (binascii.Error, ValueError) as error:
+            raise InvalidInput("after", "is no continuation") from error
+        if raw[:_DIGEST] != self._digest(backward) or not self.low < sort < self.high:
+            raise InvalidInput("after", "is the continuation of another question")
+        return sort
+
+    def _digest(self, backward: bool) -> bytes:
+        said = "\n".join((self.model, self.name, self.values, self.low, self.high, str(backward)))
+        return hashlib.sha256(said.encode()).digest()[:_DIGEST]
+
+
+def question(
+    model: str,
+    declared: Mapping[str, Declared],
+    name: str | None,
+    values: Sequence[Value],
+    *,
+    prefix: str,
+    since: Value | None,
+    below: Value | None,
+) -> Question:
+    """The question for documents whose first values are these, and whose next one is in the bounds; without a name for
+    those whose key is.
+    """
+    name = ALL if name is None else name
+    if name not in declared:
+        known = ", ".join(each for each in declared if each != ALL) or "no secondary key"
+        raise InvalidInput("name", f"is no key of {model}, which has {known}")
+    must_be(str, prefix, "prefix", "text")
+    if prefix and (since is not None or below is not None):
+        raise InvalidInput("prefix", "must not be given with since or below")
+    if (name == ALL) == bool(values):
+        raise InvalidInput("values", "must begin with the key's first value")
+    equal = written(tuple(values), "values")
+    base = equal.partition(" ")[2]
+    if prefix:
+        must_be_text(prefix, 1_024, "prefix")
+        low = f"{base}t{escaped(prefix)}"
+        high = _following(low)
+    else:
+        low = base + (_NUMBERS if since is None else part(since, "since"))
+        high = base + (_BEYOND if below is None else part(below, "below"))
+    return Question(model=model, name=name, declared=declared[name], values=equal, low=low, high=high)
+
+
+def _following(prefix: str) -> str:
+    """The least text above all that begin with this one."""
+    kept = prefix.rstrip("\U0010ffff")
+    above = ord(kept[-1]) + 1
+    return kept[:-1] + ("\ue000" if above == 0xD800 else chr(above))  # noqa: PLR2004  halves of pairs are no characters
+
+
+def page(
+    table: str,
+    asked: Question,
+    *,
+    limit: int,
+    after: str | None,
+    backward: bool,
+    shown: Callable[[Item], Any],
+    place: Callable[[str], Key],
+) -> Steps[Page]:
+    """A page of a question.
+
+    Args:
+        shown: a document, of its item.
+        place: the key of a document's item.
+    """
+    must_be_whole(limit, "limit", least=1, most=MAX_LIMIT)
+    start = None if after is None else asked.read(after, backward=backward)
+    if asked.low >= asked.high:
+        return Page(())
+    entries = yield from _entries(table, asked, limit + 1, start, backward=backward)
+    more, entries = len(entries) > limit, entries[:limit]
+    following = asked.written(entries[-1]["sk"]["S"], backward=backward) if more else None
+    keys = [document_of(each["sk"]["S"]) for each in entries]
+    if asked.declared.holds:
+        found = [Found(key, json.loads(each["d"]["S"])) for key, each in zip(keys, entries, strict=True)]
+        return Page(tuple(found), following)
+    documents = yield from _documents(table, [place(key) for key in dict.fromkeys(keys)])
+    items = []
+    for key, entry in zip(keys, entries, strict=True):
+        document = documents.get(place(key)["pk"]["S"])
+        if document is not None and _has(asked, document, key, entry):
+            items.append(Found(key, shown(document)))
+    return Page(tuple(items), following)
+
+
+def _documents(table: str, places: list[Key]) -> Steps[dict[str, Item]]:
+    found = yield from get_all(table, places)
+    return {each["pk"]["S"]: each for each in found}
+
+
+def _has(asked: Question, document: Item, key: str, entry: Item) -> bool:
+    """Whether a document has this entry still."""
+    if asked.name == ALL:
+        return "e" in document
+    first = asked.values.partition(" ")[0]
+    rest = entry["sk"]["S"].removesuffix(f"t{escaped(key)} ")
+    return f"{first} {rest}" in stored_values(document).get(asked.name, ())
+
+
+@dataclass(slots=True)
+class _Run:
+    """The entries of one partition, in order: those that were read and are not taken, and whether more may follow."""
+
+    partition: str
+    after: Key | None
+    rows: deque[Item] = field(default_factory=deque)
+    ended: bool = False
+
+
+def _entries(
+    table: str, asked: Question, limit: int, start: str | None, *, backward: bool
+) -> Steps[list[Item]]:
+    """The next entries of all partitions, merged."""
+    runs = [
+        _Run(each, None if start is None else {"pk": text(each), "sk": text(start)})
+        for each in asked.partitions
+    ]
+    share = limit if len(runs) == 1 else -(-limit // len(runs)) + 1
+    taken: list[Item] = []
+    choose = max if backward else min
+    while len(taken) < limit:
+        behind = [run for run in runs if not run.rows and not run.ended]
+        if behind:
+            queries = [_query(table, asked, run, backward=backward, limit=share) for run in behind]
+            for run, reply in zip(behind, (yield from side_by_side(queries)), strict=True):
+                run.rows.extend(reply.items)
+                run.after, run.ended = reply.last, reply.last is None
+            continue
+        waiting = [run for run in runs if run.rows]
+        if not waiting:
+            break
+        taken.append(choose(waiting, key=lambda run: run.rows[0]["sk"]["S"]).rows.popleft())
+    return taken
+
+
+def _query(table: str, asked: Question, run: _Run, *, backward: bool, limit: int | None = None) -> Query:
+    return Query(
+        table=table,
+        partition=("pk", text(run.partition)),
+        sort=("sk", text(asked.low), text(asked.high)),
+        forward=not backward,
+        limit=limit,
+        after=run.after,
+    )
+
+
+def count(table: str, asked: Question, at_most: int | None) -> Steps[int]:
+    """How many entries a question has; it reads those, but not the documents, until it has counted so many."""
+    if at_most is not None:
+        must_be_whole(at_most, "at_most", least=1)
+    counted = 0
+    for partition in asked.partitions if asked.low < asked.high else ():
+        run = _Run(partition, None)
+        while not run.ended and (at_most is None or counted < at_most):
+            limit = None if at_most is None else at_most - counted
+            query = _query(table, asked, run, backward=False, limit=limit)
+            reply = yield replace(query, only_count=True)
+            counted += reply.counted
+            run.after, run.ended = reply.last, reply.last is None
+    return counted

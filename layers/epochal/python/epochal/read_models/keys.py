@@ -1,0 +1,297 @@
+"""What a read model is asked by: values of its documents, as entries that DynamoDB keeps in order.
+
+    models.open("loans", 1, keys={"by_member": lambda loan: (loan["member"], loan["due"])})
+
+A document has an entry for each of its values, and one in the list of all documents. Entries are items of their own,
+written with the document in one transaction, and only where they change. So they are exact, and there as soon as the
+document is; an index of DynamoDB's would come later. The document's item says which entries it has: what a function
+derives today need not be what it derived when they were written.
+
+Texts of values have the order of the values: numbers by size, before texts by code points. A text is `t` and its
+characters, a number `n` and its figures; a space ends each, which is below every character that may be in one.
+Entries and their texts are stored (FORMATS §6): they outlive the code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from epochal.codec import json
+from epochal.errors import InvalidInput, TooLarge
+from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
+from epochal.plan.values import AttributeValue, Item, Key, mapping, number, sequence, text
+
+Value: TypeAlias = str | int | float | Decimal
+"""What documents are ordered by: texts, and numbers, which come before them."""
+
+MAX_SPREAD: Final = 64
+MAX_SORT_BYTES: Final = 1_024
+"""Bytes of an entry's sort key, which has the values but the first, and the document's key: DynamoDB's limit."""
+
+MAX_PARTITION_BYTES: Final = 2_048
+MAX_EXPONENT: Final = 4_999
+ALL: Final = "*"
+"""Names the list of all documents, where secondary keys have their names."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_LOW: Final = re.compile("[\x00-!]")
+_NINES: Final = str.maketrans("0123456789", "9876543210")
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryKey:
+    """What documents are found by beside their own keys.
+
+    Attributes:
+        of: takes a document. Its value is a text or a number, or a tuple of these, which is compared from the left;
+            a list has several such values, None has none.
+        spread: in how many partitions the entries of one first value lie. One takes some 500 new entries a second; to
+            read a page asks all of them.
+        holds: takes a document; what it gives, as JSON, is in the entry, and is what a page shows in place of the
+            document. Then a page reads entries alone, and the entry is written whenever that changes.
+    """
+
+    of: Callable[[Any], Any]
+    spread: int = 1
+    holds: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        must_be_plain(self.of, "of")
+        must_be_whole(self.spread, "spread", least=1, most=MAX_SPREAD)
+        if self.holds is not None:
+            must_be_plain(self.holds, "holds")
+
+
+class Declared(NamedTuple):
+    """What the head of a generation says of a key."""
+
+    spread: int
+    holds: bool
+
+
+# Values as texts of their order.
+
+
+def written(values: tuple[Any, ...], field: str) -> str:
+    """The text of values; raises `InvalidInput` for what has no order."""
+    return "".join(f"{part(value, field)} " for value in values)
+
+
+def part(value: Any, field: str) -> str:
+    """One value's text, without its end."""
+    if isinstance(value, str):
+        if not value.isascii():
+            must_be_text(value, MAX_PARTITION_BYTES, field)
+        return "t" + escaped(value)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise InvalidInput(field, f"must be of texts and numbers, not {type(value).__name__}")
+    return "n" + _figures(value, field)
+
+
+def escaped(value: str) -> str:
+    """Text without characters up to `!`; in the same order."""
+    return _LOW.sub(lambda low: "!" + chr(ord("0") + ord(low[0])), value)
+
+
+def unescaped(value: str) -> str:
+    """The text that was escaped."""
+    return re.sub("!(.)", lambda low: chr(ord(low[1]) - ord("0")), value)
+
+
+def _figures(value: float | Decimal, field: str) -> str:
+    """A sign, the place of the first figure, and the figures; of a number below zero the nines' complements."""
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
+        raise InvalidInput(field, "must be of numbers that are finite")
+    if not exact:
+        return "1"
+    figures = "".join(map(str, exact.as_tuple().digits)).rstrip("0")
+    if abs(exact.adjusted()) > MAX_EXPONENT:
+        raise InvalidInput(
+            field, f"must be of numbers with at most {MAX_EXPONENT:,} figures before the point"
+        )
+    shown = f"{exact.adjusted() + 5_000:04d}{figures}"
+    return f"2{shown}" if exact > 0 else f"0{shown.translate(_NINES)}~"
+
+
+# Entries of documents.
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What a change of a document changes of its entries.
+
+    Attributes:
+        values: those it has then, for its item.
+        gone: keys of items to delete.
+        new: items to put.
+    """
+
+    values: AttributeValue
+    gone: tuple[Key, ...]
+    new: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one generation, by name, the list of all documents among them."""
+
+    by_name: Mapping[str, SecondaryKey]
+
+    @property
+    def declared(self) -> dict[str, Declared]:
+        """What the head says of them."""
+        return {name: Declared(key.spread, key.holds is not None) for name, key in self.by_name.items()}
+
+    @property
+    def mark(self) -> str:
+        """What places of a generation with these keys say of them."""
+        said = json.dumps({name: list(each) for name, each in sorted(self.declared.items())})
+        return hashlib.sha256(said).hexdigest()[:8]
+
+    def entries(self, model: str, key: str, item: Item | None, before: Any, after: Any) -> Entries:
+        """What changes of a document's entries, where it becomes `after`, or is deleted (None).
+
+        Args:
+            item: of the document as it is, which is `before`; None where there is none.
+        """
+        had = _stored(item, self)
+        wanted = {} if after is None else self._wanted(key, after)
+        gone = [each for each in had if each not in wanted]
+        new = [each for each in wanted if each not in had or self._differs(each, before, wanted[each])]
+        return Entries(
+            values=_values_item(wanted),
+            gone=tuple(self._place(model, key, *each) for each in gone),
+            new=tuple({**self._place(model, key, *each), **wanted[each]} for each in new),
+        )
+
+    def _wanted(self, key: str, document: Any) -> dict[tuple[str, str], Item]:
+        """Entries of a document, and what each holds."""
+        found = {}
+        for name, by in self.by_name.items():
+            field = f"{_shown(name)} of the document {key}"
+            values = must_be_done(by.of(document), field)
+            several = values if isinstance(values, list) else [] if values is None else [values]
+            held = self._held(name, document)
+            for each in several:
+                found[name, written(each if isinstance(each, tuple) else (each,), field)] = held
+        return found
+
+    def _held(self, name: str, document: Any) -> Item:
+        holds = self.by_name[name].holds
+        if holds is None:
+            return {}
+        try:
+            return {"d": text(json.dumps(must_be_done(holds(document), "holds")).decode())}
+        except (ValueError, TypeError) as error:
+            raise InvalidInput("holds", f"of {_shown(name)} must give JSON: {error}") from error
+
+    def _differs(self, entry: tuple[str, str], before: Any, held: Item) -> bool:
+        return bool(held) and self._held(entry[0], before) != held
+
+    def _place(self, model: str, key: str, name: str, values: str) -> Key:
+        return entry_key(model, name, self.by_name[name].spread, values, key)
+
+
+def keys_of(
+    keys: Mapping[str, Callable[[Any], Any] | SecondaryKey],
+    spread: int,
+    holds: Callable[[Any], Any] | None,
+) -> Keys:
+    """Keys as a caller declares them; raises `InvalidInput` for names and functions that are none."""
+    must_be(Mapping, keys, "keys", "functions by name")
+    found = {ALL: SecondaryKey(_whole, spread, holds)}
+    for name, key in keys.items():
+        if not _NAME.fullmatch(str(name)):
+            raise InvalidInput("keys", f"must have names of 1 to 64 letters, digits, - and _, not {name!r}")
+        found[name] = key if isinstance(key, SecondaryKey) else SecondaryKey(key)
+    return Keys(found)
+
+
+def _shown(name: str) -> str:
+    """A key's name, for errors."""
+    return "key" if name == ALL else name
+
+
+def _whole(_: Any) -> tuple[()]:
+    """The values of a document in the list of all: its key is enough."""
+    return ()
+
+
+def stored_values(item: Item) -> dict[str, list[str]]:
+    """The texts of the values of a document's entries by secondary key, as its item has them."""
+    return {name: [each["S"] for each in found["L"]] for name, found in item["e"]["M"].items()}
+
+
+def _stored(item: Item | None, keys: Keys) -> list[tuple[str, str]]:
+    if item is None:
+        return []
+    values = stored_values(item)
+    return [(ALL, ""), *((name, each) for name in keys.by_name for each in values.get(name, ()))]
+
+
+def _values_item(entries: Iterable[tuple[str, str]]) -> AttributeValue:
+    values: dict[str, list[AttributeValue]] = {}
+    for name, each in entries:
+        if name != ALL:
+            values.setdefault(name, []).append(text(each))
+    return mapping({name: sequence(texts) for name, texts in values.items()})
+
+
+def entry_key(model: str, name: str, spread: int, values: str, key: str) -> dict[str, AttributeValue]:
+    """Where the entry of a document is: beside those of the same first value, in the order of the rest.
+
+    Raises:
+        TooLarge: values and the document's key take more than DynamoDB's sort key.
+    """
+    first, _, rest = values.partition(" ")
+    sort = f"{rest}t{escaped(key)} "
+    partition = partition_of(model, name, shard_of(key, spread), first)
+    for stored, limit in ((partition, MAX_PARTITION_BYTES), (sort, MAX_SORT_BYTES)):
+        if len(stored.encode()) > limit:
+            raise TooLarge(f"{_shown(name)} of the document {key}", len(stored.encode()), limit)
+    return {"pk": text(partition), "sk": text(sort)}
+
+
+def partition_of(model: str, name: str, shard: int, first: str) -> str:
+    """The partition of a first value's entries, or one of them."""
+    return f"{model}/{name}/{shard}/{first}"
+
+
+def document_of(sort: str) -> str:
+    """The key of the document that an entry is of."""
+    return unescaped(sort[:-1].rpartition(" ")[2][1:])
+
+
+def shard_of(key: str, spread: int) -> int:
+    """Which of the partitions has a document's entries."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") % spread
+
+
+# What a generation was built with, which its head says.
+
+
+def head_key(model: str) -> dict[str, AttributeValue]:
+    """Where the head of a generation is."""
+    return {"pk": text(model), "sk": text("keys")}
+
+
+def head_item(model: str, declared: Mapping[str, Declared]) -> Item:
+    """The head of a generation with these keys."""
+    marks = {
+        name: {"n": number(each.spread), "h": number(int(each.holds))} for name, each in declared.items()
+    }
+    return {**head_key(model), "k": mapping({name: mapping(each) for name, each in marks.items()})}
+
+
+def read_head(item: Item) -> dict[str, Declared]:
+    """The keys that a head says."""
+    return {
+        name: Declared(int(each["M"]["n"]["N"]), each["M"]["h"]["N"] == "1")
+        for name, each in item["k"]["M"].items()
+    }
