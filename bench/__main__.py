@@ -21,6 +21,7 @@ from bench import (
     imports,
     index_contention,
     indexing,
+    lake,
     members,
     new_streams,
     page_replay,
@@ -56,6 +57,7 @@ BENCHMARKS = {
     "imports": imports.main,
     "append-cpu": append_cpu.main,
     "bill": bill.main,
+    "lake": lake.main,
 }
 
 

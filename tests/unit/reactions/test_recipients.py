@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
-from epochal.hosting.recipients import DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
+from epochal.hosting.recipients import AGAIN, DETAIL_TYPE, LIMITS, PARTITION_KEY, UNTOLD, limit_of, recipient
 from epochal.reactions.cloudevents import Message
 
 EVENTS = [
@@ -80,7 +81,7 @@ class Client:
         return {"ShardId": "0", "SequenceNumber": "1"}
 
 
-@pytest.mark.parametrize("kind", BATCHES)
+@pytest.mark.parametrize("kind", [kind for kind in BATCHES if kind != "firehose"])
 @pytest.mark.parametrize("failing", [{0}, {9}, set(range(10))])
 def test_a_batch_of_which_one_event_is_not_taken_has_failed(kind: str, failing: set[int]) -> None:
     with pytest.raises(Unavailable, match=f"{len(failing)} of 10 events were not taken: InternalFailure"):
@@ -235,3 +236,32 @@ def test_a_recipient_that_there_is_not_is_refused() -> None:
 def test_a_topic_that_is_not_there_is_no_body_that_is_missing() -> None:
     with pytest.raises(InvalidRequest, match="NotFound"):
         recipient("topic", PLACES["topic"], client=Client(error="NotFound"))(EVENTS)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Those that were made, in no time."""
+    made: list[float] = []
+    monkeypatch.setattr("epochal.hosting.recipients.time.sleep", made.append)
+    return made
+
+
+@pytest.mark.parametrize("failing", [{0}, {3, 9, 11}, set(range(10))])
+def test_records_that_firehose_does_not_take_are_sent_again_by_themselves(
+    failing: set[int], pauses: list[float]
+) -> None:
+    """What it has taken would come twice."""
+    client = Client(failing)
+    events = [replace(each, text=f"{number}") for number, each in enumerate(EVENTS)]
+    recipient("firehose", "lake", client=client)(events)
+    taken = [int(client.entries[each]["Data"]) for each in client.taken]
+    assert sorted(taken) == list(range(10))
+    assert 1 <= len(pauses) <= 2
+
+
+def test_a_record_that_firehose_never_takes_fails_the_delivery_in_the_end(pauses: list[float]) -> None:
+    client = Client({2, 10, 11, 12})
+    with pytest.raises(Unavailable, match="1 of 10 events were not taken: InternalFailure"):
+        recipient("firehose", "lake", client=client)(EVENTS)
+    assert len(client.entries) == 13
+    assert pauses == [*AGAIN]

@@ -66,7 +66,8 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
         for kind in deployment.templates
         for each in deployment.of_type(kind, "AWS::CloudWatch::Alarm").values()
     }
-    assert {general(name) for name in found} == set(ENTRIES)
+    of_lakes = {"lake-<name>-late", "lake-<name>-unconverted"}  # `test_lake` has them
+    assert {general(name) for name in found} == set(ENTRIES) - of_lakes
     for name, description in found.items():
         _, address, anchor = description.partition(" What to do: docs/runbook.md#")
         assert address, f"{name} does not say where to read on: {description}"

@@ -18,7 +18,7 @@ from aws_cdk import App, Stack, Validations
 from aws_cdk import aws_events as events
 from cdk_nag import AwsSolutionsChecks
 
-from epochal.cdk import EventStore, Publish, Reaction
+from epochal.cdk import EventStore, Lake, Publish, Reaction
 from epochal.cdk.sources import Sources
 from stacks.deployment import deployment
 from tests.unit.stacks.templates import context_of_repository
@@ -123,7 +123,7 @@ def violations(place: Path) -> Iterator[tuple[str, str]]:
 
 
 OWN: Final = (
-    (r"AwsSolutions-S1", r"Shop/Events/(Store/Bodies|Feed/Failures)/Resource"),
+    (r"AwsSolutions-S1", r"Shop/(Events/(Store/Bodies|Feed/Failures)|Lake/Files)/Resource"),
     (r"AwsSolutions-IAM5\[Resource::\*\]", r"Shop/Events/Feed/(Indexer|Notices/Notifier)/Role/Resource"),
     (
         r"AwsSolutions-IAM5\[Resource::<\w+Failures\w+\.Arn>/aws/lambda/\*\]",
@@ -131,8 +131,10 @@ OWN: Final = (
     ),
     (
         r"AwsSolutions-IAM5\[Resource::[^\]]*/(bodies|uploads|projections)/\*\]",
-        r"Shop/(Events/Api/\w+|Board/Function|Orders/Function)/Role/(Resource|DefaultPolicy/Resource)",
+        r"Shop/(Events/Api/\w+|(Board|Orders|Lake/Rows)/Function)/Role/(Resource|DefaultPolicy/Resource)",
     ),
+    # Firehose names the files that it writes.
+    (r"AwsSolutions-IAM5\[Resource::<LakeFiles\w+\.Arn>/(events|errors)/\*\]", r"Shop/Lake/Role/Resource"),
     (r"AwsSolutions-L1", r"Shop/.*/Function/Resource"),
     (r"AwsSolutions-APIG1", r"Shop/Events/Api/Live/Resource"),  # `dev` has no access log
 )
@@ -149,6 +151,7 @@ def test_constructs_in_an_app_of_ones_own_are_found_nothing_else_in(
     store = EventStore(stack, "Events", layouts=["pages"])
     Reaction(stack, "Board", store=store, entry=sources.root / "board", name="board")
     Publish(stack, "Orders", store=store, to=events.EventBus(stack, "Bus"))
+    Lake(stack, "Lake", store=store)
     Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     with pytest.raises(RuntimeError, match="AwsSolutions"):
         app.synth()

@@ -1,4 +1,4 @@
-"""Constructs for AWS CDK: a store of events, and the reactions and processes that it feeds, in stacks of one's own.
+"""Constructs for AWS CDK: a store of events, and what it feeds (reactions, processes, lakes), in stacks of one's own.
 
 from epochal.cdk import EventStore, Process, Reaction
 """
@@ -9,8 +9,9 @@ from epochal.extras import brought_by
 
 with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
     from epochal.cdk.store import EventStore, Store, SubjectKeys
+from epochal.cdk.lake import Lake
 from epochal.cdk.process import Process
 from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
 
-__all__ = ["EventStore", "Process", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]
+__all__ = ["EventStore", "Lake", "Process", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]

@@ -74,7 +74,15 @@ class Webhook:
         self.header: Final = header
 
 
-Recipient = events.IEventBus | sqs.IQueue | sns.ITopic | kinesis.IStream | firehose.IDeliveryStream | Webhook
+Recipient = (
+    events.IEventBus
+    | sqs.IQueue
+    | sns.ITopic
+    | kinesis.IStream
+    | firehose.IDeliveryStream
+    | firehose.CfnDeliveryStream
+    | Webhook
+)
 
 
 class Publish(Reaction):
@@ -95,6 +103,7 @@ class Publish(Reaction):
         mapping: str | None = None,
         codec: str | None = None,
         message_bytes: int | None = None,
+        as_rows: bool = False,
     ) -> None:
         """Add one to a stack.
 
@@ -115,6 +124,8 @@ class Publish(Reaction):
             codec: `module:name` in that folder, of an `EventCodec` that brings events to the version of today.
             message_bytes: of a message, at most; what is larger is referred to. As the recipient says or AWS does,
                 where it is not given.
+            as_rows: events are sent as rows of one flat table, some in a record, and not as CloudEvents: to a delivery
+                stream alone, as `Lake` has it.
 
         Raises:
             BadSetting: there is no such recipient, categories or types are one name and no list, or the code is not
@@ -127,6 +138,8 @@ class Publish(Reaction):
         own = _own(entry, mapping, codec)
         there = Webhook(to) if isinstance(to, str) else to
         kind, place, allowed = _reached(there, store)
+        if as_rows and (own or kind != "firehose"):
+            raise BadSetting("Publish.as_rows", "is for a delivery stream, and without a mapping or a codec")
         publication = Publication(
             name=name,
             to=kind,
@@ -137,6 +150,7 @@ class Publish(Reaction):
             mapping=mapping,
             codec=codec,
             message_bytes=message_bytes,
+            as_rows=as_rows or None,
             **_secrets(there),
         )
         super().__init__(
@@ -197,12 +211,14 @@ def _reached(to: Recipient, store: Store) -> tuple[str, str, list[iam.PolicyStat
         publish = grants.on_topic(topic, "GetTopicAttributes", *grants.batched("Publish", named=named))
         key = getattr(topic, "master_key", None)
         return "topic", topic.topic_arn, [publish, *grants.on_key(key, write=True)]
-    if hasattr(to, "delivery_stream_arn"):
-        delivery = cast(firehose.IDeliveryStream, to)
-        record = iam.PolicyStatement(
-            actions=["firehose:PutRecordBatch"], resources=[delivery.delivery_stream_arn]
-        )
-        return "firehose", delivery.delivery_stream_name, [record]
+    if isinstance(to, firehose.CfnDeliveryStream) or hasattr(to, "delivery_stream_arn"):
+        if isinstance(to, firehose.CfnDeliveryStream):
+            arn, name = to.attr_arn, to.ref
+        else:
+            delivery = cast(firehose.IDeliveryStream, to)
+            arn, name = delivery.delivery_stream_arn, delivery.delivery_stream_name
+        record = iam.PolicyStatement(actions=["firehose:PutRecordBatch"], resources=[arn])
+        return "firehose", name, [record]
     if hasattr(to, "stream_arn"):
         stream = cast(kinesis.IStream, to)
         put = iam.PolicyStatement(actions=["kinesis:PutRecord"], resources=[stream.stream_arn])

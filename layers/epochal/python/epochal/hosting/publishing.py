@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedEvent
+from epochal.feed.history import FeedEvent, name_of
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.hosting.named import PUBLISH
 from epochal.hosting.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient
-from epochal.reactions.cloudevents import Message, Shown, batches, cloud_event, message
+from epochal.reactions.cloudevents import Keep, Message, Shown, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies
@@ -44,6 +44,7 @@ class Publication:
         mapping: what says what is shown of an event, as `module:function` of the code beside it.
         codec: what brings events to the version of today, as `module:name`, where there is no mapping.
         message_bytes: of one message, at most, where the recipient does not tell.
+        as_rows: events are sent as rows (`rows`), and not as CloudEvents.
     """
 
     name: str
@@ -58,10 +59,21 @@ class Publication:
     mapping: str | None = None
     codec: str | None = None
     message_bytes: int | None = None
+    as_rows: bool | None = None
 
     def text(self) -> str:
         """As the function's environment has it."""
         return json.dumps({name: each for name, each in asdict(self).items() if each is not None})
+
+
+ROW_AT: Final = "row_at"
+"""What a row that is sent has beside the columns of every row: where all of it is, as JSON, if it is too large for a
+record. Its bodies are null then."""
+
+_BODIES: Final = ("data", "data64", "metadata", "metadata64")
+
+_RECORD: Final = 64 * 1024
+"""Bytes of rows that go together: Firehose charges a record by 5 KB, begun ones too."""
 
 
 def publication_of(environment: Mapping[str, str]) -> Publication:
@@ -130,13 +142,41 @@ def publisher(
             if event.gone is None and (seen := shown(event)) is not None:
                 yield message(event, seen, publication.source, keep=keep, most=most().message)
 
+    def rows(events: Iterable[FeedEvent]) -> Iterator[Message]:
+        there = (event for event in events if event.gone is None)
+        return together(row_message(event, publication.source, keep, most().message) for event in there)
+
     def forward(delivery: Delivery) -> None:
-        for batch in batches(messages(delivery.events), events=most().messages, size=most().request):
+        sent = rows if publication.as_rows else messages
+        for batch in batches(sent(delivery.events), events=most().messages, size=most().request):
             to(batch)
 
     chosen = publication.categories, publication.types
     categories, types = (None if each is None else frozenset(each) for each in chosen)
     return Reaction(name=publication.name, handler=forward, categories=categories, types=types, once=True)
+
+
+def row_message(event: FeedEvent, source: str, keep: Keep, most: int) -> Message:
+    """An event as a row of JSON; raises why it cannot be read."""
+    from epochal.rows import as_json, row_of  # noqa: PLC0415  most functions that forward send no rows
+
+    if event.fault is not None:
+        raise event.fault
+    row = as_json(row_of(event)) | {ROW_AT: None}
+    text = _line(row)
+    if len(text.encode()) > most:
+        text = _line(row | dict.fromkeys(_BODIES) | {ROW_AT: keep(text.encode())})
+    return Message(id=name_of(event), source=source, type=event.type, group=event.stream, text=text)
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def together(messages: Iterable[Message], size: int = _RECORD) -> Iterator[Message]:
+    """Messages in their order, as many lines in one as it should have bytes."""
+    for batch in batches(messages, events=size, size=size):
+        yield replace(batch[0], text="\n".join(each.text for each in batch))
 
 
 def deployed_publisher(environment: Mapping[str, str]) -> Handler:

@@ -165,12 +165,24 @@ def _to_stream(client: Any, arn: str, events: Sequence[Message]) -> None:
 
 
 def _to_firehose(client: Any, name: str, events: Sequence[Message]) -> None:
-    """A line each: what Firehose writes are records end to end."""
-    records = [{"Data": f"{each.text}\n".encode()} for each in events]
-    with translated("PutRecordBatch"):
-        answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
-    _all_taken([each["ErrorCode"] for each in answer["RequestResponses"] if "ErrorCode" in each], events)
+    """A line each: what Firehose writes are records end to end. Those that are not taken are sent again by themselves:
+    it keeps no order, and the rest would come twice.
+    """
+    records, failed = [{"Data": f"{each.text}\n".encode()} for each in events], list[str]()
+    for pause in (*AGAIN, None):
+        with translated("PutRecordBatch"):
+            answer = client.put_record_batch(DeliveryStreamName=name, Records=records)
+        said = [each.get("ErrorCode") for each in answer["RequestResponses"]]
+        records = [each for each, code in zip(records, said, strict=True) if code]
+        failed = [code for code in said if code]
+        if not failed or pause is None:
+            break
+        time.sleep(pause)
+    _all_taken(failed, events)
 
+
+AGAIN: Final = (0.1, 0.4, 1.6)
+"""Seconds between the tries of records that Firehose does not take: it is over its limit of the second."""
 
 _SENDERS: Final[dict[str, tuple[str, Callable[[Any, str, Sequence[Message]], None]]]] = {
     "bus": ("events", _to_bus),

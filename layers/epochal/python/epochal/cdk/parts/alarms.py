@@ -77,6 +77,7 @@ class Alarms:
 
 _SUBJECTS: Final = {
     "AWS/DynamoDB": "TableName",
+    "AWS/Firehose": "DeliveryStreamName",
     "AWS/Kinesis": "StreamName",
     "AWS/Lambda": "FunctionName",
     "AWS/SQS": "QueueName",
