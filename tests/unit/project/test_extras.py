@@ -117,6 +117,7 @@ NEEDED = {
     "otel": "import epochal.otel",
     "eventsourcing": "import epochal.contrib.eventsourcing",
     "cdk": "import epochal.cdk",
+    "export": "from epochal.export.sql import engine; engine()",
 }
 """What is imported by who uses an extra; the command line, the console and functions say it in their own words, classes
 of attrs, Pydantic and msgspec are made with their library, and pytest is there where its plugin is."""

@@ -42,7 +42,7 @@ Kind = Literal["text", "int", "time", "texts", "json", "base64", "bool"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class RowColumn:
     """A column of every row; `null`: whether it may have no value."""
 
     name: str
@@ -52,25 +52,25 @@ class Column:
 
 
 COLUMNS: Final = (
-    Column("category", "text", False, "the stream's category; of an event with tags alone, its first tag's"),
-    Column("stream", "text", True, "the stream's name or the aggregate's id; null for an event with tags alone"),
-    Column("index", "int", True, "the place in the stream, from 0; with tags alone, in its first tag"),
-    Column("partition", "int", True, "the feed's partition, which also tells the layout; null where not known"),
-    Column("position", "int", True, "the partition's checkpoint behind the event; null where not known"),
-    Column("type", "text", False, "what happened; empty where nothing tells it any more"),
-    Column("version", "int", True, "of the type's schema, where the body says one"),
-    Column("time", "time", True, "when it happened; null where it is gone, or is no time"),
-    Column("tags", "texts", False, "all tags, in their order"),
-    Column("correlation", "text", True, "the conversation that it belongs to"),
-    Column("causation", "text", True, "what caused it"),
-    Column("metadata", "json", True, "the metadata, where it is JSON"),
-    Column("data", "json", True, "the body, where it is JSON"),
-    Column("data64", "base64", True, "the body, where it is not JSON"),
-    Column("metadata64", "base64", True, "the metadata, where it is not JSON"),
-    Column("id", "text", True, "the event's id, where it has one"),
-    Column("gone", "bool", False, "the event was pruned, deleted or has expired: this is its place"),
-    Column("sealed", "bool", False, "the body or the metadata is sealed under its subject's key"),
-    Column("fault", "text", True, "why the event cannot be read, where it is there and cannot"),
+    RowColumn("category", "text", False, "the stream's category; of an event with tags alone, its first tag's"),
+    RowColumn("stream", "text", True, "the stream's name or id; null for an event with tags alone"),
+    RowColumn("index", "int", True, "the place in the stream, from 0; with tags alone, in its first tag"),
+    RowColumn("partition", "int", True, "the feed's partition, which also tells the layout; null where not known"),
+    RowColumn("position", "int", True, "the partition's checkpoint behind the event; null where not known"),
+    RowColumn("type", "text", False, "what happened; empty where nothing tells it any more"),
+    RowColumn("version", "int", True, "of the type's schema, where the body says one"),
+    RowColumn("time", "time", True, "when it happened; null where it is gone, or is no time"),
+    RowColumn("tags", "texts", False, "all tags, in their order"),
+    RowColumn("correlation", "text", True, "the conversation that it belongs to"),
+    RowColumn("causation", "text", True, "what caused it"),
+    RowColumn("metadata", "json", True, "the metadata, where it is JSON"),
+    RowColumn("data", "json", True, "the body, where it is JSON"),
+    RowColumn("data64", "base64", True, "the body, where it is not JSON"),
+    RowColumn("metadata64", "base64", True, "the metadata, where it is not JSON"),
+    RowColumn("id", "text", True, "the event's id, where it has one"),
+    RowColumn("gone", "bool", False, "the event was pruned, deleted or has expired: this is its place"),
+    RowColumn("sealed", "bool", False, "the body or the metadata is sealed under its subject's key"),
+    RowColumn("fault", "text", True, "why the event cannot be read, where it is there and cannot"),
 )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def time_text(micros: int) -> str:
 
 
 def time_of(timestamp: str) -> Ticks:
-    """When an event happened. A number is Unix time: libraries of event-store-adapter store one.
+    """When an event happened. A number is Unix time: other libraries store one.
 
     Raises:
         InvalidInput: it is no time.
@@ -164,6 +164,11 @@ def time_of(timestamp: str) -> Ticks:
     if not (timestamp.isascii() and timestamp.isdigit()):
         return parse_time(timestamp)
     return from_unix_nanoseconds(int(timestamp) * (1 if len(timestamp) >= _NANOSECONDS else 1_000_000))
+
+
+def micros_of(ticks: Ticks) -> int:
+    """A time as rows count it: digits below a microsecond are cut."""
+    return (ticks - _EPOCH) // _PER_MICRO
 
 
 _EPOCH: Final = from_unix_nanoseconds(0)
@@ -174,9 +179,8 @@ _NANOSECONDS: Final = 17
 
 
 def _micros(timestamp: str) -> int | None:
-    """Digits below a microsecond are cut."""
     try:
-        return (time_of(timestamp) - _EPOCH) // _PER_MICRO
+        return micros_of(time_of(timestamp))
     except InvalidInput:
         return None
 

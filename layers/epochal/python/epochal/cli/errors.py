@@ -139,6 +139,15 @@ class ImportIncomplete(EpochalError):
         self.unlike = unlike
 
 
+class EventsUnreadable(EpochalError):
+    """Events that an export has as rows without bodies: their column `fault` says why."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"{count:,} of the events cannot be read: `select stream, index, fault` says which and why"
+        )
+
+
 class IndexUnsound(EpochalError):
     """The index is not right, or could not be made right; `found` says by what would mend it how often."""
 

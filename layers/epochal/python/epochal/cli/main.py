@@ -20,6 +20,7 @@ from click.shell_completion import get_completion_class
 
 from epochal.cli import output
 from epochal.cli.copying import copy
+from epochal.cli.export import export, sql
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
 from epochal.cli.importing import import_
 from epochal.cli.index import index
@@ -147,6 +148,8 @@ for command in (
     delete,
     copy,
     import_,
+    export,
+    sql,
     tagged,
     feed,
     react,

@@ -1,0 +1,240 @@
+"""Commands that make files of events, and ask them by SQL."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from epochal.cli import output
+from epochal.cli.errors import EventsUnreadable
+from epochal.cli.feed import CATEGORIES
+from epochal.cli.target import Choice, OpenedStore, on_store, open_store
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import Place, parse_place
+from epochal.model.events import parse_time
+from epochal.rows import micros_of
+
+if TYPE_CHECKING:
+    from epochal.export.from_feed import ExportCounts, ExportScope
+
+MOST_WORKERS: Final = 4
+"""Unless more are asked for: they share a machine with what its user does."""
+
+MEASURED: Final = 100
+"""Rows by which the widths of a table are chosen."""
+
+WIDEST: Final = 60
+
+
+def _moment(_: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else micros_of(parse_time(text, option.opts[0]))
+
+
+SINCE = click.option("--since", callback=_moment, help="Only what happened from then on: ISO 8601.")
+UNTIL = click.option("--until", callback=_moment, help="Only what happened before then.")
+
+
+@click.command(name="export")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(("parquet", "ndjson", "csv")),
+    default="parquet",
+    show_default=True,
+    help="Of the files.",
+)
+@CATEGORIES
+@SINCE
+@UNTIL
+@click.option(
+    "--from", "start", default="beginning", help="Where in the feed to begin: a moment, or the beginning."
+)
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes side by side; else 4 at most.")
+@on_store
+def export(
+    store: OpenedStore,
+    *,
+    folder: Path,
+    format_: Any,
+    categories: Sequence[str],
+    since: int | None,
+    until: int | None,
+    start: str,
+    workers: int | None,
+) -> None:
+    """Write the events of the feed to files in FOLDER.
+
+    All that are in the feed now, a row each. Run it again to go on after an interruption.
+    """
+    from epochal.export.from_feed import ExportScope  # noqa: PLC0415  for few
+
+    place = parse_place(start, "--from")
+    wanted = ExportScope(
+        source=_source(store),
+        format=format_,
+        categories=tuple(sorted(set(categories))),
+        since=since,
+        until=until,
+        start=start,
+    )
+    counts = _exported(store, folder, wanted, place, workers)
+    files = len(list(folder.glob(f"*.{format_}")))
+    view = {
+        "folder": str(folder),
+        "format": format_,
+        "files": files,
+        "rows": counts.rows,
+        "gone": counts.gone,
+        "unreadable": counts.faults,
+    }
+    gone = f", {counts.gone:,} of them gone" if counts.gone else ""
+    named = f"{files:,} file{'' if files == 1 else 's'} of {folder}"
+    output.document(view, [f"{output.events(counts.rows)} in {named}{gone}"])
+    if counts.faults:
+        raise EventsUnreadable(counts.faults)
+
+
+def _exported(
+    store: OpenedStore, folder: Path, wanted: ExportScope, start: Place, workers: int | None = None
+) -> ExportCounts:
+    from epochal.export.from_feed import begin, run  # noqa: PLC0415  likewise
+
+    opener = click.get_current_context().find_root().obj
+    # A store that a program brought is in that program alone.
+    of_stage = isinstance(opener, partial) and opener.func is open_store
+    if workers is None:
+        workers = min(MOST_WORKERS, os.cpu_count() or 1) if of_stage else 1
+    if workers > 1 and not of_stage:
+        raise click.UsageError("--workers is for a store that every process can open.")
+    begun = begin(store.feed, folder, wanted, start)
+    opened: Callable[[], FeedReader] = partial(_feed, *opener.args) if of_stage else lambda: store.feed
+    with output.progress("exporting") as tell:
+        return run(
+            begun,
+            opened,
+            workers=min(workers, max(1, len(begun.ranges))),
+            told=lambda counts: tell(output.events(counts.rows)),
+        )
+
+
+def _feed(choice: Choice) -> FeedReader:
+    """In a process of its own."""
+    return open_store(choice).feed
+
+
+def _source(store: OpenedStore) -> str:
+    """Which feed it is: where, and the table of its index."""
+    said = click.get_current_context().find_root().params
+    where = said.get("endpoint") or said.get("region") or ""
+    return f"{where} {store.deployment.settings.index_table}".strip()
+
+
+@click.command()
+@click.argument("statement")
+@click.argument("place", type=click.Path(path_type=Path), required=False)
+@CATEGORIES
+@SINCE
+@UNTIL
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.pass_context
+@output.with_json
+def sql(
+    context: click.Context,
+    *,
+    statement: str,
+    place: Path | None,
+    categories: Sequence[str],
+    since: int | None,
+    until: int | None,
+    as_csv: bool,
+) -> None:
+    """Answer a SELECT over the table events, by DuckDB.
+
+    PLACE is an export or a file of one. Without it the store is exported to a temporary folder first: --category,
+    --since and --until say how much of it.
+    """
+    from epochal.export.from_feed import ExportScope  # noqa: PLC0415  likewise
+    from epochal.export.sql import ask, records  # noqa: PLC0415  likewise
+
+    if as_csv and output.as_json():
+        raise click.UsageError("Print CSV or JSON.")
+
+    def answer(files: Path) -> None:
+        try:
+            found = ask(statement, files)
+        except ModuleNotFoundError as error:
+            raise InvalidInput("sql", str(error)) from error
+        _print(found.schema.names, records(found), as_csv=as_csv)
+
+    if place is not None:
+        if categories or since is not None or until is not None:
+            raise click.UsageError("--category, --since and --until are for a store, not for a PLACE.")
+        answer(place)
+        return
+    with TemporaryDirectory(prefix="epochal-sql-") as folder:
+        wanted = ExportScope(source="", categories=tuple(sorted(set(categories))), since=since, until=until)
+        _exported(context.obj(), Path(folder), wanted, "beginning")
+        answer(Path(folder))
+
+
+def _print(names: Sequence[str], rows: Iterator[Mapping[str, Any]], *, as_csv: bool) -> None:
+    if output.as_json():
+        for row in rows:
+            click.echo(json.dumps({name: _plain(value) for name, value in row.items()}).decode())
+    elif as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows([_text(row[name]) for name in names] for row in rows)
+    else:
+        for line in output.fitting(_table(names, ([_text(row[name]) for name in names] for row in rows))):
+            click.echo(line)
+
+
+def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Columns as wide as what their first rows have."""
+    left = iter(rows)
+    first = list(islice(left, MEASURED))
+    widths = [
+        min(WIDEST, max(map(len, column)))
+        for column in zip(*([" ".join(cell.split()) for cell in row] for row in (names, *first)), strict=True)
+    ]
+    for row in chain((names,), first, left):
+        cells = (f"{' '.join(cell.split()):<{width}}" for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+
+
+def _text(value: Any) -> str:
+    plain = _plain(value)
+    if plain is None:
+        return ""
+    return plain if isinstance(plain, str) else json.dumps(plain).decode()
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: times as ISO 8601, bytes as hexadecimal digits, numbers that JSON lacks as text."""
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return value

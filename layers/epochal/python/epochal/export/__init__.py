@@ -1,0 +1,1 @@
+"""Events as files of rows (`epochal.rows`), and SQL over them."""

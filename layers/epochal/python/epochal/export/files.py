@@ -1,0 +1,155 @@
+"""Files of rows: Parquet, NDJSON and CSV, one batch of rows after another.
+
+A file is written under a name that no reader looks for, and gets its own when it is whole and on disk: whoever finds it
+finds all of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from epochal.errors import InvalidInput
+from epochal.extras import brought_by
+from epochal.rows import COLUMNS, VERSION, Kind, Row, as_json, time_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Format = Literal["parquet", "ndjson", "csv"]
+FORMATS: Final[tuple[Format, ...]] = ("parquet", "ndjson", "csv")
+
+Write = Callable[[Sequence[Row]], None]
+
+_REPEATED: Final = ("category", "stream", "type", "correlation")
+"""Columns whose values come again and again: a dictionary of them is smaller. One of bodies would be made in vain."""
+
+
+@contextmanager
+def written(path: Path, format: Format) -> Iterator[Write]:  # noqa: A002  what the option is called
+    """What writes rows to a file, which is there after the block, and not if the block fails."""
+    begun = path.with_name(f".{path.name}.tmp")
+    with begun.open("wb") as file:
+        with _WRITERS[format](file) as write:
+            yield write
+        file.flush()
+        os.fsync(file.fileno())
+    replace(begun, path)
+
+
+def replace(begun: Path, path: Path) -> None:
+    """Give a file its name, for good: after a loss of power, too."""
+    os.replace(begun, path)  # noqa: PTH105  tests end a program here
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def ready(format: Format) -> None:  # noqa: A002  likewise
+    """Raise `InvalidInput` where what writes such files is not installed."""
+    if format == "parquet":
+        try:
+            _parquet()
+        except ModuleNotFoundError as error:
+            raise InvalidInput("format", f"cannot be parquet here: {error}") from error
+
+
+def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
+    """The rows that a file has, by the file alone."""
+    if format == "parquet":
+        return int(_parquet().read_metadata(path).num_rows)
+    with path.open(encoding="utf-8", newline="") as file:
+        return sum(1 for _ in file) if format == "ndjson" else sum(1 for _ in csv.reader(file)) - 1
+
+
+def arrow_schema() -> pa.Schema:
+    """The columns, as Arrow and Parquet have them."""
+    arrow = _arrow()
+    types: dict[Kind, Any] = {
+        "int": arrow.int64(),
+        "time": arrow.timestamp("us", tz="UTC"),
+        "texts": arrow.list_(arrow.field("element", arrow.string(), nullable=False)),
+        "bool": arrow.bool_(),
+    }
+    fields = [
+        arrow.field(
+            each.name,
+            types.get(each.kind, arrow.string()),
+            nullable=each.null,
+            metadata={"epochal.kind": each.kind},
+        )
+        for each in COLUMNS
+    ]
+    return arrow.schema(fields, metadata={"epochal.rows": str(VERSION)})
+
+
+def arrow_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
+    """Rows as Arrow has them: made column by column, since a row at a time takes five times as long."""
+    arrow = _arrow()
+    columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
+    made = [arrow.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
+    return arrow.RecordBatch.from_arrays(made, schema=schema)
+
+
+@contextmanager
+def _write_parquet(file: Any) -> Iterator[Write]:
+    schema = arrow_schema()
+    writer = _parquet().ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=list(_REPEATED), write_statistics=True
+    )
+    with writer:
+        yield lambda rows: writer.write_batch(arrow_batch(rows, schema), row_group_size=max(1, len(rows)))
+
+
+_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@contextmanager
+def _write_ndjson(file: Any) -> Iterator[Write]:
+    yield lambda rows: file.writelines(f"{_to_json(as_json(row))}\n".encode() for row in rows)
+
+
+@contextmanager
+def _write_csv(file: Any) -> Iterator[Write]:
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Row._fields)
+    shown = [_AS_TEXT.get(column.kind) for column in COLUMNS]
+    yield lambda rows: writer.writerows(
+        [
+            value if show is None or value is None else show(value)
+            for value, show in zip(row, shown, strict=True)
+        ]
+        for row in rows
+    )
+    text.detach()
+
+
+_AS_TEXT: Final[dict[Kind, Callable[[Any], str]]] = {
+    "time": time_text,
+    "texts": lambda tags: _to_json(list(tags)),
+    "bool": lambda value: "true" if value else "false",
+}
+
+_WRITERS: Final = {"parquet": _write_parquet, "ndjson": _write_ndjson, "csv": _write_csv}
+
+
+def _arrow() -> Any:
+    with brought_by("export", "Parquet files", "pyarrow"):
+        import pyarrow as pa  # noqa: PLC0415  an extra
+    return pa
+
+
+def _parquet() -> Any:
+    _arrow()
+    import pyarrow.parquet as pq  # noqa: PLC0415  likewise
+
+    return pq

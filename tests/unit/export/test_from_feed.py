@@ -1,0 +1,408 @@
+"""Exports of a feed: every event once, whatever ends a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from epochal import Event
+from epochal.errors import CorruptData, InvalidInput
+from epochal.export import files, from_feed
+from epochal.export.files import FORMATS, Format, arrow_schema
+from epochal.export.from_feed import EventExport, ExportCounts, ExportScope, FeedRange, begin, ranges_of, run
+from epochal.feed.reader import FeedReader
+from epochal.index.checkpoints import Checkpoint
+from epochal.rows import COLUMNS, as_json, row_of
+from epochal.testing.feeds import MemoryFeed
+
+
+def filled(seed: int = 1, appends: int = 60) -> MemoryFeed:
+    """A feed of streams, some with tags, and of tags alone."""
+    feed, luck = MemoryFeed(), random.Random(seed)
+    for number in range(appends):
+        kind = luck.choice(("Cart", "Order"))
+        stream = f"{kind}-{luck.randrange(8)}"
+        events = [
+            Event(
+                type=luck.choice("xyz"),
+                data=b'{"n":%d.10}' % number,
+                timestamp=f"2026-01-{1 + number % 28:02d}T00:00:00Z",
+            )
+            for _ in range(luck.randrange(1, 4))
+        ]
+        feed.streams.append(stream, events)
+        if luck.random() < 0.3:
+            feed.streams.append(
+                stream, [Event(type="tagged", data=b"\xff", tags=("course:1", f"student:{number % 3}"))]
+            )
+        if luck.random() < 0.3:
+            feed.tagged.append([Event(type="alone", data=b"{}", tags=(f"student:{number % 3}", "course:2"))])
+        if luck.random() < 0.5:
+            feed.index()
+    feed.index()
+    return feed
+
+
+def exported(
+    feed: MemoryFeed, folder: Path, *, file_rows: int = 20, start: Any = "beginning", **of: Any
+) -> ExportCounts:
+    export = begin(feed.reader, folder, ExportScope(source="here", **of), start)
+    return run(export, lambda: feed.reader, file_rows=file_rows)
+
+
+def rows_in(folder: Path, format_: Format = "parquet") -> list[dict[str, Any]]:
+    """What files have, in the order of their names, in the form of NDJSON."""
+    return [row for path in sorted(folder.glob(f"*.{format_}")) for row in _READERS[format_](path)]
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    for row in pq.read_table(path).to_pylist():
+        time = row["time"]
+        yield row | {"time": time and f"{time:%Y-%m-%dT%H:%M:%S.%f}Z"}
+
+
+def _ndjson(path: Path) -> Iterator[dict[str, Any]]:
+    return map(json.loads, path.read_text("utf-8").splitlines())
+
+
+def _csv(path: Path) -> Iterator[dict[str, Any]]:
+    read: dict[str, Callable[[str], Any]] = {"int": int, "bool": "true".__eq__, "texts": json.loads}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            yield {
+                each.name: None
+                if each.null and row[each.name] == ""
+                else read.get(each.kind, str)(row[each.name])
+                for each in COLUMNS
+            }
+
+
+_READERS = {"parquet": _parquet, "ndjson": _ndjson, "csv": _csv}
+
+
+def expected(feed: MemoryFeed) -> list[dict[str, Any]]:
+    """What the feed has, by a reader of its own."""
+    return [
+        as_json(row_of(item.event)) | {"position": None, "partition": None}
+        for at in feed.reader.partitions()
+        for page in feed.reader.read(at.partition, data=True, once=True)
+        for item in page.items
+        if item.event is not None
+    ]
+
+
+def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"position": None, "partition": None} for row in rows]
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_every_event_is_a_row_once_in_the_order_of_its_partition(tmp_path: Path, format_: Format) -> None:
+    feed = filled()
+    counts = exported(feed, tmp_path / "out", format=format_)
+    found = rows_in(tmp_path / "out", format_)
+    assert bare(found) == expected(feed)
+    assert counts.rows == len(found) > 100
+    assert counts.again > 0
+    assert [row["position"] for row in found] == sorted(row["position"] for row in found)
+    assert len(list((tmp_path / "out").glob(f"*.{format_}"))) > 3
+
+
+def test_a_row_says_where_in_the_feed_its_event_is(tmp_path: Path) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "out")
+    rows = rows_in(tmp_path / "out")
+    for row in (rows[0], rows[50], rows[-1]):
+        behind = [
+            (item.stream, item.index)
+            for page in feed.reader.read(row["partition"], start=Checkpoint(row["position"]))
+            for item in page.items
+        ]
+        places = [(each["stream"], each["index"]) for each in rows if each["position"] > row["position"]]
+        assert row["position"] < rows[-1]["position"] or places == behind == []
+        assert {place for place in places if place[0]} <= set(behind)
+        assert (row["stream"], row["index"]) not in behind
+
+
+def test_what_is_appended_meanwhile_is_not_part_of_an_export(tmp_path: Path) -> None:
+    feed = filled()
+    before = expected(feed)
+    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    feed.streams.append("Cart-1", [Event(type="late")])
+    feed.index()
+    run(export, lambda: feed.reader, file_rows=10)
+    assert bare(rows_in(tmp_path / "out")) == before
+
+
+def test_a_category_whose_next_event_lies_behind_the_end_has_none_of_it(tmp_path: Path) -> None:
+    feed = filled()
+    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here", categories=("Late",)))
+    feed.streams.append("Late-1", [Event(type="late")])
+    feed.index()
+    assert run(export, lambda: feed.reader) == ExportCounts()
+    assert rows_in(tmp_path / "out") == []
+    assert pq.read_schema(tmp_path / "out" / "none.parquet").equals(arrow_schema(), check_metadata=False)
+
+
+def test_a_category_is_exported_alone_and_one_of_tags_once_for_each_event(tmp_path: Path) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "carts", categories=("Cart",))
+    assert bare(rows_in(tmp_path / "carts")) == [row for row in expected(feed) if row["category"] == "Cart"]
+    exported(feed, tmp_path / "courses", categories=("$tag-course",))
+    found = rows_in(tmp_path / "courses")
+    of_courses = {
+        row["id"] for row in expected(feed) if any(tag.startswith("course:") for tag in row["tags"])
+    }
+    assert sorted(row["id"] for row in found) == sorted(of_courses)
+
+
+def test_events_of_a_time_are_exported_and_the_others_counted(tmp_path: Path) -> None:
+    feed = filled()
+    since, until = 1_767_916_800_000_000, 1_768_521_600_000_000
+    counts = exported(feed, tmp_path / "out", since=since, until=until)
+    wanted = [row for row in expected(feed) if "2026-01-09" <= row["time"][:10] < "2026-01-16"]
+    assert bare(rows_in(tmp_path / "out")) == wanted
+    assert counts.outside == len(expected(feed)) - len(wanted) > 0
+
+
+def test_an_export_may_begin_where_another_has_ended(tmp_path: Path) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "one")
+    (tail,) = [at.tail for at in feed.reader.partitions() if at.tail]
+    feed.streams.append("Cart-1", [Event(type="later")])
+    feed.index()
+    exported(feed, tmp_path / "two", start=tail)
+    assert [row["type"] for row in rows_in(tmp_path / "two")] == ["later"]
+
+
+def test_what_is_pruned_or_deleted_keeps_its_place(tmp_path: Path) -> None:
+    feed = MemoryFeed()
+    for stream in ("Cart-1", "Cart-2"):
+        feed.streams.append(stream, [Event(type="x", data=b"1"), Event(type="y", data=b"2")])
+    feed.index()
+    feed.streams.prune("Cart-1", 1)
+    feed.streams.delete("Cart-2")
+    feed.index()
+    counts = exported(feed, tmp_path / "out")
+    rows = [
+        (row["stream"], row["index"], row["type"], row["gone"], row["data"])
+        for row in rows_in(tmp_path / "out")
+    ]
+    assert rows == [
+        ("Cart-1", 0, "x", True, None),
+        ("Cart-1", 1, "y", False, "2"),
+        ("Cart-2", 0, "x", True, None),
+        ("Cart-2", 1, "y", True, None),
+    ]
+    assert counts.gone == 3
+
+
+class Killed(BaseException):
+    """As if the process had ended here."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> list[int]:
+    """End the run at the so manieth file that gets its name, before or after it has; the steps that were taken."""
+    taken, name = [0], files.replace
+
+    def killing(begun: Path, path: Path) -> None:
+        taken[0] += 1
+        if taken[0] == step and not after:
+            raise Killed
+        name(begun, path)
+        if taken[0] == step:
+            raise Killed
+
+    monkeypatch.setattr(files, "replace", killing)
+    return taken
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_run_that_ends_anywhere_is_gone_on_with_and_no_row_is_lost_or_doubled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    feed = filled()
+    wanted, ended, step = expected(feed), True, 0
+    while ended:
+        step += 1
+        folder, ended = tmp_path / str(step), False
+        with monkeypatch.context() as patch:
+            kill_at(patch, step, after=after)
+            try:
+                exported(feed, folder, file_rows=20)
+            except Killed:
+                ended = True
+        if ended:
+            assert len(rows_in(folder)) <= len(wanted), "files that can be seen are whole"
+        exported(feed, folder, file_rows=13)
+        assert bare(rows_in(folder)) == wanted
+    assert step > 10
+
+
+def test_a_run_whose_requests_fail_is_gone_on_with(tmp_path: Path) -> None:
+    feed, luck = filled(), random.Random(7)
+    wanted, tries = expected(feed), 0
+    while True:
+        tries += 1
+        left = [luck.randrange(1, 30)]
+
+        def execute(op: Any, left: list[int] = left) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                raise Killed
+            return feed.tables.execute(op)
+
+        reader = feed.reader.on(replace(feed.reader.driver, execute=execute))
+        try:
+            export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+            run(export, lambda: reader, file_rows=5)  # noqa: B023
+            break
+        except Killed:
+            continue
+    assert tries > 2
+    assert bare(rows_in(tmp_path / "out")) == wanted
+
+
+def test_a_complete_export_is_not_written_again(tmp_path: Path) -> None:
+    feed = filled()
+    counts = exported(feed, tmp_path / "out")
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    feed.streams.append("Cart-1", [Event(type="later")])
+    feed.index()
+    assert exported(feed, tmp_path / "out") == counts
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"format": "csv"}, "format is 'parquet', not 'csv'"),
+        ({"categories": ("Cart",)}, "categories"),
+        ({"since": 5}, "since is None, not 5"),
+    ],
+)
+def test_an_export_of_something_else_is_never_overwritten(
+    tmp_path: Path, other: dict[str, Any], why: str
+) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "out")
+    with pytest.raises(InvalidInput, match=f"folder: has an export of something else: {why}"):
+        exported(feed, tmp_path / "out", **other)
+    assert bare(rows_in(tmp_path / "out")) == expected(feed)
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(InvalidInput, match="folder: must be new or empty"):
+        exported(filled(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
+    with pytest.raises(InvalidInput, match="folder: must be new or empty"):
+        exported(filled(), tmp_path / "letter.txt")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"export":2}', "another version"),
+        ('{"export":1}', "cannot be read"),
+    ],
+)
+def test_an_export_that_cannot_be_read_is_refused(tmp_path: Path, said: str, why: str) -> None:
+    (tmp_path / "_export").mkdir()
+    (tmp_path / "_export" / "export.json").write_text(said)
+    with pytest.raises(InvalidInput, match=f"folder: has an export.*{why}"):
+        exported(filled(), tmp_path)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_file_that_lost_a_row_is_named(tmp_path: Path, format_: Format) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "out", format=format_)
+    first, *_ = sorted((tmp_path / "out").glob(f"*.{format_}"))
+    if format_ == "parquet":
+        pq.write_table(pq.read_table(first).slice(1), first)
+    else:
+        first.write_text("".join(first.read_text("utf-8").splitlines(keepends=True)[:-1]))
+    with pytest.raises(CorruptData, match=f"{first} has .* rows, and .* were read"):
+        exported(feed, tmp_path / "out", format=format_)
+
+
+def test_a_file_of_strangers_among_the_parts_is_named(tmp_path: Path) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "out")
+    (tmp_path / "out" / "more.parquet").write_bytes(b"")
+    with pytest.raises(CorruptData, match="more.parquet is no part"):
+        exported(feed, tmp_path / "out")
+
+
+def test_two_runs_do_not_write_one_range(tmp_path: Path) -> None:
+    feed = filled()
+    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    (range_, *_) = export.ranges
+    writing = from_feed.write_range(export, range_, lambda: feed.reader, 10)
+    next(writing)
+    with pytest.raises(InvalidInput, match="folder: is being written by another export"):
+        run(export, lambda: feed.reader)
+    writing.close()
+    run(export, lambda: feed.reader)
+    assert bare(rows_in(tmp_path / "out")) == expected(feed)
+
+
+def opened() -> FeedReader:
+    """A feed that every process makes alike."""
+    return filled(appends=20).reader
+
+
+def test_workers_side_by_side_write_what_one_does(tmp_path: Path) -> None:
+    export = begin(opened(), tmp_path / "out", ExportScope(source="here", format="ndjson"))
+    heard = list[int]()
+    run(export, opened, workers=2, told=lambda counts: heard.append(counts.rows))
+    found = bare(rows_in(tmp_path / "out", "ndjson"))
+    assert [(row["stream"], row["index"], row["data"]) for row in found] == [
+        (row["stream"], row["index"], row["data"]) for row in expected(filled(appends=20))
+    ]
+    assert heard[-1] == len(found)
+
+
+def test_a_chain_of_epochs_is_cut_into_ranges_without_gap() -> None:
+    end = Checkpoint.of(37, 5)
+    for start in (Checkpoint(0), Checkpoint.of(3, 9), Checkpoint.of(37, 4)):
+        found = list(ranges_of(4, start, end))
+        assert (found[0].start, found[-1].end) == (start, end)
+        assert all(one.end == two.start for one, two in pairwise(found))
+    assert list(ranges_of(4, end, end)) == []
+    assert len(list(ranges_of(4, Checkpoint(0), end))) == 5
+
+
+def test_an_empty_feed_is_an_export_without_rows(tmp_path: Path) -> None:
+    assert exported(MemoryFeed(), tmp_path / "out") == ExportCounts()
+    assert rows_in(tmp_path / "out") == []
+
+
+def test_the_wanted_is_refused_by_its_field(tmp_path: Path) -> None:
+    for field, of in (
+        ("format", {"format": "xml"}),
+        ("until", {"since": 2, "until": 2}),
+        ("categories", {"categories": "Cart"}),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            ExportScope(source="here", **of)
+        assert refused.value.field == field
+
+
+def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
+    feed = filled()
+    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    assert from_feed.found_in(tmp_path / "out") == export
+    assert isinstance(export, EventExport)
+    assert all(isinstance(each, FeedRange) for each in export.ranges)
