@@ -14,10 +14,11 @@ import pytest
 from epochal.model.events import Ticks
 from epochal.model.versions import ANY
 from epochal.plan.ops import Delete, Put, side_by_side
+from epochal.store.timers import PendingTimers, pending_in
 from epochal.timers import engine, items, protocol
 from epochal.timers.engine import Engine
 from epochal.timers.items import Armed, Sent, Wake
-from epochal.timers.protocol import Came, Doing, Fire, LoadPending, PendingTimers, Worked
+from epochal.timers.protocol import Came, Doing, Fire, LoadPending, Worked
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.timer_explorer import World
@@ -245,9 +246,10 @@ def a_slot_is_looked_at_up_to_its_beginning(patch: Patch) -> None:
 
 
 def only_settings_after_the_last_one_are_looked_at(patch: Patch) -> None:
-    named = engine._named  # noqa: SLF001  likewise
     patch.setattr(
-        engine, "_named", lambda store, stream, first, refused: named(store, stream, first + 1, refused)
+        engine,
+        "pending_in",
+        lambda store, stream, first, *more: pending_in(store, stream, first + 1, *more),
     )
 
 

@@ -15,20 +15,20 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.errors import EpochalError, EventsPruned, Unavailable
+from epochal.errors import EpochalError, Unavailable
 from epochal.layout.port import TIMERS, every_table
 from epochal.model.events import Event, Recorded, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY
 from epochal.plan.ops import Lost, NotApplied, Op, Reply
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.timers import Timer, call_off, in_, later
+from epochal.store.timers import PendingTimers, Timer, call_off, in_, later, pending_in
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 from epochal.timers import engine, protocol
 from epochal.timers.engine import Engine, armed_of
 from epochal.timers.items import Armed, Sent, Wake, read_wake_up
-from epochal.timers.protocol import Doing, Fire, PendingTimers
+from epochal.timers.protocol import Doing, Fire
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.seeds import ranges
 from tests.simulation.test_timer_exhaustive import an_item_is_deleted_before_the_firing
@@ -385,23 +385,13 @@ def a_stream_takes_any_firing(patch: Patch) -> None:
 
 
 def a_timer_goes_with_one_that_was_pruned(patch: Patch) -> None:
-    before = engine._before  # noqa: SLF001  likewise
 
-    def none_behind(store: Any, stream: str, first: int, end: int) -> list[Recorded]:
-        if first < end and store.page(stream, start=first, limit=1).hole is not None:
-            raise EventsPruned(stream, first, end)
-        return before(store, stream, first, end)
-
-    named = engine._named  # noqa: SLF001  likewise
-
-    def nothing(*given: Any) -> Any:
-        try:
-            return named(*given)
-        except EventsPruned:
+    def none_behind(store: Any, stream: str, first: int, *more: Any) -> PendingTimers:
+        if store.load(stream) is not None and store.page(stream, start=first, limit=1).hole is not None:
             return PendingTimers()
+        return pending_in(store, stream, first, *more)
 
-    patch.setattr(engine, "_before", none_behind)
-    patch.setattr(engine, "_named", nothing)
+    patch.setattr(engine, "pending_in", none_behind)
 
 
 @pytest.mark.parametrize(

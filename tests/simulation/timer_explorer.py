@@ -312,7 +312,8 @@ class World:
                 found = self._items(state.items).execute(asked)
                 return "looks for items", self._answer(("items", state.items, repr(asked)), found), {}
             case LoadPending():
-                key = ("load", state.records, repr(asked.timers))
+                seen = getattr(asked.seen.known, "version", None)
+                key = ("load", state.records, repr(asked.timers), seen)
                 return "loads", self._loaded(key, asked, state), {}
             case Fire():
                 return self._fired(state, asked)

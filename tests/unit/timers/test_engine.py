@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
+from random import Random
+from typing import Any
 
 import pytest
 
 from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
-from epochal.model.events import Event
+from epochal.model.events import Event, Ticks
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
@@ -18,6 +21,7 @@ from tests.unit.timers.world import World
 
 DAY = 86_400
 SECOND = 10**9
+LARGE = [Event.json("Noted", {"text": "n" * 20_000})]
 LAYOUTS = pytest.mark.parametrize("layout", ["pages", "tips"])
 
 
@@ -396,3 +400,74 @@ def test_a_setting_far_back_in_a_long_stream_is_pending_until_an_event_between_s
     assert world.types("Loan-1", layout)[-2:] == ["kept came", "$timer-fired"]
     assert came.failures == []
     assert world.items() == []
+
+
+@LAYOUTS
+def test_a_firing_that_is_refused_reads_what_came_since_and_no_more(layout: str) -> None:
+    """So a timer far back in a long stream gets in between those who write there all the time."""
+    world = World()
+    world.set("Loan-1", "reminder", 60, layout=layout)
+    world.set("Loan-1", "cancelled", 60, layout=layout)
+    for _ in range(60):
+        world.stores[layout].append("Loan-1", [Event(type="Noted", data=Random(1).randbytes(40_000))])
+    world.arm()
+    world.time += 600 * SECOND
+    asked = list[int]()
+
+    def meddle(op: Op) -> None:
+        if isinstance(op, Put | Update) and op.table == world.stores[layout].table and len(asked) < 9:
+            asked.append(len(world.asked))
+            again = [call_off("cancelled")] if len(asked) == 5 else LARGE
+            getattr(world.feed, {"pages": "streams"}.get(layout, layout)).append("Loan-1", again)
+
+    world.fails = meddle
+    came = world.engine.sweep()
+    assert (came.fired, came.gone, came.failures) == (1, 1, [])
+    assert world.types("Loan-1", layout)[-2:] == ["reminder came", "$timer-fired"]
+    assert asked[0] - SHARDS > 4
+    assert max(after - before for before, after in pairwise(asked)) <= 3
+
+
+def test_a_firing_under_tags_that_is_refused_reads_what_came_since() -> None:
+    world = World()
+    tags = ("loan:17",)
+    for number in range(60):
+        fresh = later(f"n{number}", [Event.json("New", {})], at=in_(seconds=60 + 60 * (number > 0)))
+        world.tagged.append([replace(fresh, tags=tags)])
+    world.arm()
+    world.time += 61 * SECOND
+    off = iter([[replace(call_off(f"n{number}"), tags=tags)] for number in range(59, 54, -1)])
+    read = list[object]()
+    right = type(world.tagged).read
+
+    def meddling(self: Any, query: Query, **how: Any) -> Any:
+        seen = right(self, query, **how)
+        read.append(len(seen.events))
+        if events := next(off, None):
+            world.feed.tagged.append(events)
+        return seen
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(world.tagged), "read", meddling)
+        came = world.engine.sweep(grace=Ticks(0))
+    assert (came.fired, came.failures) == (1, [])
+    assert read == [20, 61, 1, 1, 1, 1]
+    assert world.tagged.timers.pending(tags)[-1].name == "n54"
+
+
+def test_a_stream_that_is_emptied_between_two_attempts_has_no_timer() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.arm()
+    world.time += 61 * SECOND
+    emptied = iter([True])
+
+    def meddle(op: Op) -> None:
+        if isinstance(op, Update) and op.table == "streams" and next(emptied, False):
+            world.feed.streams.delete("Loan-1", leave_open=True)
+            world.feed.streams.append("Loan-1", [Event(type="Lent")])
+
+    world.fails = meddle
+    came = world.work()
+    assert (came.fired, came.refused, came.gone) == (0, 1, 1)
+    assert world.types("Loan-1") == ["Lent"]

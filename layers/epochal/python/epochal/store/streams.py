@@ -319,11 +319,11 @@ class Streams:
         store, meter = self.metered()
         with meter:
             whole = since == 0 or (since is None and as_of is not None)
-            head = store._newest(stream, refused, whole=whole)  # noqa: SLF001  its own
+            head = store.newest(stream, refused, whole=whole)
             if head is None:
                 return None
             if as_of is None:
-                state = store._state(head, since, fetch=fetch)  # noqa: SLF001  likewise
+                state = store._state(head, since, fetch=fetch)  # noqa: SLF001  its own
             else:
                 from epochal.store import earlier  # noqa: PLC0415  few look back
 
@@ -651,7 +651,7 @@ class Streams:
     def _etag(self) -> str:
         return self.fresh(16).hex()
 
-    def _newest(self, stream: str, refused: Conflict | None, *, whole: bool) -> Head | None:
+    def newest(self, stream: str, refused: Conflict | None, *, whole: bool) -> Head | None:
         """The head that came back with a refusal, after a pause where there were more; or as it is read."""
         if refused is not None:
             from epochal.store.outcomes import give_way  # noqa: PLC0415  few are refused

@@ -23,12 +23,14 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from epochal.codec import json
+from epochal.codec.bodies import encode_claim
 from epochal.errors import Contended, CorruptData, InvalidInput
 from epochal.layout.streams import TaggedStreams
 from epochal.model.events import (
@@ -48,13 +50,12 @@ from epochal.model.events import (
     no_step,
     parse_time,
     read_moment,
-    stream_name,
     time_or_now,
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
-from epochal.store.encoding import check_event
+from epochal.store.encoding import BodyCodec, check_event
 from epochal.store.outcomes import not_made
 
 if TYPE_CHECKING:
@@ -217,24 +218,46 @@ def timer_of(event: TimerEvent) -> Timer:
     )
 
 
-def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
+def pending(events: Iterable[Recorded], before: Iterable[Timer] = ()) -> tuple[Timer, ...]:
     """The timers that these events leave pending, by their due times: events of a stream, or of a query of tags
     (`query_of`), in their order. Others than those of timers are passed over.
+
+    Args:
+        before: what was pending before them.
 
     Raises:
         InvalidInput, CorruptData: as of `timer_of`.
     """
-    found = dict[tuple[object, str], Timer]()
+    found = _Fold(before)
     for event in events:
-        if event.type not in TIMERS:
-            continue
+        if event.type in TIMERS:
+            found.take(event)
+    return found.pending
+
+
+class _Fold:
+    """What is pending after some events, beginning with what was pending before them."""
+
+    def __init__(self, before: Iterable[Timer] = ()) -> None:
+        self.found: dict[tuple[object, str], Timer] = {
+            (each.stream or each.tags, each.name): each for each in before
+        }
+
+    def take(self, event: Recorded) -> None:
+        """One more event of a timer."""
         record = _stored(event)
         key = _stream_of(event) or event.tags, record["name"]
         if event.type == TIMER_SET:
-            found[key] = timer_of(event)
-        elif event.type == TIMER_CANCELLED or (key in found and found[key].setting == record["set"]):
-            found.pop(key, None)
-    return tuple(sorted(found.values(), key=lambda timer: timer.due))
+            self.found[key] = timer_of(event)
+        elif event.type == TIMER_CANCELLED or (
+            key in self.found and self.found[key].setting == record["set"]
+        ):
+            self.found.pop(key, None)
+
+    @property
+    def pending(self) -> tuple[Timer, ...]:
+        """By due times."""
+        return tuple(sorted(self.found.values(), key=lambda timer: timer.due))
 
 
 def query_of(tags: Iterable[str]) -> Query:
@@ -300,16 +323,62 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PendingTimers:
+    """What is pending, and the state that says so, to append on."""
+
+    pending: tuple[Timer, ...] = ()
+    known: Any = None
+
+
+def pending_in(
+    store: Streams,
+    stream: str,
+    first: int = 0,
+    seen: PendingTimers = PendingTimers(),
+    refused: Conflict | None = None,
+) -> PendingTimers:
+    """What is pending in a stream, of what was set from an index on. A setting that was pruned, and is in no archive,
+    is gone, and so is what was set before it, which may have ended where nothing is left; those behind it are not.
+
+    Args:
+        seen: what was found before, on which only what came since is read.
+        refused: what an append on that was refused with.
+    """
+    head = store.newest(stream, refused, whole=first == 0)
+    if head is None or head.deleted:
+        return PendingTimers()
+    token = head.token()
+    if refused is not None and refused.token is not None:
+        token = replace(token, refused=refused.token.refused)
+    if seen.known is None or head.low_water >= seen.known.version:  # emptied since
+        seen = PendingTimers()
+    start = first if seen.known is None else seen.known.version
+    found = _Fold(seen.pending)
+    for event in store.reader(fetch=False).onward(head, start, "forward") if start < head.version else ():
+        if not isinstance(event, Recorded):
+            found = _Fold()
+        elif event.type in TIMERS:
+            with suppress(CorruptData):  # a writer without these rules stops itself alone
+                found.take(_whole(event, store.codec))
+    return PendingTimers(pending=found.pending, known=token)
+
+
+def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
+    """An event of a timer with its body. Those of others stay in the bucket."""
+    if not isinstance(event.data, Claim):
+        return event
+    return replace(event, data=codec.unpack([encode_claim(event.data)])[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTimers:
     """The timers of streams: `Streams.timers`."""
 
     store: Streams
 
     def pending(self, stream: str) -> tuple[Timer, ...]:
-        """Those of a stream, by their due times. All of the stream is read."""
-        reader = self.store.reader(fetch=False)
-        found = reader.events(stream_name(stream), None, None, "forward")
-        return pending(self._whole(event) for event in found if event.type in TIMERS)
+        """Those of a stream, by their due times: what a waker goes by. All of the stream is read."""
+        return pending_in(self.store, stream).pending
 
     def schedule(
         self,
@@ -338,26 +407,20 @@ class StreamTimers:
             Contended: other writers were faster at every attempt.
             OutcomeUndetermined, Unavailable: as of `append`.
         """
+        seen = PendingTimers()
         refused: Conflict | None = None
         for _ in range(ATTEMPTS):
-            # The head before the events: they are at least those that the append is conditional on.
-            state = self.store.load(stream, refused=refused)
-            timer = _named(name, self.pending(stream))
-            if timer is None or state is None:
+            seen = pending_in(self.store, stream, seen=seen, refused=refused)
+            timer = _named(name, seen.pending)
+            if timer is None:
                 return None
-            outcome = self.store.try_append(stream, [call_off(name)], expected=state.token)
+            outcome = self.store.try_append(stream, [call_off(name)], expected=seen.known)
             if isinstance(outcome, Appended):
                 return timer
             if not isinstance(outcome, Conflict):
-                raise not_made(stream, outcome, state.token)
+                raise not_made(stream, outcome, seen.known)
             refused = outcome
         raise Contended(stream, ATTEMPTS)
-
-    def _whole(self, event: Recorded) -> Recorded:
-        """An event of a timer with its body. Those of others stay in the bucket."""
-        if not isinstance(event.data, Claim):
-            return event
-        return next(self.store.read(event.stream, start=event.index, limit=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,14 +452,17 @@ class TagTimers:
             Contended: other writers were faster at every attempt.
         """
         own, query = tuple(sorted(set(tags))), query_of(tags)
+        timers, at = tuple[Timer, ...](), None
         for _ in range(ATTEMPTS):
-            seen = self.store.read(query)
-            timers = pending(event for event in seen.events if not event.stream and event.tags == own)
+            seen = self.store.read(query, after=at)
+            at = seen.position
+            came = (event for event in seen.events if not event.stream and event.tags == own)
+            timers = pending(came, timers)
             timer = _named(name, timers)
             if timer is None:
                 return None
             off = call_off(name, tags=own)
-            if isinstance(self.store.try_append([off], fail_if=query, after=seen.position), Appended):
+            if isinstance(self.store.try_append([off], fail_if=query, after=at), Appended):
                 return timer
         raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
 

@@ -18,21 +18,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
-from epochal.model.events import TIMER_SET, TIMERS, Claim, Event, Recorded, Ticks, from_unix_nanoseconds
+from epochal.model.events import TIMER_SET, Event, Recorded, Ticks, from_unix_nanoseconds
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.store.timers import Timer, pending, query_of, timer_of
+from epochal.store.timers import PendingTimers, Timer, pending, pending_in, query_of, timer_of
 from epochal.timers.items import BEGINNING, GRACE, SHARDS, Armed, Sent, Wake
 from epochal.timers.protocol import (
     Came,
     Doing,
     Fire,
     LoadPending,
-    PendingTimers,
     SideBySide,
     Worked,
     arming,
@@ -146,11 +145,12 @@ class Engine:
     def _load(self, asked: LoadPending) -> PendingTimers:
         scope = asked.timers[0]
         if not scope.stream:
-            return _tagged(self._of(self.tagged, scope), scope, {each.place for each in asked.timers})
+            places = {each.place for each in asked.timers}
+            return _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
         first = min(int(each.place) for each in asked.timers)
         # Of an append whose outcome nothing can tell, the stream may still tell what is pending.
         refused = asked.refused if isinstance(asked.refused, Conflict) else None
-        return _named(self._of(self.streams, scope), scope.stream, first, refused)
+        return pending_in(self._of(self.streams, scope), scope.stream, first, asked.seen, refused)
 
     def _fire(self, asked: Fire) -> Any:
         """How many were fired, or what has refused it."""
@@ -198,51 +198,23 @@ def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
             yield Armed(due=timer.ticks, layout=layout, stream=timer.stream, place=timer.setting, tags=tags)
 
 
-def _named(store: Streams, stream: str, first: int, refused: Conflict | None) -> PendingTimers:
-    """What is pending in a stream, of what was set from an index on. A setting that was pruned, and is in no archive,
-    is gone; those behind it are not.
+def _tagged(
+    store: TaggedStore, scope: Armed, places: AbstractSet[int | str], seen: PendingTimers
+) -> PendingTimers:
+    """What is pending under some tags: of the newest events about timers, if the settings are among them; or of all.
+    What was seen before goes on with what came since.
     """
-    head = store.load(stream, refused=refused, fetch=False)
-    if head is None or head.deleted:
-        return PendingTimers()
-    carried = head.events[0].index if head.events else head.version
-    events = [*_before(store, stream, first, carried), *(each for each in head.events if first <= each.index)]
-    return PendingTimers(pending=pending(_sound(_whole(store, each) for each in events)), known=head.token)
-
-
-def _before(store: Streams, stream: str, first: int, end: int) -> list[Recorded]:
-    """What was recorded about timers from an index to a head, behind the last hole: what was before may have ended in
-    it.
-    """
-    found = list[Recorded]()
-    at: int | None = first
-    while at is not None and at < end:
-        page = store.page(stream, start=at, limit=min(end - at, 1_000), fetch=False, types=TIMERS)
-        if page.hole is not None:
-            found.clear()
-        # Behind a hole a page goes on beyond the head, which has those events itself.
-        found += (each for each in page.events if each.index < end)
-        at = page.next
-    return found
-
-
-def _whole(store: Streams, event: Recorded) -> Recorded:
-    """An event about timers with its body; of others, none is wanted."""
-    if event.type not in TIMERS or not isinstance(event.data, Claim):
-        return event
-    return next(store.read(event.stream, start=event.index, limit=1))
-
-
-def _tagged(store: TaggedStore, scope: Armed, places: AbstractSet[int | str]) -> PendingTimers:
-    """What is pending under some tags: of the newest events about timers, if the settings are among them; or of all."""
     query = query_of(scope.tags)
-    seen = store.read(query, limit=NEWEST, direction="backward")
-    if len(seen.events) == NEWEST and not places <= {each.id for each in seen.events}:
-        seen = store.read(query)
-    found = pending(_sound(sorted(seen.events, key=lambda each: each.key)))
+    if seen.known is not None:
+        came = store.read(query, after=seen.known)
+    else:
+        came = store.read(query, limit=NEWEST, direction="backward")
+        if len(came.events) == NEWEST and not places <= {each.id for each in came.events}:
+            came = store.read(query)
+    found = pending(_sound(sorted(came.events, key=lambda each: each.key)), seen.pending)
     # Events of more tags are events of these tags, too; their timers are their own.
     ours = tuple(each for each in found if each.tags == scope.tags)
-    return PendingTimers(pending=ours, known=seen.position)
+    return PendingTimers(pending=ours, known=came.position)
 
 
 def _sound(events: Iterable[Recorded]) -> Iterator[Recorded]:

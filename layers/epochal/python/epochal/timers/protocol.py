@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from epochal.errors import Contended, EpochalError
 from epochal.model.events import PER_SECOND, Ticks
 from epochal.plan.ops import Delete, Items, Op, Put, Several, side_by_side
-from epochal.store.timers import Timer
+from epochal.store.timers import PendingTimers, Timer
 from epochal.timers.items import Armed, Sent, Wake, due, read_armed, seconds_until
 
 T = TypeVar("T")
@@ -42,19 +42,13 @@ class LoadPending:
     """Asks for what is pending in the scope of these timers, as far as it was set with the first of them or later.
 
     Attributes:
-        refused: what an append on the last answer was refused with.
+        seen: the last answer, on which only what came since is to be read.
+        refused: what an append on it was refused with.
     """
 
     timers: tuple[Armed, ...]
+    seen: PendingTimers = PendingTimers()  # noqa: RUF009  frozen
     refused: Any = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingTimers:
-    """What is pending, and the state that says so, to append on."""
-
-    pending: tuple[Timer, ...] = ()
-    known: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +130,11 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
     Args:
         timers: of the scope, of which there are items.
     """
-    fired = list[Timer]()
+    fired, found = list[Timer](), PendingTimers()
     refused: Any = None
     refusals = 0
     while True:
-        found: PendingTimers = yield LoadPending(timers=tuple(timers), refused=refused)
+        found = yield LoadPending(timers=tuple(timers), seen=found, refused=refused)
         ready = sorted((each for each in found.pending if each.ticks <= now), key=lambda each: each.ticks)
         if not ready:
             break
