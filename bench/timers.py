@@ -23,9 +23,9 @@ from epochal.plan.ops import Op, Put, Reply
 from epochal.plan.values import NONE, Units
 from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
+from epochal.scheduling import in_, later
 from epochal.store.driver import SIDE_BY_SIDE, Driver, Meter, ahead
 from epochal.store.streams import Streams
-from epochal.store.timers import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine

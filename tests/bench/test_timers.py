@@ -2,7 +2,7 @@ from pathlib import Path
 
 from bench.timers import TOGETHER, life, units_of_lives
 from epochal.model.events import Event
-from epochal.store.timers import in_, later
+from epochal.scheduling import in_, later
 from epochal.testing.stores import memory_streams
 from epochal.timers.items import SHARDS
 

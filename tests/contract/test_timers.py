@@ -16,9 +16,9 @@ from epochal.local.endpoint import Endpoint
 from epochal.model.events import PER_SECOND, Event, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Execute
+from epochal.scheduling import in_, later
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.timers import in_, later
 from epochal.testing.memory import MemoryTables
 from epochal.timers.care import coming
 from epochal.timers.engine import Engine

@@ -35,6 +35,7 @@ from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults, Late, Schedule
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables
+from epochal.timers.stores import timers_of
 from tests.simulation.scheduler import PAUSE, Killed, Process
 from tests.simulation.scheduler import run as take_turns
 from tests.simulation.world import NOON, bytes_of, driver_on
@@ -175,7 +176,7 @@ class ProcessWorld:
 
     def _fire(self, streams: Streams, stream: str) -> None:
         state = streams.load(stream)
-        for timer in streams.timers.pending(stream) if state else ():
+        for timer in timers_of(streams).pending(stream) if state else ():
             assert state is not None
             with suppress(ConflictError):
                 streams.append(stream, timer.firing(), expected=state.token)

@@ -14,11 +14,11 @@ import pytest
 from epochal.model.events import Ticks
 from epochal.model.versions import ANY
 from epochal.plan.ops import Delete, Put, side_by_side
-from epochal.store.timers import PendingTimers, pending_in
 from epochal.timers import engine, items, protocol
 from epochal.timers.engine import Engine
 from epochal.timers.items import Armed, Sent, Wake
 from epochal.timers.protocol import Came, Doing, Fire, LoadPending, Worked
+from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
 from tests.simulation.timer_explorer import World
@@ -254,7 +254,7 @@ def only_settings_after_the_last_one_are_looked_at(patch: Patch) -> None:
 
 
 def a_firing_says_nothing_of_itself(patch: Patch) -> None:
-    from epochal.store.timers import Timer  # noqa: PLC0415  it is patched
+    from epochal.scheduling import Timer  # noqa: PLC0415  it is patched
 
     firing = Timer.firing
     patch.setattr(Timer, "firing", lambda self: firing(self)[:-1])

@@ -21,14 +21,15 @@ from epochal.model.events import Event, Recorded, Ticks, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY
 from epochal.plan.ops import Lost, NotApplied, Op, Reply
+from epochal.scheduling import Timer, call_off, in_, later
 from epochal.store.driver import Driver, Meter, Patience
-from epochal.store.timers import PendingTimers, Timer, call_off, in_, later, pending_in
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 from epochal.timers import engine, protocol
 from epochal.timers.engine import Engine, armed_of
 from epochal.timers.items import Armed, Sent, Wake, read_wake_up
 from epochal.timers.protocol import Doing, Fire
+from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.seeds import ranges
 from tests.simulation.test_timer_exhaustive import an_item_is_deleted_before_the_firing

@@ -24,9 +24,9 @@ from epochal.model.events import (
     parse_time,
 )
 from epochal.plan.ops import Delete, Put, Query, Several
+from epochal.scheduling import call_off, later
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.store.timers import call_off, later
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from epochal.timers import protocol

@@ -58,6 +58,7 @@ OF_LAYOUTS: Final = {
     "decided_all",
     "decision_key",
     "head",
+    "newest",
     "reader",
 }
 PAGES: Final = {

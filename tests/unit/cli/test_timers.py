@@ -8,6 +8,7 @@ from epochal.cli.errors import TimerMissing
 from epochal.errors import InvalidInput
 from epochal.model.events import parse_time
 from epochal.testing.stores import memory_tables
+from epochal.timers.stores import timers_of
 from tests.support.terminal import Terminal
 
 HOUR = 3_600 * 10**7
@@ -18,7 +19,7 @@ def test_an_event_is_appended_later_by_a_timer_that_is_listed() -> None:
     assert terminal.lines("append", "Loan-17", "Reminded", '{"times": 1}', "--later", "reminder=14d") == [
         "Loan-17: 1 event, now at version 1"
     ]
-    (timer,) = terminal.streams.timers.pending("Loan-17")
+    (timer,) = timers_of(terminal.streams).pending("Loan-17")
     assert terminal.lines("timers", "list", "Loan-17") == [
         f"Loan-17  reminder  {timer.due[:19]}  set at 0  Reminded"
     ]
@@ -38,7 +39,7 @@ def test_an_event_is_appended_later_by_a_timer_that_is_listed() -> None:
 def test_a_span_is_written_in_its_unit(when: str, hours: float) -> None:
     terminal = Terminal()
     terminal.lines("append", "Loan-17", "Reminded", "--later", f"reminder={when}")
-    (timer,) = terminal.streams.timers.pending("Loan-17")
+    (timer,) = timers_of(terminal.streams).pending("Loan-17")
     assert timer.ticks - parse_time(timer.timestamp) == hours * HOUR
 
 
@@ -46,7 +47,7 @@ def test_several_events_come_later_together_at_a_moment() -> None:
     terminal = Terminal()
     events = '[{"type": "Fined"}, {"type": "Closed", "tags": ["loan:17"]}]'
     terminal.lines("append", "Loan-17", "--events", events, "--later", "fine=2030-06-01T09:00:00+02:00")
-    (timer,) = terminal.streams.timers.pending("Loan-17")
+    (timer,) = timers_of(terminal.streams).pending("Loan-17")
     assert (timer.due, [event.type for event in timer.events]) == (
         "2030-06-01T07:00:00.0000000+00:00",
         ["Fined", "Closed"],
@@ -56,7 +57,7 @@ def test_several_events_come_later_together_at_a_moment() -> None:
 def test_a_timer_is_called_off_once() -> None:
     terminal = Terminal()
     terminal.lines("append", "Loan-17", "Reminded", "--later", "reminder=14d")
-    (timer,) = terminal.streams.timers.pending("Loan-17")
+    (timer,) = timers_of(terminal.streams).pending("Loan-17")
     assert terminal.lines("timers", "cancel", "Loan-17", "reminder") == [
         f"Loan-17: reminder is called off, which was due at {timer.due[:19]}"
     ]

@@ -15,8 +15,8 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.plan.ops import Delete
+from epochal.scheduling import call_off, in_, later
 from epochal.settings import Settings
-from epochal.store.timers import call_off, in_, later
 from epochal.testing.stores import MemoryBucket, memory_settings
 from epochal.timers.engine import engine_of
 from tests.unit.timers.world import BEGIN, World

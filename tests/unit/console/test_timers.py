@@ -11,7 +11,7 @@ from epochal.console.page import Services
 from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.model.events import Event
-from epochal.store.timers import in_, later
+from epochal.scheduling import in_, later
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.unit.timers.world import World
 

@@ -25,6 +25,7 @@ from epochal.store.streams import Streams
 from epochal.testing.faults import Fault, Faults
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
+from epochal.timers.stores import timers_of
 
 LARGE = 500_000
 READS = (Get, Query)
@@ -150,7 +151,7 @@ def test_a_timer_that_lies_in_the_bucket_is_copied(copier: StreamCopier, data: b
     assert copier.copy("Loan-1").ending == "copied"
     assert copier.copy("Loan-1").ending == "unchanged"
     assert_same(copier, "Loan-1")
-    (timer,) = copier.target.timers.pending("Loan-1")
+    (timer,) = timers_of(copier.target).pending("Loan-1")
     assert timer.events == (fined,)
 
 

@@ -9,7 +9,7 @@ import pytest
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.deciders.loop import Answer, Later
 from epochal.deciders.on_streams import Decider
-from epochal.store.timers import call_off, in_, later
+from epochal.scheduling import call_off, in_, later
 from epochal.testing.scenarios import given
 
 

@@ -21,11 +21,12 @@ from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
 from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event
+from epochal.scheduling import call_off, in_, later, pending, query_of
 from epochal.store.streams import Streams
-from epochal.store.timers import call_off, in_, later, pending, query_of
 from epochal.subjects.sealing import sealed_codec
 from epochal.testing.stores import memory_streams, memory_tables
 from epochal.testing.subjects import memory_subjects
+from epochal.timers.stores import timers_of
 
 
 @dataclass(frozen=True)
@@ -88,17 +89,17 @@ def test_a_decision_stores_its_events_and_its_timers_in_one_append() -> None:
     lent = loans(streams).handle("Loan-17", "ada")
     assert (lent.events, lent.state, lent.version) == ((Lent("ada"),), Loans("ada"), 2)
     assert types(streams) == ["Lent", TIMER_SET]
-    (timer,) = streams.timers.pending("Loan-17")
+    (timer,) = timers_of(streams).pending("Loan-17")
     assert timer.events == (CODEC.encode(Reminded(1)),)
     loans(streams).handle("Loan-17", "return")
     assert types(streams)[2:] == ["Returned", TIMER_CANCELLED]
-    assert streams.timers.pending("Loan-17") == ()
+    assert timers_of(streams).pending("Loan-17") == ()
 
 
 def test_what_a_timer_has_appended_is_folded_like_any_event() -> None:
     streams = memory_streams()
     loans(streams).handle("Loan-17", "ada")
-    (timer,) = streams.timers.pending("Loan-17")
+    (timer,) = timers_of(streams).pending("Loan-17")
     streams.append("Loan-17", timer.firing())
     assert loans(streams).query("Loan-17", lambda state: state) == Loans("ada", reminded=1)
 
@@ -108,7 +109,7 @@ def test_a_decision_of_timers_alone_is_stored_and_changes_no_state() -> None:
     loans(streams).handle("Loan-17", "ada")
     again = loans(streams).handle("Loan-17", "remind later")
     assert (again.events, again.state, again.version) == ((), Loans("ada"), 3)
-    assert [timer.setting for timer in streams.timers.pending("Loan-17")] == [2]
+    assert [timer.setting for timer in timers_of(streams).pending("Loan-17")] == [2]
 
 
 ACCESSES = {
@@ -124,7 +125,7 @@ def test_strategies_see_no_timers_and_keep_them(name: str) -> None:
     deciders.handle("Loan-17", "ada")
     deciders.handle("Loan-17", "remind later")
     assert deciders.query("Loan-17", lambda state: state.to) == "ada"
-    (timer,) = streams.timers.pending("Loan-17")
+    (timer,) = timers_of(streams).pending("Loan-17")
     streams.append("Loan-17", timer.firing())
     assert deciders.query("Loan-17", lambda state: state) == Loans("ada", reminded=1)
 
@@ -145,10 +146,10 @@ def test_a_timer_may_be_made_by_hand_and_set_the_next() -> None:
     weekly = Later("weekly", [Reminded(1), Later("weekly", [Reminded(2)], at=in_(weeks=1))], at=in_(weeks=1))
     byhand = later("raw", [CODEC.encode(Reminded(3))], at=in_(days=30))
     loans(streams).transact("Loan-17", lambda _: [weekly, byhand])
-    first, raw = streams.timers.pending("Loan-17")
+    first, raw = timers_of(streams).pending("Loan-17")
     assert raw.events == (CODEC.encode(Reminded(3)),)
     streams.append("Loan-17", first.firing())
-    second = streams.timers.pending("Loan-17")[0]
+    second = timers_of(streams).pending("Loan-17")[0]
     assert (second.name, second.events) == ("weekly", (CODEC.encode(Reminded(2)),))
 
 
@@ -160,7 +161,7 @@ def test_a_decision_with_answer_and_with_items_of_ones_own_may_set_timers() -> N
     )
     assert (result, lent.events) == (7, (Lent("ada"),))
     loans(streams).transact("Loan-18", lambda _: WithAlso([REMINDER], [row]))
-    assert [len(streams.timers.pending(name)) for name in ("Loan-17", "Loan-18")] == [1, 1]
+    assert [len(timers_of(streams).pending(name)) for name in ("Loan-17", "Loan-18")] == [1, 1]
 
 
 def test_a_decision_on_several_streams_sets_timers_in_each() -> None:
@@ -170,7 +171,7 @@ def test_a_decision_on_several_streams_sets_timers_in_each() -> None:
     done = transact_all(parties, lambda _one, _two: ([Lent("ada"), REMINDER], [call_off("reminder")]))
     assert [each.events for each in done.parties] == [(Lent("ada"),), ()]
     assert types(streams, "Loan-18") == [TIMER_CANCELLED]
-    assert len(streams.timers.pending("Loan-17")) == 1
+    assert len(timers_of(streams).pending("Loan-17")) == 1
 
 
 SEATS = projection(tags=["seat:1"], on={"Taken": lambda count, _: count + 1}, initial=0)
@@ -191,7 +192,7 @@ def test_a_decision_on_tags_sets_timers_of_them() -> None:
     (timer,) = pending(tagged.read(query_of(["seat:1"])).events)
     assert timer.events[0].type == "Lapsed"
     decisions.decide({"seats": SEATS}, lambda _: [call_off("hold", tags=["seat:1"])])
-    assert tagged.timers.pending(["seat:1"]) == ()
+    assert timers_of(tagged).pending(["seat:1"]) == ()
 
 
 def test_a_decision_on_a_stream_and_tags_sets_timers_of_the_stream() -> None:
@@ -199,13 +200,13 @@ def test_a_decision_on_a_stream_and_tags_sets_timers_of_the_stream() -> None:
     transact_with(
         loans(streams).on("Loan-17"), {"seats": SEATS}, lambda _state, _seats: [Lent("ada"), REMINDER]
     )
-    assert len(streams.timers.pending("Loan-17")) == 1
+    assert len(timers_of(streams).pending("Loan-17")) == 1
 
 
 def test_a_decision_that_is_awaited_sets_timers() -> None:
     streams = memory_streams()
     asyncio.run(AsyncDeciders(loans(streams)).handle("Loan-17", "ada"))
-    assert len(streams.timers.pending("Loan-17")) == 1
+    assert len(timers_of(streams).pending("Loan-17")) == 1
 
 
 def test_aggregates_have_no_timers() -> None:
@@ -233,7 +234,7 @@ def test_of_a_person_who_is_forgotten_a_timers_events_cannot_be_read_either() ->
     )
     stored = b"".join(event.content for event in streams.read("Loan-17"))
     assert b"secret" not in stored
-    (timer,) = streams.timers.pending("Loan-17")
+    (timer,) = timers_of(streams).pending("Loan-17")
     assert subjects.unseal(timer.events[0].content) == CODEC.encode(Lent("ada in secret")).data
     subjects.forget("ada")
     assert subjects.unseal(timer.events[0].content) == subjects.unseal(next(streams.read("Loan-17")).content)

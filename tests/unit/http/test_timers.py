@@ -9,7 +9,8 @@ import pytest
 
 from epochal.model.events import TIMER_CANCELLED, Event
 from epochal.plan.ops import Execute, Op, Reply
-from epochal.store.timers import in_, later
+from epochal.scheduling import in_, later
+from epochal.timers.stores import timers_of
 from tests.support.api import Api
 
 SET = {
@@ -42,7 +43,7 @@ def test_a_timer_is_set_by_an_event_of_an_append_and_listed_until_it_is_called_o
     post(api, {"type": "Lent"}, SET)
     answer = api.call("GET", "/streams/Loan-17/timers")
     (timer,) = answer.json["timers"]
-    (setting,) = api.streams.timers.pending("Loan-17")
+    (setting,) = timers_of(api.streams).pending("Loan-17")
     assert timer == {
         "name": "reminder",
         "due": setting.due,
@@ -75,7 +76,7 @@ def test_a_timer_is_called_off_once_and_the_answer_has_it(api: Api) -> None:
 
 def test_a_timer_that_has_fired_is_not_called_off(api: Api) -> None:
     post(api, SET)
-    api.streams.append("Loan-17", api.streams.timers.pending("Loan-17")[0].firing())
+    api.streams.append("Loan-17", timers_of(api.streams).pending("Loan-17")[0].firing())
     assert api.call("DELETE", "/streams/Loan-17/timers/reminder").problem == "timer-not-found"
 
 
@@ -126,7 +127,7 @@ def test_tagged_events_take_timers_too(api: Api) -> None:
     setting = {"type": "$timer-set", "data": {"name": "hold", "in": 600, "events": [lapsed]}}
     body = {"events": [{**setting, "tags": ["seat:1"]}]}
     assert api.call("POST", "/events", body).status == 201
-    assert [timer.name for timer in api.deployment.tagged.timers.pending(["seat:1"])] == ["hold"]
+    assert [timer.name for timer in timers_of(api.deployment.tagged).pending(["seat:1"])] == ["hold"]
     assert api.call("POST", "/events", {"events": [setting]}).status == 400
 
 

@@ -29,8 +29,9 @@ from epochal.processes.process import Instance
 from epochal.reactions.handling import Attempt, Member
 from epochal.reactions.parking import Parking
 from epochal.reactions.reactor import Reactor
-from epochal.store.timers import in_
+from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed
+from epochal.timers.stores import timers_of
 from tests.unit.processes.world import (
     CODEC,
     Charge,
@@ -83,7 +84,7 @@ def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
     assert feed.advance(process, days=10) == 0, "who is done has no timers"
     last = list(feed.streams.read("checkout-1"))[-5:]
     assert [each.type for each in last] == ["$input", "$done", *["$timer-cancelled"] * 3]
-    assert feed.streams.timers.pending("checkout-1") == ()
+    assert timers_of(feed.streams).pending("checkout-1") == ()
 
 
 ONE: dict[str, list[Output]] = {
@@ -98,7 +99,7 @@ def test_an_event_of_a_timers_type_from_elsewhere_leaves_the_timer_to_be_called_
     process = replace(checkout(Outside()), react=lambda _, event: ONE.get(type(event).__name__, []))
     feed.streams.append("Order-1", [CODEC.encode(each) for each in (Placed(1), GaveUp(), Shipped("1"))])
     feed.react(process)
-    assert feed.streams.timers.pending("checkout-1") == ()
+    assert timers_of(feed.streams).pending("checkout-1") == ()
     assert feed.advance(process, days=1) == 0
 
 
@@ -115,7 +116,7 @@ def test_a_timer_that_is_set_anew_before_the_fired_one_is_taken_is_called_off() 
     feed.react(process)
     seen = process.instances(feed.streams).query("checkout-1", lambda found: found.state.seen)
     assert sorted(seen) == ["Charged", "GaveUp", "Placed", "Shipped"]
-    assert feed.streams.timers.pending("checkout-1") == ()
+    assert timers_of(feed.streams).pending("checkout-1") == ()
 
 
 THREE: dict[str, list[Output]] = {

@@ -13,7 +13,7 @@ from epochal.processes import Publish
 from epochal.reactions.cloudevents import Message
 from epochal.reactions.handling import Member, unmet
 from epochal.reactions.reaction import Reaction
-from epochal.store.timers import call_off
+from epochal.scheduling import call_off
 from tests.unit.processes.world import CODEC, Charged, GaveUp, Outside, Placed, Shipped, World, checkout
 
 STORED: list[tuple[str, Any]] = [

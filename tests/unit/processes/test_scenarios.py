@@ -8,7 +8,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.processes import After, Append, Call, Cancel, CommandRefused, Done, Publish, Send
-from epochal.store.timers import in_
+from epochal.scheduling import in_
 from epochal.testing.scenarios import given_process
 from tests.unit.processes.world import (
     Charge,

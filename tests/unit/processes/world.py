@@ -32,7 +32,7 @@ from epochal.reactions.cloudevents import Message
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
-from epochal.store.timers import in_
+from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.reactions.world import Inline
 

@@ -49,15 +49,16 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents, ReadModels
+from epochal.scheduling import in_
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of
 from epochal.store.tagged import TaggedEvents, tagged_of
-from epochal.store.timers import in_
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
+from epochal.timers.stores import timers_of
 from tests.support.permissions import Allowed, actions, on
 from tests.unit.stacks.test_permissions import ARCHIVE_OF, EXPECTED
 
@@ -403,12 +404,12 @@ def test_who_calls_a_timer_off_reads_the_archive_as_who_prunes_does() -> None:
     tables = Tables(memory=MemoryTables({spec.kind: spec for spec in (STREAMS, STREAMS_ARCHIVE)}))
     settings = Settings.of(streams_table=STREAMS.kind, streams_archive_table=STREAMS_ARCHIVE.kind)
     streams = streams_of(settings, tables.driver, BodyCodec())
-    streams.timers.schedule("Flight-1", "delay", [Event(type="Late")], at=in_(hours=1))
+    timers_of(streams).schedule("Flight-1", "delay", [Event(type="Late")], at=in_(hours=1))
     for _ in range(CALVES):
         streams.append("Flight-1", [Event(type="Moved", data=Random(1).randbytes(9_000))])
     streams.archive_and_prune("Flight-1", CALVES - 2)
     tables.used.clear()
-    assert streams.timers.cancel("Flight-1", "delay") is not None
+    assert timers_of(streams).cancel("Flight-1", "delay") is not None
     assert tables.used <= {*EXPECTED["append"], *archiving("append", STREAMS_ARCHIVE)}
 
 

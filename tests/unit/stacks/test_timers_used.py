@@ -11,8 +11,8 @@ from epochal.layout.port import TIMERS, Port
 from epochal.model.events import Event
 from epochal.plan.ops import Lost, Op, Put, Transact, Update
 from epochal.plugins import layouts
+from epochal.scheduling import call_off, in_, later
 from epochal.store.tagged import TaggedStore
-from epochal.store.timers import call_off, in_, later
 from tests.support.permissions import Allowed, actions, allowed, on
 from tests.unit.timers.world import World
 

@@ -16,10 +16,11 @@ from epochal.errors import Contended, InvalidInput
 from epochal.model.events import TIMER_CANCELLED, Claim, Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Op, Reply
+from epochal.scheduling import in_, later
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, TaggedStore
-from epochal.store.timers import in_, later
 from epochal.testing.stores import MemoryBodies, memory_deployment, memory_streams
+from epochal.timers.stores import timers_of
 
 REMINDED = Event(type="Reminded")
 STORES: list[Callable[[], Streams]] = [memory_streams, lambda: memory_deployment().tips]
@@ -32,29 +33,31 @@ TAGGED: list[Callable[[], TaggedStore]] = [
 @pytest.mark.parametrize("opened", STORES)
 def test_a_timer_of_a_stream_is_set_listed_and_called_off(opened: Callable[[], Streams]) -> None:
     streams = opened()
-    assert streams.timers.pending("Loan-17") == ()
-    first = streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14), expected=NO_STREAM)
-    streams.timers.schedule("Loan-17", "fine", [REMINDED], at=in_(days=21))
+    assert timers_of(streams).pending("Loan-17") == ()
+    first = timers_of(streams).schedule(
+        "Loan-17", "reminder", [REMINDED], at=in_(days=14), expected=NO_STREAM
+    )
+    timers_of(streams).schedule("Loan-17", "fine", [REMINDED], at=in_(days=21))
     assert first.version == 1
-    assert [timer.name for timer in streams.timers.pending("Loan-17")] == ["reminder", "fine"]
-    off = streams.timers.cancel("Loan-17", "reminder")
+    assert [timer.name for timer in timers_of(streams).pending("Loan-17")] == ["reminder", "fine"]
+    off = timers_of(streams).cancel("Loan-17", "reminder")
     assert off is not None
     assert (off.name, off.setting) == ("reminder", 0)
-    assert [timer.name for timer in streams.timers.pending("Loan-17")] == ["fine"]
+    assert [timer.name for timer in timers_of(streams).pending("Loan-17")] == ["fine"]
 
 
 def test_what_is_not_pending_is_not_called_off_and_nothing_is_written() -> None:
     streams = memory_streams()
-    assert streams.timers.cancel("Loan-17", "reminder") is None
-    streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
-    (timer,) = streams.timers.pending("Loan-17")
+    assert timers_of(streams).cancel("Loan-17", "reminder") is None
+    timers_of(streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    (timer,) = timers_of(streams).pending("Loan-17")
     streams.append("Loan-17", timer.firing())
-    assert streams.timers.cancel("Loan-17", "reminder") is None
+    assert timers_of(streams).cancel("Loan-17", "reminder") is None
     assert streams.load("Loan-17").version == 3
     streams.delete("Loan-17")
-    assert streams.timers.cancel("Loan-17", "reminder") is None
+    assert timers_of(streams).cancel("Loan-17", "reminder") is None
     with pytest.raises(InvalidInput, match="name"):
-        streams.timers.cancel("Loan-17", "")
+        timers_of(streams).cancel("Loan-17", "")
 
 
 class Meanwhile:
@@ -74,76 +77,76 @@ class Meanwhile:
 @pytest.mark.parametrize("times", [1, 3, 9])
 def test_a_timer_is_called_off_although_others_write_to_its_stream(times: int) -> None:
     streams = memory_streams()
-    streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     between = Meanwhile(streams, times, lambda: (Event(type="Seen"),))
-    assert streams.on(between.driver).timers.cancel("Loan-17", "reminder") is not None
+    assert timers_of(streams.on(between.driver)).cancel("Loan-17", "reminder") is not None
     assert [event.type for event in streams.read("Loan-17")][1:] == ["Seen"] * times + [TIMER_CANCELLED]
 
 
 def test_a_timer_that_fires_meanwhile_was_not_called_off() -> None:
     streams = memory_streams()
-    streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
-    between = Meanwhile(streams, 1, streams.timers.pending("Loan-17")[0].firing)
-    assert streams.on(between.driver).timers.cancel("Loan-17", "reminder") is None
+    timers_of(streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    between = Meanwhile(streams, 1, timers_of(streams).pending("Loan-17")[0].firing)
+    assert timers_of(streams.on(between.driver)).cancel("Loan-17", "reminder") is None
     assert TIMER_CANCELLED not in {event.type for event in streams.read("Loan-17")}
 
 
 def test_who_is_overtaken_ten_times_gives_up() -> None:
     streams = memory_streams()
-    streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     between = Meanwhile(streams, 10, lambda: (Event(type="Seen"),))
     with pytest.raises(Contended):
-        streams.on(between.driver).timers.cancel("Loan-17", "reminder")
+        timers_of(streams.on(between.driver)).cancel("Loan-17", "reminder")
 
 
 def test_a_timer_of_a_pruned_stream_is_called_off_as_long_as_its_setting_is_there() -> None:
     streams = memory_streams()
     streams.append("Loan-17", [Event(type="Lent")] * 3)
-    streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     streams.prune("Loan-17", 2)
-    assert [timer.setting for timer in streams.timers.pending("Loan-17")] == [3]
-    assert streams.timers.cancel("Loan-17", "reminder") is not None
-    streams.timers.schedule("Loan-17", "fine", [REMINDED], at=in_(days=14))
+    assert [timer.setting for timer in timers_of(streams).pending("Loan-17")] == [3]
+    assert timers_of(streams).cancel("Loan-17", "reminder") is not None
+    timers_of(streams).schedule("Loan-17", "fine", [REMINDED], at=in_(days=14))
     streams.prune("Loan-17", 6)
-    assert streams.timers.cancel("Loan-17", "fine") is None
+    assert timers_of(streams).cancel("Loan-17", "fine") is None
 
 
 @pytest.mark.parametrize("opened", TAGGED)
 def test_a_timer_of_tags_is_set_listed_and_called_off(opened: Callable[[], TaggedStore]) -> None:
     tagged = opened()
-    tagged.timers.schedule(["a:1"], "r", [REMINDED], at=in_(days=1))
-    tagged.timers.schedule(["b:1", "a:1"], "r", [REMINDED], at=in_(days=2), idempotency_key="k")
-    assert [timer.tags for timer in tagged.timers.pending(["a:1"])] == [("a:1",), ("a:1", "b:1")]
-    assert [timer.tags for timer in tagged.timers.pending(["b:1"])] == [("a:1", "b:1")]
-    off = tagged.timers.cancel(["a:1"], "r")
+    timers_of(tagged).schedule(["a:1"], "r", [REMINDED], at=in_(days=1))
+    timers_of(tagged).schedule(["b:1", "a:1"], "r", [REMINDED], at=in_(days=2), idempotency_key="k")
+    assert [timer.tags for timer in timers_of(tagged).pending(["a:1"])] == [("a:1",), ("a:1", "b:1")]
+    assert [timer.tags for timer in timers_of(tagged).pending(["b:1"])] == [("a:1", "b:1")]
+    off = timers_of(tagged).cancel(["a:1"], "r")
     assert off is not None
     assert off.tags == ("a:1",)
-    assert [timer.tags for timer in tagged.timers.pending(["a:1"])] == [("a:1", "b:1")]
-    assert tagged.timers.cancel(["a:1"], "r") is None
+    assert [timer.tags for timer in timers_of(tagged).pending(["a:1"])] == [("a:1", "b:1")]
+    assert timers_of(tagged).cancel(["a:1"], "r") is None
 
 
 def test_a_timer_of_tags_is_called_off_although_one_of_more_tags_is_set_meanwhile() -> None:
     tagged = memory_deployment().tagged
-    tagged.timers.schedule(["a:1"], "r", [REMINDED], at=in_(days=1))
+    timers_of(tagged).schedule(["a:1"], "r", [REMINDED], at=in_(days=1))
     calls = list[Op]()
 
     def execute(op: Op) -> Reply:
         if TIMER_CANCELLED in repr(op) and not calls:
             calls.append(op)
-            tagged.timers.schedule(["a:1", "b:1"], "r", [REMINDED], at=in_(days=1))
+            timers_of(tagged).schedule(["a:1", "b:1"], "r", [REMINDED], at=in_(days=1))
         return tagged.driver.execute(op)
 
     beside = replace(tagged, driver=replace(tagged.driver, execute=execute))
-    off = beside.timers.cancel(["a:1"], "r")
+    off = timers_of(beside).cancel(["a:1"], "r")
     assert off is not None
     assert len(calls) == 1
-    assert [timer.tags for timer in tagged.timers.pending(["a:1"])] == [("a:1", "b:1")]
+    assert [timer.tags for timer in timers_of(tagged).pending(["a:1"])] == [("a:1", "b:1")]
 
 
 def test_a_timer_of_tags_that_fires_meanwhile_was_not_called_off() -> None:
     tagged = memory_deployment().tagged
-    tagged.timers.schedule(["a:1"], "r", [replace(REMINDED, tags=("b:1",))], at=in_(days=1))
-    (timer,) = tagged.timers.pending(["a:1"])
+    timers_of(tagged).schedule(["a:1"], "r", [replace(REMINDED, tags=("b:1",))], at=in_(days=1))
+    (timer,) = timers_of(tagged).pending(["a:1"])
     calls = list[Op]()
 
     def execute(op: Op) -> Reply:
@@ -153,16 +156,16 @@ def test_a_timer_of_tags_that_fires_meanwhile_was_not_called_off() -> None:
         return tagged.driver.execute(op)
 
     beside = replace(tagged, driver=replace(tagged.driver, execute=execute))
-    assert beside.timers.cancel(["a:1"], "r") is None
+    assert timers_of(beside).cancel(["a:1"], "r") is None
     assert TIMER_CANCELLED not in {event.type for event in tagged.read(timer.query).events}
 
 
 def test_timers_of_streams_are_not_listed_by_their_tags() -> None:
     deployment = memory_deployment()
     deployment.streams.append("Loan-17", [later("r", [REMINDED], at=in_(days=1), tags=["a:1"])])
-    assert deployment.tagged.timers.pending(["a:1"]) == ()
-    assert deployment.tagged.timers.cancel(["a:1"], "r") is None
-    assert len(deployment.streams.timers.pending("Loan-17")) == 1
+    assert timers_of(deployment.tagged).pending(["a:1"]) == ()
+    assert timers_of(deployment.tagged).cancel(["a:1"], "r") is None
+    assert len(timers_of(deployment.streams).pending("Loan-17")) == 1
 
 
 def test_timers_are_awaited_where_a_program_does_not_block() -> None:
@@ -221,12 +224,12 @@ def test_a_setting_whose_body_is_in_the_bucket_is_found_and_bodies_of_others_are
     streams = memory_streams()
     large = Event(type="Lent", data=Random(1).randbytes(450_000))
     streams.append("Loan-17", [large])
-    streams.timers.schedule(
+    timers_of(streams).schedule(
         "Loan-17", "reminder", [Event(type="Reminded", data=Random(1).randbytes(450_000))], at=in_(days=14)
     )
     asked = Counting(streams.codec.bodies)
     counted = replace(streams, codec=replace(streams.codec, bodies=asked))
-    (timer,) = counted.timers.pending("Loan-17")
+    (timer,) = timers_of(counted).pending("Loan-17")
     assert len(timer.events[0].content) == 450_000
     assert asked.got == 1
     streams.append("Loan-17", timer.firing())

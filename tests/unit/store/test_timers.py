@@ -18,9 +18,9 @@ from epochal.model.events import (
     format_ticks,
     parse_time,
 )
+from epochal.scheduling import call_off, in_, later, pending, query_of, timer_of
 from epochal.store.context import metadata
 from epochal.store.streams import Streams
-from epochal.store.timers import call_off, in_, later, pending, query_of, timer_of
 from epochal.testing.stores import memory_deployment, memory_streams
 
 REMINDED = Event.json("Reminded", {"times": 1})

@@ -7,9 +7,10 @@ import pytest
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET, Event, parse_time
 from epochal.reactions.reaction import Delivery, Reaction
+from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
-from epochal.store.timers import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed
+from epochal.timers.stores import timers_of
 
 REMINDED = Event(type="Reminded")
 DAY = 86_400 * 10**7
@@ -27,12 +28,12 @@ def test_a_timer_fires_once_when_its_time_has_come_and_not_before() -> None:
     assert feed.advance(hours=1) == 1
     assert types(feed.streams) == ["Lent", TIMER_SET, "Reminded", TIMER_FIRED]
     assert feed.advance(days=400) == 0
-    assert feed.streams.timers.pending("Loan-17") == ()
+    assert timers_of(feed.streams).pending("Loan-17") == ()
 
 
 def test_what_is_called_off_never_fires() -> None:
     feed = MemoryFeed()
-    feed.streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     feed.advance(days=13)
     feed.streams.append("Loan-17", [call_off("reminder")])
     assert feed.advance(days=30) == 0
@@ -42,7 +43,7 @@ def test_what_is_called_off_never_fires() -> None:
 def test_timers_fire_in_the_order_of_their_times_each_at_its_own() -> None:
     feed = MemoryFeed()
     for stream, days in (("Loan-1", 3), ("Loan-2", 1), ("Loan-3", 2)):
-        feed.streams.timers.schedule(stream, "reminder", [REMINDED], at=in_(days=days))
+        timers_of(feed.streams).schedule(stream, "reminder", [REMINDED], at=in_(days=days))
     begun = parse_time(next(feed.streams.read("Loan-2")).timestamp)
     assert feed.advance(days=3) == 3
     fired = {stream: list(feed.streams.read(stream))[1] for stream in ("Loan-1", "Loan-2", "Loan-3")}
@@ -63,7 +64,7 @@ def test_the_clock_of_every_store_has_moved() -> None:
 def test_a_firing_may_set_the_next_timer() -> None:
     feed = MemoryFeed()
     second = later("weekly", [REMINDED], at=in_(weeks=1))
-    feed.streams.timers.schedule("Loan-17", "weekly", [REMINDED, second], at=in_(weeks=1))
+    timers_of(feed.streams).schedule("Loan-17", "weekly", [REMINDED, second], at=in_(weeks=1))
     assert feed.advance(weeks=2) == 2
     assert types(feed.streams).count("Reminded") == 2
 
@@ -73,7 +74,7 @@ def test_the_clock_stands_still_but_for_what_goes_by() -> None:
     feed.advance(days=1)
     begun = feed.streams.now()
     feed.tagged.append([Event(type="A", tags=("a:1",))] * 3)
-    feed.tagged.timers.schedule(["a:1"], "r", [Event(type="B", tags=("a:1",))], at=in_(days=1))
+    timers_of(feed.tagged).schedule(["a:1"], "r", [Event(type="B", tags=("a:1",))], at=in_(days=1))
     assert feed.streams.now() == begun
     assert feed.advance(days=1) == 1
 
@@ -86,7 +87,7 @@ def test_reactions_run_at_every_moment_and_set_timers_themselves() -> None:
         for event in delivery.each():
             came.append(f"{event.stream} {event.type}")
             if event.type == "Lent":
-                feed.streams.timers.schedule(event.stream, "reminder", [REMINDED], at=in_(days=14))
+                timers_of(feed.streams).schedule(event.stream, "reminder", [REMINDED], at=in_(days=14))
 
     reaction = Reaction(name="reminders", handler=remind)
     feed.streams.append("Loan-17", [Event(type="Lent")])
@@ -99,14 +100,14 @@ def test_timers_of_tags_fire_under_their_tags(name: str) -> None:
     feed = MemoryFeed()
     store = getattr(feed, name)
     lapsed = Event(type="Lapsed", tags=("seat:1",))
-    store.timers.schedule(["seat:1", "show:2"], "hold", [lapsed], at=in_(minutes=10))
+    timers_of(store).schedule(["seat:1", "show:2"], "hold", [lapsed], at=in_(minutes=10))
     assert (feed.advance(minutes=9), feed.advance(minutes=1)) == (0, 1)
-    assert store.timers.pending(["seat:1"]) == ()
+    assert timers_of(store).pending(["seat:1"]) == ()
 
 
 def test_timers_of_other_layouts_of_streams_fire_too() -> None:
     feed = MemoryFeed()
-    feed.tips.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(feed.tips).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     assert feed.advance(days=14) == 1
     assert types(feed.tips) == [TIMER_SET, "Reminded", TIMER_FIRED]
 
@@ -117,13 +118,13 @@ def test_time_does_not_go_back() -> None:
 
 
 def test_the_fixtures_have_time_go_by(epochal_feed: MemoryFeed, epochal_streams: Streams) -> None:
-    epochal_streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(epochal_streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     assert epochal_feed.advance(days=14) == 1
 
 
 def test_a_timer_whose_setting_was_pruned_is_gone() -> None:
     feed = MemoryFeed()
-    feed.streams.timers.schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
+    timers_of(feed.streams).schedule("Loan-17", "reminder", [REMINDED], at=in_(days=14))
     feed.streams.append("Loan-17", [REMINDED])
     feed.streams.prune("Loan-17", 1)
     assert feed.advance(days=14) == 0

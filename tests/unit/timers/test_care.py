@@ -9,7 +9,7 @@ import pytest
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, NotApplied, Op, Query
-from epochal.store.timers import call_off, in_, later
+from epochal.scheduling import call_off, in_, later
 from epochal.timers.care import coming, rebuild
 from epochal.timers.items import SHARDS
 from tests.unit.timers.world import World
@@ -122,7 +122,7 @@ def test_a_malformed_event_of_timers_stops_itself_alone(monkeypatch: pytest.Monk
     """A program that knows no rules may have written it: an older one, or one of another library."""
     world = World()
     with monkeypatch.context() as lax:
-        lax.setattr("epochal.store.timers.check_all", lambda *_: None)
+        lax.setattr("epochal.scheduling.check_all", lambda *_, **__: None)
         for body in (b"", b"[]", b'{"name": "reminder"}', b'{"name": 1, "in": "x", "events": 2}'):
             types = ("$timer-set", "$timer-cancelled", "$timer-fired")
             world.streams.append("Loan-1", [Event(type=each, data=body) for each in types[: len(body) or 3]])

@@ -19,8 +19,8 @@ from epochal.hosting.timers import TimerQueue, TimersFunction, sent_or_swept
 from epochal.metrics import Metrics
 from epochal.model.events import PER_SECOND, Event, Ticks
 from epochal.plan.ops import Op, Put
+from epochal.scheduling import call_off
 from epochal.settings import Settings
-from epochal.store.timers import call_off
 from epochal.timers.items import GRACE, NEAR, Armed, Sent, Wake
 from tests.unit.reactions.test_wakeups import Context
 from tests.unit.timers.world import BEGIN, World

@@ -15,8 +15,9 @@ from epochal.model.events import Event, Ticks
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
-from epochal.store.timers import call_off, in_, later
+from epochal.scheduling import call_off, in_, later
 from epochal.timers.items import NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
+from epochal.timers.stores import timers_of
 from tests.unit.timers.world import World
 
 DAY = 86_400
@@ -452,7 +453,7 @@ def test_a_firing_under_tags_that_is_refused_reads_what_came_since() -> None:
         came = world.engine.sweep(grace=Ticks(0))
     assert (came.fired, came.failures) == (1, [])
     assert read == [20, 61, 1, 1, 1, 1]
-    assert world.tagged.timers.pending(tags)[-1].name == "n54"
+    assert timers_of(world.tagged).pending(tags)[-1].name == "n54"
 
 
 def test_a_stream_that_is_emptied_between_two_attempts_has_no_timer() -> None:

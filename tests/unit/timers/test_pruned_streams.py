@@ -13,7 +13,7 @@ from epochal.care.retention import keep, rules_of
 from epochal.layout.port import INDEX
 from epochal.model.events import Event
 from epochal.plan.ops import Op, Query
-from epochal.store.timers import call_off
+from epochal.scheduling import call_off
 from tests.unit.timers.world import World
 
 LAYOUTS = pytest.mark.parametrize("layout", ["pages", "tips"])

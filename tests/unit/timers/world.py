@@ -15,9 +15,9 @@ from epochal.model.events import (
     from_unix_nanoseconds,
 )
 from epochal.plan.ops import Op, Reply, Scan
+from epochal.scheduling import in_, later
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.store.timers import in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine

@@ -44,10 +44,11 @@ if TYPE_CHECKING:
     from epochal.reactions.reaction import Delivery as Delivery
     from epochal.reactions.reaction import Selector as Selector
     from epochal.reactions.reaction import reaction as reaction
+    from epochal.scheduling import call_off as call_off
+    from epochal.scheduling import in_ as in_
+    from epochal.scheduling import later as later
     from epochal.store.context import metadata as metadata
-    from epochal.store.timers import call_off as call_off
-    from epochal.store.timers import in_ as in_
-    from epochal.store.timers import later as later
+    from epochal.timers.stores import timers_of as timers_of
 
 _NAMES = {
     "deciders.shapes": ("upcast",),
@@ -79,7 +80,8 @@ _NAMES = {
     "deciders.loop": ("Later",),
     "deciders.on_streams": ("Decider", "Deciders"),
     "deciders.on_queries": ("Decisions", "projection"),
-    "store.timers": ("call_off", "in_", "later"),
+    "scheduling": ("call_off", "in_", "later"),
+    "timers.stores": ("timers_of",),
 }
 
 _ROOMS = {name: room for room, names in _NAMES.items() for name in names}

@@ -13,7 +13,7 @@ from epochal.joined import JoinedAppends
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.store.timers import StreamTimers, TagTimers
+from epochal.timers.stores import StreamTimers, TagTimers, timers_of
 
 if TYPE_CHECKING:
     from epochal.read_models.dropping import Dropped
@@ -53,8 +53,8 @@ class AsyncStreams:
 
     @property
     def timers(self) -> AsyncStreamTimers:
-        """`Streams.timers`, awaited."""
-        return AsyncStreamTimers(self.store.timers)
+        """Its timers, awaited."""
+        return AsyncStreamTimers(timers_of(self.store))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class AsyncTaggedEvents:
 
     @property
     def timers(self) -> AsyncTagTimers:
-        """`TaggedStore.timers`, awaited."""
-        return AsyncTagTimers(self.store.timers)
+        """Its timers, awaited."""
+        return AsyncTagTimers(timers_of(self.store))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from epochal import scheduling
 from epochal.cli import inputs, output, views
 from epochal.cli.errors import StreamMissing
 from epochal.cli.tagged import conditional, one_event, position_of, query_of
@@ -23,7 +24,6 @@ from epochal.http.several import append_of
 from epochal.index.checkpoints import at
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.versions import AtVersion, Conflict, ExpectedVersion
-from epochal.store import timers
 from epochal.store.driver import Meter
 from epochal.store.reading import Pruned, Selection
 from epochal.store.streams import Streams
@@ -91,7 +91,7 @@ def append(
         events = inputs.several_of(source, event_of)
     if later is not None:
         name, when = later_of(later)
-        events = [timers.later(name, events, at=when)]
+        events = [scheduling.later(name, events, at=when)]
     kept = tuple(map(inputs.unfold_of, unfolds)) if unfolds else None
     appends = _appends(
         streams,

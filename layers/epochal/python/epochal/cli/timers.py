@@ -17,12 +17,13 @@ from epochal.errors import InvalidInput
 from epochal.hosting.timers import TimerQueue, told_to_function
 from epochal.http.timers import shown
 from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.scheduling import At, Timer, in_
 from epochal.store.streams import Streams
-from epochal.store.timers import At, Timer, in_
 from epochal.timers.care import TimersRebuilt, coming
 from epochal.timers.care import rebuild as rebuild_all
 from epochal.timers.engine import Engine, engine_of
 from epochal.timers.items import Armed
+from epochal.timers.stores import timers_of
 
 _UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _SPAN: Final = re.compile(r"(\d{1,9})([wdhms])", re.ASCII)
@@ -44,7 +45,7 @@ def list_(streams: Streams, *, stream: str) -> None:
 
     All of the stream is read.
     """
-    output.stream(streams.timers.pending(stream), shown, _line)
+    output.stream(timers_of(streams).pending(stream), shown, _line)
 
 
 @timers.command()
@@ -56,7 +57,7 @@ def cancel(streams: Streams, *, stream: str, name: str) -> None:
 
     An error where none is pending: it has fired, was called off, or never was.
     """
-    timer = streams.timers.cancel(stream, name)
+    timer = timers_of(streams).cancel(stream, name)
     if timer is None:
         raise TimerMissing(stream, name)
     output.document(shown(timer), [f"{stream}: {name} is called off, which was due at {timer.due[:19]}"])

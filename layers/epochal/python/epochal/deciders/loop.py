@@ -76,14 +76,14 @@ class WithAlso(Sequence[E]):
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What `decide` answers with, beside its events, where events are to come later: a timer (`epochal.later`) of the
+    """What `decide` answers with, beside its events, where events are to come later: a timer (`scheduling`) of the
     domain's events, which the decider's codec encodes. One in it sets the next timer when it fires.
 
     `epochal.call_off(name)` among the events calls a timer off. Neither is an event of the domain: no state is folded
     from it.
 
     Args:
-        name, events, at, tags: as `epochal.later` has them.
+        name, events, at, tags: as `epochal.scheduling` has them.
     """
 
     name: str

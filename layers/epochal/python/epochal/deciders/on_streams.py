@@ -739,7 +739,7 @@ def _check_access(access: Access[Any, Any]) -> None:
 def encoded(codec: EventCodec[E], event: E | Later | Event) -> Event:
     """A part of an answer as it is appended."""
     if isinstance(event, Later):
-        from epochal.store.timers import later  # noqa: PLC0415  most decisions set no timer
+        from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
 
         inner = [encoded(codec, each) for each in event.events]
         return later(event.name, inner, at=event.at, tags=event.tags)

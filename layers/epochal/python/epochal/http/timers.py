@@ -31,8 +31,9 @@ from epochal.http.shapes import (
 )
 from epochal.http.streams import STREAM
 from epochal.model.events import Event, stream_name
+from epochal.scheduling import NAME, Timer, timer_name
 from epochal.store.streams import Streams
-from epochal.store.timers import NAME, Timer, timer_name
+from epochal.timers.stores import timers_of
 
 _TIMER: Final = text(
     "The timer's name within its stream.", pattern=rf"(?!\.{{1,2}}$){NAME}", examples=["reminder"]
@@ -78,7 +79,7 @@ def read_timers(streams: Streams, request: Request, _: QueryString) -> Response:
     stream = stream_name(request.path["stream"])
     store, meter = streams_for(streams, request)
     size, views = AnswerSize(), list[Any]()
-    found = store.timers.pending(stream)
+    found = timers_of(store).pending(stream)
     for timer in found:
         view = size.fit(shown(timer)) if views else size.put(shown(timer), _frame(timer))
         if view is None:
@@ -101,7 +102,7 @@ def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
     store, meter = streams_for(streams, request)
     try:
-        timer = store.timers.cancel(stream, name)
+        timer = timers_of(store).cancel(stream, name)
     except Contended:
         raise Problem(
             problems.VERSION_CONFLICT,

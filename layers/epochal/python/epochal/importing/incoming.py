@@ -23,6 +23,7 @@ from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.model.events import (
     Event,
+    check_event,
     format_ticks,
     from_unix_nanoseconds,
     no_step,
@@ -31,7 +32,6 @@ from epochal.model.events import (
 )
 from epochal.model.tags import check_tag, check_type, parse_event_id
 from epochal.model.versions import MAX_VERSION
-from epochal.store.encoding import check_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

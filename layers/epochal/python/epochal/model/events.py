@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NewType
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_text
 
 if TYPE_CHECKING:
     from epochal.model.tags import Trail
@@ -471,6 +471,7 @@ TAG_STREAMS: Final = "$tag-"
 
 MAX_TAG_BYTES: Final = 512
 MAX_TYPE_BYTES: Final = 512
+MAX_ID_BYTES: Final = 1024
 
 EVENT_IDS: Final = "$event-"
 """The record that says where the event of an id is has this prefix and the id as its key."""
@@ -482,7 +483,7 @@ TIMER_SET: Final = "$timer-set"
 TIMER_CANCELLED: Final = "$timer-cancelled"
 TIMER_FIRED: Final = "$timer-fired"
 TIMERS: Final = frozenset((TIMER_SET, TIMER_CANCELLED, TIMER_FIRED))
-"""Types of what is stored of timers (`store.timers`). No codec knows them: what reads by codec passes them over."""
+"""Types of what is stored of timers (`scheduling`). No codec knows them: what reads by codec passes them over."""
 
 MAX_NAME_BYTES: Final = 512
 USER_NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,512}"
@@ -508,6 +509,19 @@ def stream_name(text: str, field: str = "stream") -> StreamName:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_NAME_BYTES:
         raise InvalidInput(field, f"must be at most {MAX_NAME_BYTES} bytes")
     raise InvalidInput(field, "may hold only ASCII letters, digits and - _ . : ~ @ + =")
+
+
+def check_event(event: Event, field: str, *, tags: bool) -> None:
+    """Raise `InvalidInput` for what no stream takes, but for tags and times."""
+    must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
+    for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
+        if value is not None:
+            must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
+    if event.tags and not tags:
+        raise InvalidInput(f"{field}.tags", "must not be given: this store keeps no tags")
+    if event.id is not None and event.tags:
+        rule = "must not be given with tags in a stream: give the append an idempotency key"
+        raise InvalidInput(f"{field}.id", rule)
 
 
 def no_step(text: str, field: str) -> None:

@@ -26,7 +26,7 @@ from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, content_of, stream_name
-from epochal.store.timers import At, call_off, event_of, event_record, later
+from epochal.scheduling import At, call_off, event_of, event_record, later
 
 INPUT: Final = "$input"
 SEND: Final = "$send"

@@ -61,8 +61,8 @@ from epochal.processes.outputs import (
 )
 from epochal.processes.running import HOME, Inbox, Outbox
 from epochal.reactions.reaction import Reaction
+from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams
-from epochal.store.timers import call_off, event_record
 
 NAME: Final = re.compile(r"[A-Za-z0-9]{1,56}", re.ASCII)
 """A process's name is the category of its streams, and the beginning of its groups' names."""

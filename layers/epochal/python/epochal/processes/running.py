@@ -40,8 +40,8 @@ from epochal.processes.outputs import (
 )
 from epochal.reactions.cloudevents import cloud_event, message
 from epochal.reactions.reaction import Delivery
+from epochal.scheduling import event_of
 from epochal.store.streams import Streams
-from epochal.store.timers import event_of
 
 if TYPE_CHECKING:
     from epochal.processes.process import Instance, OnPassed, Process

@@ -27,11 +27,11 @@ from epochal.plan.ops import Delete, Put
 from epochal.plan.values import number, text
 from epochal.plugins import NATIVE
 from epochal.proving.proof import CATEGORY, Broken, ProofRun, Trial, Unproven, functions_of, trial
+from epochal.scheduling import call_off, in_, later, timer_of
 from epochal.settings import Settings
 from epochal.store.driver import ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.store.timers import call_off, in_, later, timer_of
 from epochal.timers.items import Armed, Wake
 
 RACERS: Final = 4

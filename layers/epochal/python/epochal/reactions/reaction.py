@@ -206,7 +206,7 @@ class Reaction:
     Attributes:
         name: of the consumer group whose checkpoints these are; another name begins anew.
         categories: of streams, types of aggregates and groups of tags; None for all.
-        types: of events; None for all but those of timers (`store.timers`), which are named where they are wanted.
+        types: of events; None for all but those of timers (`scheduling`), which are named where they are wanted.
         only: which of these; None for all.
         sources: layouts to be fed from.
         start: where a group that has no checkpoint begins.

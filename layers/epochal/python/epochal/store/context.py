@@ -12,9 +12,9 @@ from typing import Any
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
-from epochal.model.events import Claim, Event
+from epochal.model.events import MAX_ID_BYTES, Claim, Event
 from epochal.model.kinds import must_be, must_be_text
-from epochal.store.encoding import AMBIENT, MAX_ID_BYTES
+from epochal.store.encoding import AMBIENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ from epochal.model.events import (
     Recorded,
     RecordedUnfold,
     Unfold,
+    check_event,
     time_or_now,
 )
 from epochal.model.kinds import must_be_text
@@ -163,8 +164,6 @@ already."""
 
 _FIELDS: Final = 100
 """Bytes that an event takes besides its bodies, type and ids: what FORMATS §1 gives names and fixed sizes to."""
-
-MAX_ID_BYTES: Final = 1024
 
 MAX_KEY_BYTES: Final = 4_096
 """Of an idempotency key. Only its hash is stored."""
@@ -351,19 +350,6 @@ def _of_label(event: EncodedEvent) -> dict[str, Any]:
 
     tags, event_id, place = told_by(event)
     return {"tags": tags, "id": event_id, "place": place}
-
-
-def check_event(event: Event, field: str, *, tags: bool) -> None:
-    """Raise `InvalidInput` for what no stream takes, but for tags and times."""
-    must_be_text(event.type, MAX_TYPE_BYTES, f"{field}.type")
-    for name, value in (("correlation_id", event.correlation_id), ("causation_id", event.causation_id)):
-        if value is not None:
-            must_be_text(value, MAX_ID_BYTES, f"{field}.{name}")
-    if event.tags and not tags:
-        raise InvalidInput(f"{field}.tags", "must not be given: this store keeps no tags")
-    if event.id is not None and event.tags:
-        rule = "must not be given with tags in a stream: give the append an idempotency key"
-        raise InvalidInput(f"{field}.id", rule)
 
 
 def _fields_size(event: Event) -> int:

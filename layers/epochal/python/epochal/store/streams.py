@@ -30,6 +30,7 @@ from epochal.layout.streams import (
     PruneProgress,
     Rejected,
     Result,
+    TaggedStreams,
     Unknown,
     Unmet,
     Written,
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
     from epochal.layout.once import DecisionKey
     from epochal.model.tags import Query, Takes
     from epochal.store.tagged import TaggedEvents
-    from epochal.store.timers import StreamTimers
 
 
 def streams_of(settings: Settings, driver: Driver, codec: BodyCodec) -> Streams:
@@ -578,13 +578,6 @@ class Streams:
 
         return beside(self)
 
-    @property
-    def timers(self) -> StreamTimers:
-        """The timers of streams: sets them, calls them off, and says which are pending."""
-        from epochal.store.timers import StreamTimers  # noqa: PLC0415  most streams have none
-
-        return StreamTimers(store=self)
-
     def decided_all(self, streams: Sequence[str], key: str) -> DecidedBefore | None:
         """The results of a decision under a key in each of these streams, or None if there is none."""
         from epochal.store.appending import several  # noqa: PLC0415  most append to one stream
@@ -628,9 +621,9 @@ class Streams:
         ticks = from_unix_nanoseconds(self.now() if now is None else now)
         at = format_ticks(ticks)
         if not TIMERS.isdisjoint(event.type for event in events):
-            from epochal.store.timers import check_all  # noqa: PLC0415  few appends set a timer
+            from epochal.scheduling import check_all  # noqa: PLC0415  few appends set a timer
 
-            check_all(events, ticks, self.layout)
+            check_all(events, ticks, tags=isinstance(self.layout, TaggedStreams))
         codec = replace(self.codec, compress_from=self.layout.compress_from)
         stored_unfolds = None if unfolds is None else store_unfolds(unfolds, at, codec)
         stored = store_events(events, at, codec, self.layout.room(stored_unfolds or ()), tagged=tagged)

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeVar
+from typing import ClassVar, Final, Literal, Self, TypeVar
 
 from epochal.codec.bodies import DIRECT, Encoded, encode_claim
 from epochal.errors import InvalidInput
@@ -72,10 +72,6 @@ from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, with_met
 from epochal.store.outcomes import going_with, in_the_way, unmet
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams, streams_of
-
-if TYPE_CHECKING:
-    from epochal.store.timers import TagTimers
-
 
 MAX_FIELD_BYTES: Final = 1024
 """Bytes of the ids that say why an event came about."""
@@ -300,13 +296,6 @@ class TaggedStore(ABC):
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
         """How many events tags have; "" is that of events without any."""
 
-    @property
-    def timers(self) -> TagTimers:
-        """The timers of tags: sets them, calls them off, and says which are pending."""
-        from epochal.store.timers import TagTimers  # noqa: PLC0415  most tags have none
-
-        return TagTimers(store=self)
-
     @abstractmethod
     def events(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """Events by id, at most 100; those that never were are missing."""
@@ -348,9 +337,9 @@ class TaggedStore(ABC):
         if event.timestamp is not None:
             event = replace(event, timestamp=format_ticks(parse_time(event.timestamp, f"{field}.timestamp")))
         if event.type in TIMERS:
-            from epochal.store.timers import check_tagged  # noqa: PLC0415  few appends set a timer
+            from epochal.scheduling import check_tagged  # noqa: PLC0415  few appends set a timer
 
-            check_tagged(event, field, self)
+            check_tagged(event, field, from_unix_nanoseconds(self.now()), self.checked)
         return event if event.id is None else replace(event, id=parse_event_id(event.id, f"{field}.id"))
 
     def _append_once(

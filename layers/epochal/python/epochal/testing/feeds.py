@@ -20,8 +20,8 @@ from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.read_models.documents import ReadModels
+from epochal.scheduling import due_at, in_
 from epochal.store.driver import Driver, Meter
-from epochal.store.timers import due_at, in_
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 from epochal.timers.care import coming

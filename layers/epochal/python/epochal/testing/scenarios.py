@@ -33,7 +33,7 @@ from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event, Recorded, Ti
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.processes import outputs
 from epochal.processes.process import Process, ProcessLike, process_of
-from epochal.store.timers import due_at, in_, timer_of
+from epochal.scheduling import due_at, in_, timer_of
 from epochal.testing.stores import memory_tagged_events
 
 C = TypeVar("C")

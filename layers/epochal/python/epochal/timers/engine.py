@@ -22,10 +22,10 @@ from epochal.model.events import TIMER_SET, Event, Recorded, Ticks, from_unix_na
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps
 from epochal.reactions.reaction import Delivery, Reaction
+from epochal.scheduling import Timer, pending, query_of, timer_of
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.store.timers import PendingTimers, Timer, pending, pending_in, query_of, timer_of
 from epochal.timers.items import BEGINNING, GRACE, SHARDS, Armed, Sent, Wake
 from epochal.timers.protocol import (
     Came,
@@ -37,6 +37,7 @@ from epochal.timers.protocol import (
     arming,
     waking,
 )
+from epochal.timers.stores import PendingTimers, pending_in
 
 if TYPE_CHECKING:
     from epochal.deployment import Deployment

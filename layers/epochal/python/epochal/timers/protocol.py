@@ -18,8 +18,9 @@ from typing import Any, Final, TypeVar
 from epochal.errors import Contended, EpochalError
 from epochal.model.events import PER_SECOND, Ticks
 from epochal.plan.ops import Delete, Items, Op, Put, Several, side_by_side
-from epochal.store.timers import PendingTimers, Timer
+from epochal.scheduling import Timer
 from epochal.timers.items import Armed, Sent, Wake, due, read_armed, seconds_until
+from epochal.timers.stores import PendingTimers
 
 T = TypeVar("T")
 

@@ -23,16 +23,13 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from epochal.codec import json
-from epochal.codec.bodies import encode_claim
-from epochal.errors import Contended, CorruptData, InvalidInput
-from epochal.layout.streams import TaggedStreams
+from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import (
     PER_SECOND,
     TIMER_CANCELLED,
@@ -44,9 +41,9 @@ from epochal.model.events import (
     Event,
     Recorded,
     Ticks,
+    check_event,
     content_of,
     format_ticks,
-    from_unix_nanoseconds,
     no_step,
     parse_time,
     read_moment,
@@ -54,21 +51,11 @@ from epochal.model.events import (
 )
 from epochal.model.kinds import must_be, must_be_list, must_be_whole
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
-from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
-from epochal.store.encoding import BodyCodec, check_event
-from epochal.store.outcomes import not_made
-
-if TYPE_CHECKING:
-    from epochal.store.streams import Streams
-    from epochal.store.tagged import TaggedStore
 
 MAX_DAYS: Final = 5 * 366
 """What lies farther off is a slip of units more often than a plan."""
 
 MAX_EVENTS: Final = 100
-
-ATTEMPTS: Final = 10
-"""To call a timer off, while others write to its stream."""
 
 MAX_TAGS: Final = 90
 """Of a setting and all its events: the firing is one transaction of 100 items."""
@@ -228,14 +215,14 @@ def pending(events: Iterable[Recorded], before: Iterable[Timer] = ()) -> tuple[T
     Raises:
         InvalidInput, CorruptData: as of `timer_of`.
     """
-    found = _Fold(before)
+    found = Fold(before)
     for event in events:
         if event.type in TIMERS:
             found.take(event)
     return found.pending
 
 
-class _Fold:
+class Fold:
     """What is pending after some events, beginning with what was pending before them."""
 
     def __init__(self, before: Iterable[Timer] = ()) -> None:
@@ -265,11 +252,12 @@ def query_of(tags: Iterable[str]) -> Query:
     return Query(items=(QueryItem(types=TIMERS, tags=frozenset(tags)),))
 
 
-def check_all(events: Sequence[Event], now: Ticks, layout: object) -> None:
-    """Raise `InvalidInput` for events of timers that are malformed, or could not fire, in an append to a stream of this
-    layout.
+def check_all(events: Sequence[Event], now: Ticks, *, tags: bool) -> None:
+    """Raise `InvalidInput` for events of timers that are malformed, or could not fire, in an append to a stream.
+
+    Args:
+        tags: events of the stream may have some.
     """
-    tags = isinstance(layout, TaggedStreams)
 
     def inner(event: Event, field: str) -> None:
         check_event(event, field, tags=tags)
@@ -284,11 +272,11 @@ def check_all(events: Sequence[Event], now: Ticks, layout: object) -> None:
         _check_one(event, f"events[{place}]", now, inner)
 
 
-def check_tagged(event: Event, field: str, store: TaggedStore) -> None:
-    """The same of an event with tags alone."""
+def check_tagged(event: Event, field: str, now: Ticks, inner: Callable[[Event, str], object]) -> None:
+    """The same of an event with tags alone; `inner` checks one that the store takes."""
     if not event.tags:
         raise InvalidInput(f"{field}.tags", f"must be given: they are what {event.type} is found by")
-    _check_one(event, field, from_unix_nanoseconds(store.now()), store.checked)
+    _check_one(event, field, now, inner)
 
 
 def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str], object]) -> None:
@@ -317,159 +305,6 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
         raise InvalidInput(
             f"{field}.data.events", f"may have {MAX_TAGS} different tags, with those of the setting"
         )
-
-
-# Of a store.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingTimers:
-    """What is pending, and the state that says so, to append on."""
-
-    pending: tuple[Timer, ...] = ()
-    known: Any = None
-
-
-def pending_in(
-    store: Streams,
-    stream: str,
-    first: int = 0,
-    seen: PendingTimers = PendingTimers(),
-    refused: Conflict | None = None,
-) -> PendingTimers:
-    """What is pending in a stream, of what was set from an index on. A setting that was pruned, and is in no archive,
-    is gone, and so is what was set before it, which may have ended where nothing is left; those behind it are not.
-
-    Args:
-        seen: what was found before, on which only what came since is read.
-        refused: what an append on that was refused with.
-    """
-    head = store.newest(stream, refused, whole=first == 0)
-    if head is None or head.deleted:
-        return PendingTimers()
-    token = head.token()
-    if refused is not None and refused.token is not None:
-        token = replace(token, refused=refused.token.refused)
-    if seen.known is None or head.low_water >= seen.known.version:  # emptied since
-        seen = PendingTimers()
-    start = first if seen.known is None else seen.known.version
-    found = _Fold(seen.pending)
-    for event in store.reader(fetch=False).onward(head, start, "forward") if start < head.version else ():
-        if not isinstance(event, Recorded):
-            found = _Fold()
-        elif event.type in TIMERS:
-            with suppress(CorruptData):  # a writer without these rules stops itself alone
-                found.take(_whole(event, store.codec))
-    return PendingTimers(pending=found.pending, known=token)
-
-
-def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
-    """An event of a timer with its body. Those of others stay in the bucket."""
-    if not isinstance(event.data, Claim):
-        return event
-    return replace(event, data=codec.unpack([encode_claim(event.data)])[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamTimers:
-    """The timers of streams: `Streams.timers`."""
-
-    store: Streams
-
-    def pending(self, stream: str) -> tuple[Timer, ...]:
-        """Those of a stream, by their due times: what a waker goes by. All of the stream is read."""
-        return pending_in(self.store, stream).pending
-
-    def schedule(
-        self,
-        stream: str,
-        name: str,
-        events: Sequence[Event],
-        *,
-        at: At,
-        expected: ExpectedVersion = ANY,
-        idempotency_key: str | None = None,
-    ) -> Appended:
-        """Set a timer by itself. With the events that it follows from, `append` takes `later(…)` among them.
-
-        Args:
-            name, events, at: as `later` has them; the others as `append` does, and what it raises.
-        """
-        setting = later(name, events, at=at)
-        return self.store.append(stream, [setting], expected=expected, idempotency_key=idempotency_key)
-
-    def cancel(self, stream: str, name: str) -> Timer | None:
-        """Call a timer off: it never fires. None where none of the name is pending: it has fired, or never was.
-
-        All of the stream is read. `append` takes `call_off(…)` without that, and does not tell.
-
-        Raises:
-            Contended: other writers were faster at every attempt.
-            OutcomeUndetermined, Unavailable: as of `append`.
-        """
-        seen = PendingTimers()
-        refused: Conflict | None = None
-        for _ in range(ATTEMPTS):
-            seen = pending_in(self.store, stream, seen=seen, refused=refused)
-            timer = _named(name, seen.pending)
-            if timer is None:
-                return None
-            outcome = self.store.try_append(stream, [call_off(name)], expected=seen.known)
-            if isinstance(outcome, Appended):
-                return timer
-            if not isinstance(outcome, Conflict):
-                raise not_made(stream, outcome, seen.known)
-            refused = outcome
-        raise Contended(stream, ATTEMPTS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TagTimers:
-    """The timers of tags: `TaggedStore.timers`. Each is of exactly the tags of its setting, and of no stream."""
-
-    store: TaggedStore
-
-    def pending(self, tags: Sequence[str]) -> tuple[Timer, ...]:
-        """Those that have these tags, and perhaps others, by their due times."""
-        return pending(event for event in self.store.read(query_of(tags)).events if not event.stream)
-
-    def schedule(
-        self,
-        tags: Sequence[str],
-        name: str,
-        events: Sequence[Event],
-        *,
-        at: At,
-        idempotency_key: str | None = None,
-    ) -> Appended:
-        """Set a timer by itself, as `later` has it; raises what `append` does."""
-        return self.store.append([later(name, events, at=at, tags=tags)], idempotency_key=idempotency_key)
-
-    def cancel(self, tags: Sequence[str], name: str) -> Timer | None:
-        """Call off the timer of exactly these tags: it never fires. None where none of the name is pending.
-
-        Raises:
-            Contended: other writers were faster at every attempt.
-        """
-        own, query = tuple(sorted(set(tags))), query_of(tags)
-        timers, at = tuple[Timer, ...](), None
-        for _ in range(ATTEMPTS):
-            seen = self.store.read(query, after=at)
-            at = seen.position
-            came = (event for event in seen.events if not event.stream and event.tags == own)
-            timers = pending(came, timers)
-            timer = _named(name, timers)
-            if timer is None:
-                return None
-            off = call_off(name, tags=own)
-            if isinstance(self.store.try_append([off], fail_if=query, after=at), Appended):
-                return timer
-        raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
-
-
-def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
-    timer_name(name)
-    return next((timer for timer in timers if timer.name == name), None)
 
 
 # What is written, and how it is read.
