@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -143,3 +144,43 @@ def test_what_eventsourcing_wrote_to_sqlite_is_brought_in(tmp_path: Path, compre
     assert rejected == []
     assert [each.content for each in store.read(f"Dogs-{rex.id}")] == wanted
     assert [each.index for each in store.read(f"Dogs-{rex.id}")] == [0, 1]
+
+
+ITEMS = Path(__file__).with_name("castore") / "items.jsonl"
+"""What Castore's adapter puts: `castore/write.cjs` has written it."""
+
+
+def exported(folder: Path, items: list[str]) -> str:
+    """As DynamoDB exports a table."""
+    (folder / "data").mkdir()
+    (folder / "data" / "a.json.gz").write_bytes(
+        gzip.compress("".join(f'{{"Item":{each}}}\n' for each in items).encode())
+    )
+    (folder / "manifest-summary.json").write_text(
+        '{"outputFormat":"DYNAMODB_JSON","exportType":"FULL_EXPORT"}'
+    )
+    listed = {"dataFileS3Key": "x/data/a.json.gz", "itemCount": len(items)}
+    (folder / "manifest-files.json").write_text(json.dumps(listed))
+    return str(folder)
+
+
+def test_what_castores_adapter_wrote_is_brought_in_whatever_order_an_export_has(tmp_path: Path) -> None:
+    place = exported(tmp_path, ITEMS.read_text().splitlines()[::-1])
+    store, rejected = memory_streams(), list[Misfit]()
+    importer = StreamImporter(writer=HistoryWriter(store), rejects=rejected.append, verifying=True)
+    importer.run(source_of("castore", place).rows(place, {}))
+    assert (rejected, importer.verify().unlike) == ([], [])
+    first, second = store.read("POKEMONS-pikachu1")
+    assert (first.type, first.meta) == ("POKEMON_APPEARED", b'{"trigger":"random"}')
+    assert json.loads(first.content) == {"name": "Pikachu", "level": 42, "ratio": 1.5}
+    assert first.timestamp == "2024-01-02T03:04:01.1230000+00:00"
+    assert json.loads(second.content) == {"by": ["ash"], "shiny": False, "nothing": None}
+    assert [(event.type, event.data) for event in store.read("TRAINERS-ash-1")] == [("GAME_STARTED", b"")]
+
+
+def test_what_is_no_table_of_castores_is_refused(tmp_path: Path) -> None:
+    place = exported(tmp_path, ['{"pk":{"S":"a"}}'])
+    with pytest.raises(InvalidInput, match="no table of Castore's"):
+        read("castore", place)
+    with pytest.raises(InvalidInput, match="must be a folder"):
+        read("castore", "s3://bucket/prefix")

@@ -16,7 +16,7 @@ from epochal.errors import InvalidInput
 from epochal.importing.incoming import FieldMapping, Misfit, Row
 from epochal.plugins import at
 
-KINDS: Final = ("ndjson", "csv", "eventsourcing", "message-db", "marten", "kurrentdb")
+KINDS: Final = ("ndjson", "csv", "eventsourcing", "message-db", "marten", "kurrentdb", "castore")
 """Each a module of this room."""
 
 _ENDINGS: Final = {".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson", ".csv": "csv"}
