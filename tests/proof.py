@@ -88,7 +88,6 @@ REST: Final = Promise(
         "tests/local/test_keeping.py",
         "tests/local/test_package.py",
         "tests/local/test_shared.py",
-        "tests/sql/test_postgres.py",
         "tests/unit/console/test_bounds.py",
         "tests/unit/layout/test_replay.py",
         "tests/unit/project/test_kinds.py",

@@ -1,0 +1,441 @@
+"""Read models in a SQL database: tables of your own, and how far each stream has been folded into them, written in one
+transaction.
+
+    def board(generation: int) -> MetaData:
+        metadata = MetaData()
+        Table(f"departures_{generation}", metadata, Column("flight", Text, primary_key=True), Column("gate", Text))
+        return metadata
+
+    models = SqlReadModels(engine=create_engine(url), tables={"board": board})
+    first = models.open("board", 1)
+    departures = first.tables["departures"]
+
+    @reaction(name="board-1", categories=["Flight"], removed=lambda delivery: first.remove(delivery, forget))
+    def update(delivery: Delivery) -> None:
+        first.apply(delivery, fold)
+
+So an event that is delivered twice is folded once, whoever is killed and whatever answer is lost. What a fold reads and
+then writes, nobody else has written meanwhile: transactions are snapshots (`REPEATABLE READ`), and the slower of two
+writers is refused and folds again. `wait_for` tells a caller when the events it appended are in the tables. A model is
+rebuilt as its next generation, in tables of its own; `swap` makes it the live one, and views, by the tables' names
+without the generation, its readers' way to it.
+
+PostgreSQL, SQLite in a file, and Aurora DSQL by AWS's own dialect (`auroradsql`) keep that. Others are refused.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from epochal.errors import Contended, InvalidInput
+from epochal.extras import brought_by
+from epochal.feed.history import FeedEvent
+from epochal.layout.removals import Removal
+from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
+from epochal.reactions.reaction import Delivery
+
+with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
+    from sqlalchemy import (
+        BigInteger,
+        Column,
+        Connection,
+        Engine,
+        MetaData,
+        StaticPool,
+        Table,
+        Text,
+        and_,
+        delete,
+        event,
+        insert,
+        select,
+        text,
+        update,
+    )
+    from sqlalchemy.exc import DBAPIError, IntegrityError
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Row
+
+T = TypeVar("T")
+
+_ISOLATION: Final = {
+    "postgresql": "REPEATABLE READ",
+    "auroradsql": "REPEATABLE READ",
+    "sqlite": "SERIALIZABLE",  # it has no other; named, an engine of `AUTOCOMMIT` has transactions here too
+}
+
+MAX_NAME_BYTES: Final = 200
+"""Of a model's name or a stream's: with both a key has to stay below 1 KiB, which is Aurora DSQL's limit."""
+
+MAX_GENERATION: Final = 2**31 - 1
+
+ATTEMPTS: Final = 20
+"""To commit one delivery while other writers are faster, or connections break."""
+
+FEW: Final = 3
+"""Where a constraint refuses a row. Another writer may have made it after this one's snapshot; from then on the fold
+sees it, so that what is refused again and again is the fold's own mistake."""
+
+CONFLICTS: Final = frozenset({"40001", "40P01", "OC000", "OC001"})
+"""SQLSTATEs of who was slower, or had to give way in a deadlock; the last two are Aurora DSQL's words for it."""
+
+TOO_MUCH: Final = "54000"
+"""The SQLSTATE of a transaction beyond Aurora DSQL's 3,000 rows or 10 MiB."""
+
+EXISTS: Final = frozenset({"42P07", "42710"})
+"""SQLSTATEs of a table, and of its rows' type, that another has made meanwhile."""
+
+LOCKED: Final = frozenset({5, 6})
+"""SQLite's `BUSY` and `LOCKED`: another connection writes, and took longer than the driver's time-out."""
+
+PAUSE_SECONDS: Final = 0.01
+LONGEST_PAUSE_SECONDS: Final = 1.0
+
+POLL_SECONDS: Final = 0.05
+"""Between looks while waiting."""
+
+AT_ONCE: Final = 1_000
+"""Rows of a generation that are deleted in one transaction."""
+
+_OWN: Final = MetaData()
+
+_PROGRESS: Final = Table(
+    "epochal_progress",
+    _OWN,
+    Column("model", Text, primary_key=True),
+    Column("generation", BigInteger, primary_key=True, autoincrement=False),
+    Column("stream", Text, primary_key=True),
+    Column("next_index", BigInteger),  # to be folded; null where only a removal has been
+    Column("removal", BigInteger, nullable=False),  # the mark of the last one; 0 where none has been folded
+)
+
+_LIVE: Final = Table(
+    "epochal_live",
+    _OWN,
+    Column("model", Text, primary_key=True),
+    Column("generation", BigInteger, nullable=False),
+)
+
+Fold = Callable[[Connection, FeedEvent], object]
+"""Takes one event into the tables. The transaction is not the fold's to end. It may be called again for the same event,
+on tables without it."""
+
+FoldRemoval = Callable[[Connection, Removal], object]
+"""Takes into the tables that events of a stream are gone; likewise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Database:
+    """Transactions that are tried again."""
+
+    engine: Engine
+    clock: Callable[[], float]
+    sleep: Callable[[float], object]
+
+    def run(self, work: Callable[[Connection], T], subject: str, few: int = FEW) -> T:
+        """What `work` returns, once it is committed. After a broken connection it may run again although it was.
+
+        Args:
+            subject: whom to name as overtaken.
+            few: attempts where what is to be made is there.
+
+        Raises:
+            Contended: others were faster at every attempt.
+            DBAPIError: the database refuses for another reason, or its connections break again and again.
+        """
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return self._once(work)
+            except DBAPIError as error:
+                if attempt < _attempts(error, few):
+                    longest = min(LONGEST_PAUSE_SECONDS, PAUSE_SECONDS * 2.0**attempt)
+                    self.sleep(random.uniform(0, longest))  # noqa: S311  it spreads writers, and hides nothing
+                    continue
+                if _state(error) in CONFLICTS:
+                    raise Contended(subject, attempt) from error
+                raise
+
+    def _once(self, work: Callable[[Connection], T]) -> T:
+        dialect = self.engine.dialect.name
+        with self.engine.connect() as opened:
+            connection = opened.execution_options(isolation_level=_ISOLATION[dialect])
+            transaction = connection.begin()
+            driver: Any = connection.connection.dbapi_connection
+            if dialect == "sqlite" and not driver.in_transaction:
+                # Its driver begins with the first change, so what is read before would be of no transaction.
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            result = work(connection)
+            transaction.commit()
+            return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlReadModel:
+    """One generation of a read model.
+
+    Attributes:
+        tables: by their names without the generation.
+    """
+
+    database: _Database
+    name: str
+    generation: int
+    metadata: MetaData
+    tables: Mapping[str, Table]
+
+    def create(self) -> None:
+        """Make its tables, and the two of all read models, unless they are there."""
+        for metadata in (_OWN, self.metadata):
+            self.database.run(metadata.create_all, self.name, few=ATTEMPTS)
+
+    def apply(self, delivery: Delivery, fold: Fold) -> int:
+        """Fold a delivery's events in one transaction, those that have been folded before left out; how many were.
+
+        Where that is more than Aurora DSQL takes at once, half of them go first.
+
+        Raises:
+            Contended: others were faster at every attempt.
+            DBAPIError: of SQLAlchemy; what the database refuses otherwise.
+            InvalidInput: `fold` is no plain function, or ends the transaction.
+        """
+        must_be_plain(fold, "fold")
+        folded, most = 0, len(delivery.events)
+
+        def work(connection: Connection) -> int:
+            found = self._progress(connection, delivery.stream)
+            place = None if found is None else found.next_index
+            events = [each for each in delivery.events if place is None or each.index >= place][:most]
+            with _undivided(connection):
+                for each in events:
+                    must_be_done(fold(connection, each), "fold")
+            if events:
+                self._write(connection, delivery.stream, found, next_index=events[-1].index + 1)
+            return len(events)
+
+        while True:
+            try:
+                taken = self.database.run(work, delivery.stream)
+            except DBAPIError as error:
+                if _state(error) != TOO_MUCH or most == 1:
+                    raise
+                most = (most + 1) // 2
+                continue
+            folded += taken
+            if taken < most or most == len(delivery.events):
+                return folded
+
+    def remove(self, delivery: Delivery, fold: FoldRemoval) -> bool:
+        """Fold a delivery's removal; False where it has been folded before, or a later one of the stream has.
+
+        Raises:
+            Contended, DBAPIError, InvalidInput: as `apply` does; also where the delivery has events.
+        """
+        must_be_plain(fold, "fold")
+        removal = delivery.removal
+        if removal is None:
+            raise InvalidInput("delivery", "must be one of a removal: events are for `apply`")
+
+        def work(connection: Connection) -> bool:
+            found = self._progress(connection, delivery.stream)
+            if found is not None and removal.mark <= found.removal:
+                return False
+            with _undivided(connection):
+                must_be_done(fold(connection, removal), "fold")
+            self._write(connection, delivery.stream, found, removal=removal.mark)
+            return True
+
+        return self.database.run(work, delivery.stream)
+
+    def place(self, stream: str) -> int | None:
+        """The next index of a stream to be folded; None where none has been."""
+        found = self.database.run(lambda connection: self._progress(connection, stream), stream)
+        return None if found is None else found.next_index
+
+    def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
+        """Wait until every event of a stream below `version` is in the tables; whether they are.
+
+        With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
+        stream's events: an event that is never delivered is waited for in vain.
+        """
+        ends = self.database.clock() + seconds
+        while (self.place(stream) or 0) < version:
+            if self.database.clock() >= ends:
+                return False
+            self.database.sleep(POLL_SECONDS)
+        return True
+
+    def _progress(self, connection: Connection, stream: str) -> Row[Any] | None:
+        return connection.execute(select(_PROGRESS).where(self._of(stream))).one_or_none()
+
+    def _write(self, connection: Connection, stream: str, found: Row[Any] | None, **values: int) -> None:
+        """Say how far a stream is folded, last: a transaction that the fold has broken takes no more, and is no
+        success. Who folds the same at the same time is refused one of the two rows by the database.
+        """
+        if found is not None:
+            connection.execute(update(_PROGRESS).where(self._of(stream)).values(**values))
+            return
+        key = {"model": self.name, "generation": self.generation, "stream": _key(stream)}
+        connection.execute(insert(_PROGRESS).values(**{**key, "removal": 0, **values}))
+
+    def _of(self, stream: str) -> ColumnElement[bool]:
+        return and_(self._mine(), _PROGRESS.c.stream == _key(stream))
+
+    def _mine(self) -> ColumnElement[bool]:
+        return and_(_PROGRESS.c.model == self.name, _PROGRESS.c.generation == self.generation)
+
+    def _drop(self) -> None:
+        # The tables first: a reaction that still folds into them fails, where it would else begin anew.
+        self.database.run(self.metadata.drop_all, self.name)
+        some = select(_PROGRESS.c.stream).where(self._mine()).limit(AT_ONCE)
+        rows = delete(_PROGRESS).where(self._mine(), _PROGRESS.c.stream.in_(some))
+        while self.database.run(lambda connection: connection.execute(rows).rowcount, self.name):
+            pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlReadModels:
+    """The read models of a database, and which generation of each is live.
+
+    Attributes:
+        engine: of the database. What reaches it, and who one is there, is its creator's business.
+        tables: for each model a function that describes a generation's tables, whose names end with `_` and it.
+    """
+
+    engine: Engine
+    tables: Mapping[str, Callable[[int], MetaData]]
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be kept."""
+        if self.engine.dialect.name not in _ISOLATION:
+            raise InvalidInput(
+                "engine", f"must be of {', '.join(_ISOLATION)}, not {self.engine.dialect.name}"
+            )
+        if isinstance(self.engine.pool, StaticPool):
+            raise InvalidInput("engine", "must not share one connection: streams are folded side by side")
+
+    def open(self, name: str, generation: int) -> SqlReadModel:
+        """One generation, for the reaction that makes it. Its tables are made by `create`."""
+        must_be_text(name, MAX_NAME_BYTES, "name")
+        must_be_whole(generation, "generation", 1, MAX_GENERATION)
+        if name not in self.tables:
+            raise InvalidInput("name", f"must be among {', '.join(sorted(self.tables))}, not {name!r}")
+        metadata, ending = self.tables[name](generation), f"_{generation}"
+        for each in metadata.tables:
+            if not each.endswith(ending):
+                raise InvalidInput("tables", f"must have names that end with {ending}, and {each} does not")
+        return SqlReadModel(
+            database=self._database,
+            name=name,
+            generation=generation,
+            metadata=metadata,
+            tables={each.name.removesuffix(ending): each for each in metadata.sorted_tables},
+        )
+
+    def live(self, name: str) -> SqlReadModel:
+        """The generation that is live; the first, as long as none has been made so."""
+        return self.open(name, self._database.run(lambda connection: _live(connection, name), name) or 1)
+
+    def swap(self, name: str, generation: int) -> SqlReadModel:
+        """Make a generation the live one, and the views that are named as its tables without the generation. Wait until
+        its reaction has caught up, or readers go back in time. Cut off in between, it is repeated.
+
+        Raises:
+            InvalidInput: a later one is live already.
+        """
+        model = self.open(name, generation)
+
+        def moved(connection: Connection) -> int:
+            live = _live(connection, name)
+            if live is not None and live > generation:
+                raise InvalidInput("generation", f"{live} is live already")
+            row = (
+                insert(_LIVE).values(model=name)
+                if live is None
+                else update(_LIVE).where(_LIVE.c.model == name)
+            )
+            connection.execute(row.values(generation=generation))
+            return live or generation
+
+        before = self.open(name, self._database.run(moved, name))
+        # A transaction of their own, since Aurora DSQL has none of rows and views together.
+        self._database.run(lambda connection: _views(connection, before, model), name)
+        return model
+
+    def drop(self, name: str, generation: int) -> None:
+        """Delete the tables of a generation, and how far they were. Remove its reaction first.
+
+        Raises:
+            InvalidInput: it is the live one.
+        """
+        if self.live(name).generation == generation:
+            raise InvalidInput("generation", f"must not be the one that is live: {generation}")
+        self.open(name, generation)._drop()  # noqa: SLF001  a generation does not know whether it is live
+
+    @property
+    def _database(self) -> _Database:
+        return _Database(engine=self.engine, clock=self.clock, sleep=self.sleep)
+
+
+def _live(connection: Connection, name: str) -> int | None:
+    found = connection.execute(select(_LIVE.c.generation).where(_LIVE.c.model == name)).scalar_one_or_none()
+    return None if found is None else int(found)
+
+
+def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) -> None:
+    quote = connection.dialect.identifier_preparer
+    for name in sorted({*before.tables, *model.tables}):
+        connection.execute(text(f"DROP VIEW IF EXISTS {quote.quote(name)}"))
+    for name, table in model.tables.items():
+        view, rows = quote.quote(name), quote.format_table(table)
+        connection.execute(text(f"CREATE VIEW {view} AS SELECT * FROM {rows}"))  # noqa: S608  both are quoted
+
+
+@contextmanager
+def _undivided(connection: Connection) -> Iterator[None]:
+    """A block in which the transaction is not ended: half of a delivery would be committed, or none of it."""
+    for ending in ("commit", "rollback"):
+        event.listen(connection, ending, _refuse)
+    try:
+        yield
+    finally:
+        for ending in ("commit", "rollback"):
+            event.remove(connection, ending, _refuse)
+
+
+def _refuse(connection: Connection) -> None:
+    connection.invalidate()  # a commit that its listener refuses leaves an open transaction in the pool
+    raise InvalidInput("fold", "must leave the transaction to the read model, which commits it")
+
+
+def _attempts(error: DBAPIError, few: int) -> int:
+    """How often what failed so is tried at most."""
+    if error.connection_invalidated or _state(error) in CONFLICTS:
+        return ATTEMPTS
+    if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in LOCKED:
+        return ATTEMPTS
+    return few if isinstance(error, IntegrityError) or _state(error) in EXISTS else 1
+
+
+def _state(error: DBAPIError) -> str | None:
+    """The SQLSTATE, as psycopg or psycopg2 has it."""
+    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+
+
+def _key(stream: str) -> str:
+    """A stream in the key of a row. Long names, and those that no text of PostgreSQL can hold, are there by their
+    digest.
+    """
+    if "\0" not in stream and len(stream.encode()) <= MAX_NAME_BYTES:
+        return stream
+    return f"sha256:{sha256(stream.encode()).hexdigest()}"
