@@ -6,12 +6,18 @@ import inspect
 import re
 from pathlib import Path
 
+import pytest
+from sqlalchemy import Engine
+
 from epochal import reaction
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "reactions.md"
 
 
-def test_the_guide_to_reactions_runs_from_top_to_bottom() -> None:
+def test_the_guide_to_reactions_runs_from_top_to_bottom(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text = GUIDE.read_text()
     blocks = list(re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
     assert len(blocks) >= 3
@@ -19,6 +25,9 @@ def test_the_guide_to_reactions_runs_from_top_to_bottom() -> None:
     for block in blocks:
         first = text.count("\n", 0, block.start(1))
         exec(compile("\n" * first + block[1], str(GUIDE), "exec", dont_inherit=True), names)  # noqa: S102
+    engine = names["engine"]
+    assert isinstance(engine, Engine)
+    engine.dispose()
 
 
 def test_the_arguments_described_are_the_arguments_there_are() -> None:

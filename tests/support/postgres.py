@@ -150,11 +150,23 @@ def keep(folder: Path) -> None:
         folder, user = _as_another(folder, scratch)
     data = scratch / "data"
     try:
-        made = [folder / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+        made = [
+            str(folder / "initdb"),
+            "-D",
+            str(data),
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "-N",
+        ]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd="/", **user)
-        command = [folder / "postgres", "-D", data, "-k", scratch, *OPTIONS]
+        command = [str(folder / "postgres"), "-D", str(data), "-k", str(scratch), *OPTIONS]
         with (scratch / "log").open("wb") as log:
-            server = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", **user)
+            server = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", text=True, **user)
         _wait(scratch, server)
         sys.stdout.write(f"{scratch}\n")
         sys.stdout.flush()
@@ -177,7 +189,7 @@ def _as_another(folder: Path, scratch: Path) -> tuple[Path, dict[str, Any]]:
     return folder, user
 
 
-def _wait(scratch: Path, server: subprocess.Popen[bytes]) -> None:
+def _wait(scratch: Path, server: subprocess.Popen[str]) -> None:
     """Until it takes connections."""
     import psycopg  # noqa: PLC0415  most tests need no PostgreSQL, and load this file
 

@@ -117,6 +117,7 @@ NEEDED = {
     "otel": "import epochal.otel",
     "eventsourcing": "import epochal.contrib.eventsourcing",
     "cdk": "import epochal.cdk",
+    "sql": "import epochal.read_models.sql",
     "export": "from epochal.export.sql import engine; engine()",
 }
 """What is imported by who uses an extra; the command line, the console and functions say it in their own words, classes
