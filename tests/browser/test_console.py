@@ -38,6 +38,7 @@ PAGES = {
     "reactions": "/reactions?group=departures-board",
     "timers": "/timers",
     "projections": "/projections?projection=seats",
+    "read models": "/projections?model=routes&by=by_airport&values=IAH",
     "health": "/health?check=pages",
     "parked": PARKED,
     "error": "/feed?partition=77",

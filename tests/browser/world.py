@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import Any, cast
 
-from epochal import Event, Unfold, reaction
+from epochal import Event, FeedEvent, Unfold, reaction
 from epochal.deployment import Deployment
 from epochal.model.events import parse_time, unix_seconds
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
+from epochal.read_models.documents import Documents
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
 
@@ -57,7 +59,8 @@ class Airport:
     @property
     def deployment(self) -> Deployment:
         """What the console is opened on."""
-        return Deployment(settings=memory_settings(), driver=self.feed.reader.driver, bucket=MemoryBucket())
+        settings = memory_settings(read_models_table=self.feed.read_models.table)
+        return Deployment(settings=settings, driver=self.feed.reader.driver, bucket=MemoryBucket())
 
     @property
     def board(self) -> Reaction:
@@ -83,6 +86,23 @@ class Airport:
             self.feed.index()
             if minute <= minutes // 2:
                 self._react()
+
+        self.feed.react(self.routes)
+
+    @property
+    def routes(self) -> Reaction:
+        """Airports that each aircraft has flown to, in a read model that is asked by them."""
+        routes = self.feed.read_models.open("routes", 1, keys={"by_airport": lambda found: found})
+
+        def fold(documents: Documents, event: FeedEvent) -> None:
+            to = json.loads(cast("bytes", event.data))["to"]
+            documents.put(event.stream, sorted({to, *documents.get(event.stream, [])}))
+
+        @reaction(name="routes-1", categories=["Aircraft"])
+        def update(delivery: Delivery) -> None:
+            routes.apply(delivery, fold)
+
+        return update
 
     def _react(self) -> None:
         reactor = Reactor(member=Member(reaction=self.board, reader=self.feed.reader, now=self.clock))

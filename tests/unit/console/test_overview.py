@@ -209,6 +209,41 @@ def test_projections_opens_with_names_and_a_read_model_with_its_documents(
     assert "There is no such document" in _page(client, "/projections?model=totals&document=Cart-2")
 
 
+def test_a_read_model_with_keys_is_asked_by_prefix_and_by_key_page_by_page(
+    feed: MemoryFeed, opened: Deployment
+) -> None:
+    def fold(documents: Documents, event: FeedEvent) -> None:
+        documents.put(event.stream, {"of": "ann" if event.stream == "Cart-2" else "<b>", "n": event.index})
+
+    models = feed.read_models
+    for generation in (1, 2):
+        model = models.open("carts", generation, keys={"by_owner": lambda cart: (cart["of"], cart["n"])})
+        react = reaction(name=f"carts-{generation}", categories=["Cart"])
+        for name in ("Cart-1", "Cart-2", "Cart-3"):
+            feed.streams.append(name, [Event(type="Noted")])
+        feed.react(react(lambda delivery, model=model: model.apply(delivery, fold)))
+    models.swap("carts", 2)
+    client = _client(replace(opened, settings=replace(opened.settings, read_models_table=models.table)))
+    assert 'href="?model=carts&generation=1"' in _page(client, "/projections")
+    page = _page(client, "/projections?model=carts&prefix=Cart-2")
+    assert "document=Cart-2" in page
+    assert "document=Cart-1" not in page
+    page = _page(client, "/projections?model=carts&by=by_owner&values=ann,1&generation=1")
+    assert "which is not live" in page
+    assert "None." in page
+    assert "document=Cart-2" in _page(client, "/projections?model=carts&by=by_owner&values=ann,+1")
+    page = _page(client, "/projections?model=carts&by=by_owner&values=<b>&items=1&backward=yes")
+    assert "document=Cart-3" in page
+    (onward,) = re.findall(r'rel="next" href="([^"]*)"', page)
+    assert "document=Cart-1" in _page(client, f"/projections{onward}&items=1")
+    for asked, told in (
+        ("by=other&values=x", "is no key of carts"),
+        ("after=!", "after: is no continuation"),
+    ):
+        answer = client.get(f"/projections?model=carts&{asked}", base_url="http://127.0.0.1")
+        assert (answer.status_code, told in answer.text) == (400, True)
+
+
 def test_the_feed_is_filtered_by_type_and_by_text(feed: MemoryFeed, opened: Deployment) -> None:
     for index in range(300):
         kind = "Paid" if index % 100 == 0 else "Noted"

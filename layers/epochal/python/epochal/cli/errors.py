@@ -107,6 +107,15 @@ class StreamMissing(EpochalError, LookupError):
         self.stream = stream
 
 
+class DocumentMissing(EpochalError, LookupError):
+    """A read model has no such document."""
+
+    def __init__(self, model: str, key: str) -> None:
+        super().__init__(f"{model} has no document {key}")
+        self.model = model
+        self.key = key
+
+
 class TimerMissing(EpochalError, LookupError):
     """No timer of the name is pending."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import binascii
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +18,7 @@ from epochal.errors import InvalidInput, Refused
 from epochal.feed.history import PartitionTail
 from epochal.hosting.services import Measure
 from epochal.model.events import Claim
+from epochal.plan.values import Key
 from epochal.reactions.reaction import Reaction
 
 LOOKS: Final = 150
@@ -238,3 +241,31 @@ def over_time(title: str, sums: Mapping[float, float], period: int, most: int) -
 def clock(seconds: float) -> str:
     """Hours and minutes, UTC."""
     return time.strftime("%H:%M", time.gmtime(seconds))
+
+
+# Places in tables, in addresses of pages.
+
+LOOKED_AT: Final = 200
+"""Items of a table that are read to find names, or documents: nothing lists them."""
+
+RULE: Final = "must be a place that a search came to"
+
+
+def written_key(key: Key) -> str:
+    """A key for an address."""
+    return urlsafe_b64encode(json.dumps(key)).decode()
+
+
+def read_key(text: str) -> Key:
+    """A key from an address. Whether the table has such keys, DynamoDB tells."""
+    try:
+        key = json.loads(urlsafe_b64decode(text))
+    except (ValueError, binascii.Error) as error:
+        raise InvalidInput("after", RULE) from error
+    if not isinstance(key, dict) or not all(map(_is_value, key.values())):
+        raise InvalidInput("after", RULE)
+    return key
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, dict) and [type(each) for each in value.values()] == [str]

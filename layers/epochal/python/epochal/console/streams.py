@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import binascii
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from epochal.care.catch_up import PAGE_BYTES, PAGE_UNITS, named
-from epochal.codec import json
-from epochal.console.page import Services, whole
+from epochal.console import read_models
+from epochal.console.page import LOOKED_AT, Services, read_key, whole, written_key
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
@@ -18,9 +16,9 @@ from epochal.layout.port import StoredItem, layout_of, layouts_in, partition_of,
 from epochal.model.events import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Scan
-from epochal.plan.values import Item, Key
+from epochal.plan.values import Item
 from epochal.plugins import NATIVE, layouts
-from epochal.read_models.documents import ReadModel, ReadModels, names_in
+from epochal.read_models.documents import generations_in
 from epochal.store.reading import StreamState
 from epochal.store.tagged import TaggedStore
 
@@ -152,8 +150,6 @@ def _near(deployment: Deployment, name: str) -> Iterator[CausedEvent]:
 REQUESTS: Final = 8
 """Of a press."""
 
-RULE: Final = "must be a place that a search came to"
-
 
 def show_found(services: Services, deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
     """What a search would take; with `layout`, a part of it: from the beginning, or from the place `after` on."""
@@ -185,26 +181,6 @@ def show_found(services: Services, deployment: Deployment, arguments: Mapping[st
 def _whole(size: int) -> int:
     """Read units of a table of so many bytes."""
     return -(-size * PAGE_UNITS // PAGE_BYTES)
-
-
-def written_key(key: Key) -> str:
-    """A key for an address."""
-    return urlsafe_b64encode(json.dumps(key)).decode()
-
-
-def read_key(text: str) -> Key:
-    """A key from an address. Whether the table has such keys, DynamoDB tells."""
-    try:
-        key = json.loads(urlsafe_b64decode(text))
-    except (ValueError, binascii.Error) as error:
-        raise InvalidInput("after", RULE) from error
-    if not isinstance(key, dict) or not all(map(_is_value, key.values())):
-        raise InvalidInput("after", RULE)
-    return key
-
-
-def _is_value(value: Any) -> bool:
-    return isinstance(value, dict) and [type(each) for each in value.values()] == [str]
 
 
 # A query of tagged events: those that match, newest first, and what a decision on it would be held to.
@@ -242,12 +218,9 @@ def _listed(text: str) -> frozenset[str]:
 VERSIONS: Final = 50
 """Of a projection, on one page."""
 
-LOOKED_AT: Final = 200
-"""Items of a table that are read to find names, or documents: nothing lists them."""
-
 
 def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The versions of a `projection`; of a read `model` its documents, or one `document`, and its place in a `stream`.
+    """The versions of a `projection`, or what `read_models.show` does of a read `model`.
 
     Where neither is named, the names that stand first in the tables.
     """
@@ -256,8 +229,7 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
     name, model, document, stream = (arguments.get(each, "").strip() for each in wanted)
     states, models = _states(deployment), settings.read_models_table
     versions, beyond = states.page(name, limit=VERSIONS) if name and states else ((), None)
-    asked = bool(name or model)
-    after = read_key(arguments["after"]) if "after" in arguments else None
+    named = None if name or model else _named(deployment, states, models)
     return {
         "projection": name,
         "versions": versions,
@@ -268,8 +240,10 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
         "document": document,
         "stream": stream,
         "looked": LOOKED_AT,
-        "named": None if asked else _named(deployment, states, models),
-        "live": _live(deployment, model, document, stream, after) if model and models else None,
+        "named": named,
+        "shown": read_models.show(deployment, model, document, stream, arguments)
+        if model and models
+        else None,
     }
 
 
@@ -279,44 +253,18 @@ def _states(deployment: Deployment) -> Any:
     return next((each for each in stores if each.table), None)
 
 
-def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[list[str], bool]]:
-    """Names among the first items of each table, and whether these are all."""
-    told: dict[str, tuple[str, Callable[[Iterable[Item]], set[str]]]] = {}
+def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[dict[str, list[int]], bool]]:
+    """Names among the first items of each table, of read models with their generations, and whether these are all."""
+    told: dict[str, tuple[str, Callable[[Iterable[Item]], dict[str, list[int]]]]] = {}
     if states is not None:
-        told["states"] = states.table, states.projectors_in
+        told["states"] = (
+            states.table,
+            lambda items: {each: [] for each in sorted(states.projectors_in(items))},
+        )
     if models:
-        told["models"] = models, names_in
+        told["models"] = models, generations_in
     found = {}
     for kind, (table, names) in told.items():
         page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
-        found[kind] = (sorted(names(page.items)), page.last is None)
+        found[kind] = (names(page.items), page.last is None)
     return found
-
-
-def _live(deployment: Deployment, name: str, document: str, stream: str, after: Key | None) -> dict[str, Any]:
-    """The live generation; its documents, and how far it is in a stream, and where that ends in each layout."""
-    settings = deployment.settings
-    model = ReadModels(driver=deployment.driver, table=settings.read_models_table).live(name)
-    live: dict[str, Any] = {"generation": model.generation, "place": None, "ends": [], "keys": None}
-    if document:
-        value = model.get(document)
-        live["value"] = None if value is None else json.dumps(value)
-    elif not stream:
-        live["keys"], last = _documents(model, after)
-        live["after"] = None if last is None else written_key(last)
-    if stream:
-        live["place"] = model.place(stream)
-        for each in layouts_in(settings):
-            partition = partition_of(stream, settings.partitions(each.partitions), each.base)
-            end = deployment.feed.end_of(partition, stream, 0)
-            if end:
-                live["ends"].append((each.name, partition, end))
-    return live
-
-
-def _documents(model: ReadModel, after: Key | None) -> tuple[list[str], Key | None]:
-    """Keys of documents among the next items of the table, and where to go on; None at its end."""
-    begins = f"{model.name}@{model.generation}#"
-    page = model.driver.ask(Scan(table=model.table, consistent=False, limit=LOOKED_AT, after=after))
-    found = (each["pk"]["S"] for each in page.items if each["sk"]["S"] == "document")
-    return sorted(each.removeprefix(begins) for each in found if each.startswith(begins)), page.last

@@ -17,6 +17,7 @@ from base64 import b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Final
 
 from epochal.codec import json
@@ -146,6 +147,15 @@ def question(
         low = base + (_NUMBERS if since is None else part(since, "since"))
         high = base + (_BEYOND if below is None else part(below, "below"))
     return Question(model=model, name=name, declared=declared[name], values=equal, low=low, high=high)
+
+
+def value_from(given: str) -> Value:
+    """A value that somebody wrote: JSON where it is a number or a text of JSON, and otherwise the text itself."""
+    try:
+        value = json.loads(given)
+    except ValueError:
+        return given
+    return value if isinstance(value, str | int | Decimal) and not isinstance(value, bool) else given
 
 
 def _following(prefix: str) -> str:

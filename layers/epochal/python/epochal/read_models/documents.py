@@ -17,6 +17,7 @@ described in FORMATS §6.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -564,9 +565,15 @@ def models_of(settings: Settings, driver: Driver) -> ReadModels:
     return ReadModels(driver=driver, table=settings.read_models_table)
 
 
-def names_in(items: Iterable[Item]) -> set[str]:
-    """The names of read models that items of their table are of."""
-    return {each["pk"]["S"].partition("#")[0].partition("@")[0] for each in items}
+def generations_in(items: Iterable[Item]) -> dict[str, list[int]]:
+    """The read models that items of their table are of, and the generations of each that have some."""
+    found: dict[str, set[int]] = {}
+    for item in items:
+        name, _, rest = item["pk"]["S"].partition("@")
+        generations = found.setdefault(name, set())
+        if rest:
+            generations.add(int(re.split("[#/]", rest)[0]))
+    return {name: sorted(generations) for name, generations in sorted(found.items())}
 
 
 def _first_version(stream: str, following: object) -> int:

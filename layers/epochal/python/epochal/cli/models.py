@@ -1,0 +1,160 @@
+"""Commands on read models: which there are, and their documents by key and by what they are asked."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from epochal.cli import output
+from epochal.cli.errors import DocumentMissing, must_be_named
+from epochal.cli.target import OpenedStore, given
+from epochal.codec import json
+from epochal.plan.ops import Scan
+from epochal.read_models.asking import Found, value_from
+from epochal.read_models.documents import ReadModel, ReadModels, generations_in
+
+LOOKED_AT: Final = 1_000
+
+
+def _models(store: OpenedStore) -> ReadModels:
+    table = store.deployment.settings.read_models_table
+    must_be_named("is needed for read models", read_models_table=table)
+    return ReadModels(driver=store.deployment.driver, table=table)
+
+
+on_models = given(_models)
+
+of_generation = click.option(
+    "--generation", type=click.IntRange(min=1), help="The live one if it is not given."
+)
+beginning = click.option("--prefix", default="", help="The next value, or the document's key, begins so.")
+since = click.option("--since", help="Or is this or above.")
+below = click.option("--below", help="And less than this.")
+
+
+def _opened(models: ReadModels, name: str, generation: int | None) -> ReadModel:
+    return models.live(name) if generation is None else models.open(name, generation)
+
+
+def _question(options: dict[str, Any]) -> dict[str, Any]:
+    bounds = {each: options[each] for each in ("since", "below")}
+    return {"prefix": options["prefix"], **{name: each and value_from(each) for name, each in bounds.items()}}
+
+
+@click.group()
+def models() -> None:
+    """Ask read models.
+
+    A VALUE is JSON where it is a number or a text of JSON, and otherwise the text itself.
+    """
+
+
+@models.command("list")
+@click.option(
+    "--items",
+    type=click.IntRange(min=1),
+    default=LOOKED_AT,
+    show_default=True,
+    help="To look at in the table.",
+)
+@on_models
+def list_(models: ReadModels, *, items: int) -> None:
+    """Print read models and their generations.
+
+    Those that the first items of the table are of.
+    """
+    found: dict[str, list[int]] = generations_in(
+        models.driver.ask(Scan(table=models.table, limit=items)).items
+    )
+    shown = ((name, models.live(name).generation, generations) for name, generations in found.items())
+    output.stream(
+        shown,
+        lambda each: {"name": each[0], "live": each[1], "generations": each[2]},
+        lambda each: f"{each[0]}  live: {each[1]}  generations: {', '.join(map(str, each[2]))}",
+    )
+
+
+@models.command()
+@click.argument("name")
+@click.argument("key")
+@of_generation
+@on_models
+def get(models: ReadModels, *, name: str, key: str, generation: int | None) -> None:
+    """Print the document KEY of the read model NAME."""
+    value = _opened(models, name, generation).get(key)
+    if value is None:
+        raise DocumentMissing(name, key)
+    output.document(value, [json.dumps(value).decode()])
+
+
+@models.command()
+@click.argument("name")
+@click.argument("by", required=False)
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@beginning
+@since
+@below
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000), default=20, show_default=True, help="Documents at most."
+)
+@click.option("--after", help="Where the page before ended.")
+@click.option("--backward", is_flag=True, help="The last one first.")
+@of_generation
+@on_models
+def find(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
+    """Print documents of the read model NAME, in order.
+
+    Of their keys, or of the secondary key BY, whose first values are each VALUE.
+
+    Where there are more, standard error has the --after of the next page.
+    """
+    model = _opened(models, name, options["generation"])
+    asked = {**_question(options), **{each: options[each] for each in ("limit", "after", "backward")}}
+    page = model.list(**asked) if by is None else model.find(by, *map(value_from, values), **asked)
+    output.stream(page.items, _view, lambda each: f"{each.key}  {json.dumps(each.value).decode()}")
+    if page.next is not None:
+        click.echo(f"--after {page.next}", err=True)
+
+
+@models.command()
+@click.argument("name")
+@click.argument("by", required=False)
+@click.argument("values", nargs=-1, metavar="[VALUE]...")
+@beginning
+@since
+@below
+@of_generation
+@on_models
+def count(models: ReadModels, *, name: str, by: str | None, values: tuple[str, ...], **options: Any) -> None:
+    """Print how many documents `find` would have.
+
+    It reads an entry of each: a read unit for some thirty.
+    """
+    model = _opened(models, name, options["generation"])
+    counted = model.count(by, *map(value_from, values), **_question(options))
+    output.document({"count": counted}, [f"{counted:,}"])
+
+
+@models.command()
+@click.argument("name")
+@click.argument("generation", type=click.IntRange(min=1))
+@on_models
+def drop(models: ReadModels, *, name: str, generation: int) -> None:
+    """Delete a GENERATION of the read model NAME.
+
+    One that is not live, and whose reaction has ended. All of the table is read. It may be interrupted, and run again.
+    """
+    deleted, after = 0, None
+    with output.progress("deleting") as tell:
+        while True:
+            dropped = models.drop(name, generation, after=after)
+            deleted, after = deleted + dropped.items, dropped.next
+            tell(f"{deleted:,} items")
+            if after is None:
+                break
+    output.document({"deleted": deleted}, [f"{name}, generation {generation}: {deleted:,} items deleted"])
+
+
+def _view(found: Found) -> dict[str, Any]:
+    return {"key": found.key, "document": found.value}
