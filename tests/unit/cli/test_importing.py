@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from epochal import Event
 from epochal.cli.errors import ImportIncomplete, NoStore
 from epochal.cli.importing import SHOWN
 from epochal.cli.main import epochal
 from epochal.errors import InvalidInput
+from epochal.model.events import Recorded
 from tests.support.terminal import Terminal
 
 MAP = "stream=Order-{order},type=what,time=at,data=*"
@@ -125,3 +127,32 @@ def test_what_a_file_is_must_be_known(tmp_path: Path) -> None:
 def test_a_file_for_rejected_rows_that_cannot_be_written_is_refused(orders: str, tmp_path: Path) -> None:
     result = Terminal().run("import", orders, "--map", MAP, "--rejected", str(tmp_path / "none" / "x"))
     assert isinstance(result.exception, InvalidInput)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "ndjson", "csv"])
+def test_what_epochal_export_wrote_is_the_same_streams_again(tmp_path: Path, kind: str) -> None:
+    terminal, other, folder = Terminal(partitions=2), Terminal(), tmp_path / "out"
+    for number in range(12):
+        for stream in ("Cart-1", f"Order-{number}"):
+            event = Event(
+                type="Noted",
+                data=b'{"n": %d.10}' % number if number % 3 else b"\xff",
+                meta=b'{"by":"ann"}' if number % 2 else b"",
+                timestamp=f"2026-01-02T03:04:{number:02}.123456Z",
+                tags=("a:1", "b,2") if number == 4 else (),
+            )
+            terminal.streams.append(stream, [event])
+    terminal.streams.prune("Cart-1", 3)
+    terminal.index()
+    assert terminal.run("export", str(folder), "--format", kind).exit_code == 0
+    (done,) = other.documents("import", str(folder), "--verify")
+    assert (done["written"], done["rejected"], done["unlike"]) == (21, 0, [])
+    for stream in ("Cart-1", *(f"Order-{number}" for number in range(12))):
+        ours, theirs = ([*each.streams.read(stream)] for each in (terminal, other))
+        assert [_told(each) for each in ours] == [_told(each) for each in theirs]
+    (again,) = other.documents("import", str(folder))
+    assert (again["written"], again["there"]) == (0, 21)
+
+
+def _told(event: Recorded) -> tuple[object, ...]:
+    return event.index, event.type, event.data, event.meta, event.timestamp, event.tags

@@ -288,3 +288,19 @@ def _bare(event: Any) -> tuple[object, ...]:
     identity = "" if event.tags else event.id
     return (event.index, event.type, event.data, event.meta, event.timestamp, event.tags, event.correlation_id,
             event.causation_id, identity)  # fmt: skip
+
+
+def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Path) -> None:
+    for name in ("b.ndjson", "a.ndjson", ".c.ndjson.tmp"):
+        (tmp_path / name).write_text(f"{json.dumps(PLAIN)}\nnonsense")
+    (tmp_path / "_export").mkdir()
+    at = [each.at for each in rows(tmp_path)]
+    assert at == ["a.ndjson line 1", "a.ndjson line 2", "b.ndjson line 1", "b.ndjson line 2"]
+
+
+def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_text("nonsense")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        rows(tmp_path / "x.parquet")
+    with pytest.raises(InvalidInput, match="cannot be read"):
+        rows(tmp_path / "none.parquet")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,10 +16,16 @@ from epochal.errors import InvalidInput
 from epochal.importing.incoming import FieldMapping, Misfit, Row
 from epochal.plugins import at
 
-KINDS: Final = ("ndjson", "csv", "eventsourcing", "message-db", "marten", "kurrentdb", "castore")
+KINDS: Final = ("ndjson", "csv", "parquet", "eventsourcing", "message-db", "marten", "kurrentdb", "castore")
 """Each a module of this room."""
 
-_ENDINGS: Final = {".ndjson": "ndjson", ".jsonl": "ndjson", ".json": "ndjson", ".csv": "csv"}
+_ENDINGS: Final = {
+    ".ndjson": "ndjson",
+    ".jsonl": "ndjson",
+    ".json": "ndjson",
+    ".csv": "csv",
+    ".parquet": "parquet",
+}
 
 Columns = Iterator[tuple[str, Mapping[str, Any]] | Misfit]
 """Rows as the source has them, each with its place there."""
@@ -32,7 +38,8 @@ class HistorySource:
     Attributes:
         columns: of a place: a file, a URL.
         mapping: which of them are an event's fields.
-        free: the columns are the user's own: a mapping that he gives is all there is. Else it replaces single fields.
+        free: files of columns of the user's own, or a folder of them: a mapping that he gives is all there is. Of other
+            sources it replaces single fields.
     """
 
     columns: Callable[[str], Columns]
@@ -50,21 +57,37 @@ class HistorySource:
         """
         own = {} if self.free and fields else self.mapping.fields
         mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed)
-        return (
-            each if isinstance(each, Misfit) else mapping.incoming(each[1], each[0])
-            for each in self.columns(place)
-        )
+        files = files_of(place) if self.free else [place]
+        return (row for file in files for row in self._rows(file, mapping, named=len(files) > 1))
+
+    def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
+        name = f"{Path(file).name} " if named else ""
+        for each in self.columns(file):
+            if isinstance(each, Misfit):
+                yield replace(each, at=f"{name}{each.at}")
+            else:
+                yield mapping.incoming(each[1], f"{name}{each[0]}")
 
 
 def source_of(kind: str, place: str) -> HistorySource:
     """A kind of source; where none is said, by the ending of the file's name."""
     if not kind:
-        endings = [each for each in Path(place).suffixes if each != ".gz"]
+        endings = [each for file in files_of(place)[:1] for each in Path(file).suffixes if each != ".gz"]
         kind = _ENDINGS.get(endings[-1].lower() if endings else "", "")
     if not kind:
         raise InvalidInput("--from", f"must be given: the name of {place} does not tell what it is")
     found: HistorySource = at(f"epochal.importing.{kind.replace('-', '_')}:SOURCE")
     return found
+
+
+def files_of(place: str) -> list[str]:
+    """A file, or those of a folder, which are read in the order of their names."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return [place]
+    return sorted(
+        str(each) for each in folder.iterdir() if each.is_file() and not each.name.startswith((".", "_"))
+    )
 
 
 def mapped(text: str, file: str) -> dict[str, str]:

@@ -1,0 +1,37 @@
+"""Files of Parquet: those of `epochal export`, and any other with a mapping."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from epochal.errors import InvalidInput
+from epochal.extras import brought_by
+from epochal.importing.incoming import FieldMapping
+from epochal.importing.sources import Columns, HistorySource
+
+_ROWS: Final = 1_000
+"""That are read at once."""
+
+
+def rows(place: str) -> Columns:
+    """The rows, by their numbers from 1."""
+    with brought_by("export", "Parquet files", "pyarrow"):
+        import pyarrow as pa  # noqa: PLC0415  an extra
+        import pyarrow.parquet as pq  # noqa: PLC0415  likewise
+    number = 0
+    try:
+        with pq.ParquetFile(place) as file:
+            for batch in file.iter_batches(_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"row {number}", {name: _plain(value) for name, value in row.items()}
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidInput("PLACE", f"{place} cannot be read: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Times as ISO 8601 text, which says their zone; decimals and all else as they are."""
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+SOURCE: Final = HistorySource(columns=rows, mapping=FieldMapping(), free=True)
