@@ -32,6 +32,28 @@ def export(folder: Path, items: Iterable[Item], files: int = 3, **summary: str) 
     return str(folder)
 
 
+def changes(
+    folder: Path, after: Iterable[tuple[Item, Item | None, int]], *, as_text: bool = False, **summary: str
+) -> str:
+    """Write an incremental export: of each item its keys, what it is now, and when that was written; the folder. Its
+    data are in a folder beside it, as those of all exports of a bucket are.
+    """
+    folder.mkdir(parents=True)
+    data, lines = folder.parent / "data", list[str]()
+    data.mkdir(exist_ok=True)
+    for keys, image, micros in after:
+        said = str(micros) if as_text else {"N": str(micros)}
+        line = {"Metadata": {"WriteTimestampMicros": said}, "Keys": written(keys)}
+        lines.append(json.dumps(line | ({} if image is None else {"NewImage": written(image)})))
+    name = f"{folder.name}.json.gz"
+    (data / name).write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    listed = {"itemCount": len(lines), "dataFileS3Key": f"{PREFIX}/data/{name}"}
+    (folder / "manifest-files.json").write_text(json.dumps(listed) + "\n")
+    told = {"outputFormat": "DYNAMODB_JSON", "exportType": "INCREMENTAL_EXPORT", **summary}
+    (folder / "manifest-summary.json").write_text(json.dumps(told))
+    return str(folder)
+
+
 def written(value: Any) -> Any:
     """An item in DynamoDB JSON: binaries are base64."""
     if isinstance(value, bytes):

@@ -375,7 +375,7 @@ def discard(records: PoisonRecords, *, source: str, index: int) -> None:
     "exports",
     multiple=True,
     metavar="SOURCE=PLACE",
-    help="An export of a table: a folder or s3://bucket/prefix; may be repeated.",
+    help="An export of a table: a folder or s3://bucket/prefix. Incremental ones follow it.",
 )
 @click.option(
     "--partitions", multiple=True, metavar="SOURCE=N", help="Partitions of the new index; as the old one's."
@@ -422,7 +422,11 @@ def rebuild(
         for source in sources:
             if source.name in found:
                 with Spool() as spool:
-                    export = export_at(found[source.name], lambda bucket: S3Objects(s3(), bucket).open)
+                    export = export_at(
+                        found[source.name][0],
+                        lambda bucket: S3Objects(s3(), bucket).open,
+                        *found[source.name][1:],
+                    )
                     rebuilder.learn(source, export.items())
                     done = rebuilder.from_export(source, export.items(), spool)
             else:
@@ -447,12 +451,12 @@ def _holding(store: OpenedStore) -> set[str]:
     }
 
 
-def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, str]:
-    """Where the export of each source is."""
-    found: dict[str, str] = {}
+def _places(exports: Sequence[str], sources: Sequence[Source]) -> dict[str, list[str]]:
+    """Where the export of each source is, and those that follow it."""
+    found: dict[str, list[str]] = {}
     for each in exports:
         name, equals, place = each.partition("=")
         if not equals or name not in {source.name for source in sources}:
             raise InvalidInput("--from-export", f"must be a source, =, and a place: {each!r} is not")
-        found[name] = place
+        found.setdefault(name, []).append(place)
     return found

@@ -1,66 +1,117 @@
-"""Full exports of a table to S3 (DynamoDB JSON, gzip), read item by item from the bucket or from a copy in a folder.
+"""Exports of a table to S3 (DynamoDB JSON, gzip), read item by item from the bucket or from a copy in a folder.
 
 An export is a folder: `manifest-summary.json` tells its kind, `manifest-files.json` has a line for each file of
-`data/`, with the number of its items. Source: AWS, "DynamoDB table export output format".
+`data/`, with the number of its items. An incremental export has, of each item that was written in its time, its keys
+and what it was at the end; without a new image it was deleted. Source: AWS, "DynamoDB table export output format".
+
+A full export and the incremental ones after it are the table as it was at the end of the last. What has changed is kept
+on disk meanwhile.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.indexer.records import read_value
+from epochal.model.events import Ticks, parse_time
 from epochal.plan.values import Item
 
 SUMMARY: Final = "manifest-summary.json"
 FILES: Final = "manifest-files.json"
+FULL: Final = "FULL_EXPORT"
+INCREMENTAL: Final = "INCREMENTAL_EXPORT"
 
 Open = Callable[[str], IO[bytes]]
 """Opens a file of an export: a manifest by its name, a data file by the key that the manifest has."""
 
 
+Fields = Mapping[str, Any]
+"""An item, or its keys, as a file has them."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """An export of a whole table."""
+    """An export of a table, and the incremental ones that go on from it, in their order."""
 
     place: str
     open: Open
+    after: tuple[Export, ...] = ()
 
     def items(self) -> Iterator[Item]:
         """Every item, a line of a file at a time.
 
         Raises:
-            InvalidInput: it is no full export in DynamoDB JSON.
+            InvalidInput: it is no full export in DynamoDB JSON; or what follows it is not incremental, or does not
+                begin where what is before it ends.
             CorruptData: a file has other items than the manifest says, or cannot be read.
         """
-        self._check()
+        summary = self._summary(FULL)
+        reached = _moment(summary, self.place, "exportTime") if self.after else Ticks(0)
+        for each in self.after:
+            summary = each._summary(INCREMENTAL)  # noqa: SLF001  of another of this class
+            begins, ends = (_moment(summary, each.place, f"export{side}Time") for side in ("From", "To"))
+            if begins > reached or ends < reached:
+                raise InvalidInput(
+                    "export", f"{each.place} must begin where what is before it ends, or before that"
+                )
+            reached = ends
+        with closing(sqlite3.connect("")) as changed:  # a file, which goes with the connection
+            names = self._apply(changed)
+            for line in self._lines("Item"):
+                fields = line["Item"]
+                if not names or _changed(changed, _key(fields, names)) is None:
+                    yield _item(fields)
+            for (image,) in changed.execute("SELECT image FROM changed WHERE image <> ''"):
+                yield _item(json.loads(image))
+
+    def _apply(self, changed: sqlite3.Connection) -> tuple[str, ...]:
+        """Keep what is left of the changed items; the names of the table's keys, none where nothing has changed."""
+        changed.execute("CREATE TABLE changed (key TEXT PRIMARY KEY, written INTEGER, image TEXT)")
+        names: tuple[str, ...] = ()
+        for each in self.after:
+            for line in each._lines("Keys"):  # noqa: SLF001  as above
+                names = names or tuple(sorted(line["Keys"]))
+                key, written = _key(line["Keys"], names), _written(line)
+                before = _changed(changed, key)
+                if before is None or before <= written:
+                    image = json.dumps(line["NewImage"]) if line.get("NewImage") else ""
+                    changed.execute("INSERT OR REPLACE INTO changed VALUES (?, ?, ?)", (key, written, image))
+        return names
+
+    def _lines(self, member: str) -> Iterator[Fields]:
         with self.open(FILES) as manifest:
             for line in manifest:
                 if line.strip():
                     listed = json.loads(line)
-                    yield from self._file(listed["dataFileS3Key"], listed["itemCount"])
+                    yield from self._file(member, listed["dataFileS3Key"], listed["itemCount"])
 
-    def _check(self) -> None:
+    def _summary(self, kind: str) -> Fields:
         with self.open(SUMMARY) as file:
             summary: dict[str, Any] = json.load(file)
         if summary.get("outputFormat") != "DYNAMODB_JSON":
             raise InvalidInput("export", f"{self.place} must be in DYNAMODB_JSON")
-        if summary.get("exportType", "FULL_EXPORT") != "FULL_EXPORT":
-            raise InvalidInput("export", f"{self.place} must be a full export, not an incremental one")
+        if summary.get("exportType", FULL) != kind:
+            rule = "a full export: incremental ones follow it" if kind == FULL else "an incremental export"
+            raise InvalidInput("export", f"{self.place} must be {rule}")
+        return summary
 
-    def _file(self, key: str, expected: int) -> Iterator[Item]:
+    def _file(self, member: str, key: str, expected: int) -> Iterator[Fields]:
         count = 0
         try:
             with self.open(key) as packed, gzip.open(packed) as lines:
                 for line in lines:
-                    fields = json.loads(line)["Item"]
-                    yield {name: read_value(value) for name, value in fields.items()}
+                    found = json.loads(line)
+                    _ = found[member]
+                    yield found
                     count += 1
         except (EOFError, gzip.BadGzipFile, zlib.error, ValueError, KeyError) as error:
             raise CorruptData(f"{self.place}: {key} cannot be read: {error}") from error
@@ -68,8 +119,42 @@ class Export:
             raise CorruptData(f"{self.place}: {key} has {count:,} items, the manifest says {expected:,}")
 
 
-def export_at(place: str, s3: Callable[[str], Open]) -> Export:
-    """The export in a folder, or at `s3://bucket/prefix`; `s3` opens objects of the bucket that it is given."""
+def _item(fields: Fields) -> Item:
+    return {name: read_value(value) for name, value in fields.items()}
+
+
+def _key(fields: Fields, names: Iterable[str]) -> str:
+    return json.dumps([fields[name] for name in names], sort_keys=True)
+
+
+def _changed(changed: sqlite3.Connection, key: str) -> int | None:
+    """When an item was last written, of those that have changed."""
+    found = changed.execute("SELECT written FROM changed WHERE key = ?", (key,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _written(line: Fields) -> int:
+    """When an item was last written, in microseconds."""
+    try:
+        said = line["Metadata"]["WriteTimestampMicros"]
+        return int(said["N"] if isinstance(said, dict) else said)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptData(f"a change of {line['Keys']} does not say when it was written") from error
+
+
+def _moment(summary: Fields, place: str, name: str) -> Ticks:
+    try:
+        return parse_time(summary[name], name)
+    except (KeyError, InvalidInput) as error:
+        raise CorruptData(f"{place}: {SUMMARY} has no {name}") from error
+
+
+def export_at(place: str, s3: Callable[[str], Open], *after: str) -> Export:
+    """The export in a folder, or at `s3://bucket/prefix`, and the incremental ones `after` it; `s3` opens objects of
+    the bucket that it is given.
+    """
+    if after:
+        return replace(export_at(place, s3), after=tuple(export_at(each, s3) for each in after))
     if place.startswith("s3://"):
         bucket, _, prefix = place.removeprefix("s3://").partition("/")
         return Export(place=place, open=_in_bucket(s3(bucket), prefix.rstrip("/")))
@@ -79,6 +164,8 @@ def export_at(place: str, s3: Callable[[str], Open]) -> Export:
 def _in_folder(folder: Path) -> Open:
     def opened(name: str) -> IO[bytes]:
         path = folder / name if name in (SUMMARY, FILES) else folder / "data" / name.rpartition("/")[2]
+        if not path.exists() and path.parent != folder:  # incremental exports share the folder beside theirs
+            path = folder.parent / "data" / path.name
         try:
             return path.open("rb")
         except OSError as error:
