@@ -98,16 +98,21 @@ class Feed:
 
     def bare(self, ops: Sequence[Op]) -> Took:
         """The same requests, by boto3."""
-        calls = [_call(self.client, op) for op in ops]
-        began, worked = time.perf_counter(), time.process_time()
-        with ThreadPoolExecutor(PARALLEL) as pool:
-            units = sum(pool.map(_units, calls))
-        return Took(
-            requests=len(ops),
-            read_units=units,
-            seconds=time.perf_counter() - began,
-            cpu=time.process_time() - worked,
-        )
+        return made_again(self.client, ops)
+
+
+def made_again(client: DynamoDBClient, ops: Sequence[Op]) -> Took:
+    """Requests, by boto3."""
+    calls = [_call(client, op) for op in ops]
+    began, worked = time.perf_counter(), time.process_time()
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        units = sum(pool.map(_units, calls))
+    return Took(
+        requests=len(ops),
+        read_units=units,
+        seconds=time.perf_counter() - began,
+        cpu=time.process_time() - worked,
+    )
 
 
 @contextmanager

@@ -381,7 +381,9 @@ def test_a_chain_of_epochs_is_cut_into_ranges_without_gap() -> None:
         assert (found[0].start, found[-1].end) == (start, end)
         assert all(one.end == two.start for one, two in pairwise(found))
     assert list(ranges_of(4, end, end)) == []
-    assert len(list(ranges_of(4, Checkpoint(0), end))) == 5
+    assert len(list(ranges_of(4, Checkpoint(0), end))) == 19
+    assert len(list(ranges_of(4, Checkpoint(0), Checkpoint.of(800, 0)))) == 100
+    assert len(list(ranges_of(4, Checkpoint(0), Checkpoint.of(3, 1)))) == 4
 
 
 def test_an_empty_feed_is_an_export_without_rows(tmp_path: Path) -> None:

@@ -136,6 +136,9 @@ def test_what_is_sealed_stays_sealed_in_data_and_in_metadata() -> None:
         ("2026-01-02T03:04:05+02:00", "2026-01-02T01:04:05.000000Z"),
         ("0001-01-01T00:00:00.0000001+00:00", "0001-01-01T00:00:00.000000Z"),
         ("9999-12-31T23:59:59.9999999+00:00", "9999-12-31T23:59:59.999999Z"),
+        ("2026-01-02T03:04:05.000000Z", "2026-01-02T03:04:05.000000Z"),
+        ("2026-01-02T03:04:05.9999999+00:00", "2026-01-02T03:04:05.999999Z"),
+        ("2026-01-02T03:04:05,1234567+00:00", "2026-01-02T03:04:05.123456Z"),
         ("481", "1970-01-01T00:00:00.481000Z"),
         ("1767322145123456789", "2026-01-02T02:49:05.123456Z"),
     ],
@@ -146,8 +149,12 @@ def test_a_time_is_cut_to_the_microsecond(timestamp: str, shown: str) -> None:
     assert (time_text(row.time), as_json(row)["time"]) == (shown, shown)
 
 
-def test_what_another_library_wrote_for_a_time_and_is_none_is_no_time() -> None:
-    assert row_of(recorded(timestamp="yesterday")).time is None
+@pytest.mark.parametrize(
+    "timestamp",
+    ["yesterday", "", "2026-13-02T03:04:05.1234567+00:00", "2026-01-02T03:04:05. 234567+00:00", "9" * 40],
+)
+def test_what_another_library_wrote_for_a_time_and_is_none_is_no_time(timestamp: str) -> None:
+    assert row_of(recorded(timestamp=timestamp)).time is None
     assert as_json(row_of(recorded(timestamp="yesterday")))["time"] is None
 
 

@@ -15,11 +15,13 @@ import json
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.model.events import (
+    END,
     SEALED,
     TAG_STREAMS,
     Body,
@@ -180,9 +182,23 @@ _NANOSECONDS: Final = 17
 
 def _micros(timestamp: str) -> int | None:
     try:
-        return micros_of(time_of(timestamp))
+        if timestamp[26:] in _STORED and timestamp[19] == "." and timestamp.isascii():
+            digits = timestamp[20:26]
+            return _second(timestamp[:19]) + int(digits) if digits.isdigit() else None
+        ticks = time_of(timestamp)
     except InvalidInput:
         return None
+    return micros_of(ticks) if ticks < END else None
+
+
+_STORED: Final = frozenset(f"{digit}+00:00" for digit in range(10))
+"""How times end that stores of ours have written: all other digits are where they are in each."""
+
+
+@lru_cache(maxsize=1_024)
+def _second(text: str) -> int:
+    """Neighbours happened within a second."""
+    return micros_of(parse_time(text))
 
 
 def _place(event: Recorded | FeedEvent) -> tuple[str | None, int | None]:

@@ -48,9 +48,12 @@ BATCH_BYTES: Final = 16 * 1024 * 1024
 """Of bodies in memory, before they are written as a group of rows."""
 
 EPOCHS: Final = 8
-"""Of a range: some 16 MB of the index."""
+"""Of a range at most: some 16 MB of the index."""
 
-MOST_EVENTS: Final = 2_048
+RANGES: Final = 16
+"""Of a partition, where it has enough epochs: each can be read by another worker."""
+
+MOST_EVENTS: Final = 16_384
 """Read together. A stream is read once for all of its events among them."""
 
 WINDOW_BYTES: Final = 32 * 1024 * 1024
@@ -244,9 +247,9 @@ def found_in(folder: Path) -> EventExport | None:
 
 def ranges_of(partition: int, start: Checkpoint, end: Checkpoint) -> Iterator[FeedRange]:
     """A partition's chain of epochs, cut into ranges."""
-    at = start
+    at, epochs = start, max(1, min(EPOCHS, (end.epoch - start.epoch) // RANGES))
     while at < end:
-        following = min(Checkpoint.of((at.epoch // EPOCHS + 1) * EPOCHS, 0), end)
+        following = min(Checkpoint.of((at.epoch // epochs + 1) * epochs, 0), end)
         yield FeedRange(partition, int(at), int(following))
         at = following
 
@@ -314,7 +317,7 @@ def _write_part(
             rows = [row for row in batch.rows if export.wanted.has(row)]
             write(rows)
             part.counts.add(batch.counts(rows))
-            size += sum(map(_size, rows))
+            size += batch.size
             if part.counts.rows >= file_rows or part.counts.read >= 4 * file_rows or size >= FILE_BYTES:
                 part.end = batch.end
                 break
@@ -326,11 +329,12 @@ def _write_part(
 
 
 class _Batch(NamedTuple):
-    """Rows of whole entries of the index, the checkpoint behind these, and how many events they have."""
+    """Rows of whole entries of the index, the checkpoint behind these, how many events they have, and their bytes."""
 
     rows: list[Row]
     end: int
     read: int
+    size: int
 
     def counts(self, kept: Sequence[Row]) -> ExportCounts:
         """With these of its rows."""
@@ -350,12 +354,12 @@ def _batches(feed: FeedReader, wanted_: ExportScope, range_: FeedRange, most: in
     for entry in _Entries(feed, wanted_, range_).read():
         rows += entry.rows
         read += entry.read
-        size += sum(map(_size, entry.rows))
+        size += entry.size
         if read >= min(most, BATCH_ROWS) or size >= BATCH_BYTES:
-            yield _Batch(rows, entry.end, read)
+            yield _Batch(rows, entry.end, read, size)
             rows, read, size = [], 0, 0
     if read:
-        yield _Batch(rows, range_.end, read)
+        yield _Batch(rows, range_.end, read, size)
 
 
 class _Entries:
@@ -369,15 +373,20 @@ class _Entries:
 
     def read(self) -> Iterator[_Batch]:
         """The rows of each entry that has something wanted."""
-        hydrate = self._feed.hydrate(self._range.partition)
-        events = events_of(self._spans(), hydrate, self._window)
+        partition = self._range.partition
+        events = events_of(self._spans(), self._feed.hydrate(partition), self._window)
         for event in events:
             end, spans = self._ahead.popleft()
             kinds = [kind for span in spans for kind in span.types]
             met = zip(kinds, chain((event,), islice(events, len(kinds) - 1)), strict=True)
-            yield _Batch(
-                [self._row(each, kind, end) for kind, each in met if self._first(each)], end, len(kinds)
-            )
+            rows = [
+                row_of(each, partition=partition, position=end, type=kind, category=self._of.of)
+                for kind, each in met
+                if self._first(each)
+            ]
+            sizes = [_size(row) for row in rows]
+            self._largest = max(self._largest, *sizes) if sizes else self._largest
+            yield _Batch(rows, end, len(kinds), sum(sizes))
 
     def _spans(self) -> Iterator[Span]:
         """The spans of the range. What was appended since is behind its end."""
@@ -397,11 +406,6 @@ class _Entries:
         """Events that are read next: as many as have room, if each is as large as the largest of the last ones."""
         room, self._largest = WINDOW_BYTES // self._largest, _ROW
         return max(FEWEST, min(MOST_EVENTS, room))
-
-    def _row(self, event: FeedEvent, kind: str, end: int) -> Row:
-        row = row_of(event, partition=self._range.partition, position=end, type=kind, category=self._of.of)
-        self._largest = max(self._largest, _size(row))
-        return row
 
     def _first(self, event: FeedEvent) -> bool:
         """Whether an event with tags is met where it becomes a row: in the first of its streams that are wanted."""
