@@ -35,7 +35,13 @@ def deployment(app: App, sources: Sources) -> None:
     told = app.node.try_get_context
     said = {name: told(name) for name in ALSO_CONTEXT}
     stage = fitted(stage_from(told("stage"), told("stages"), said), target)
-    code = code_of(sources, target, sdk=stage.boto3 == "tested", layouts=stage.brought_layouts())
+    code = code_of(
+        sources,
+        target,
+        sdk=stage.boto3 == "tested",
+        layouts=stage.brought_layouts(),
+        schemas=stage.event_schemas,
+    )
     _stacks(app, stage, target, code, sources.root)
     _tag(app, stage)
 

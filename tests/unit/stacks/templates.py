@@ -12,7 +12,7 @@ from typing import Any, Final
 from aws_cdk import App, Stack
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.layers import Platform, prepared
+from epochal.cdk.parts.layers import Platform, checking, prepared
 from epochal.cdk.sources import Sources
 from stacks.deployment import deployment
 
@@ -30,6 +30,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "burst": 20,
     "consistent_reads": False,
     "dcb_partitions": 3,
+    "event_schemas": "events.json",
     "feed_wait_seconds": 0,
     "feed_batch_size": 200,
     "feed_window_seconds": 10,
@@ -61,6 +62,7 @@ CHOSEN: Final[dict[str, Any]] = {
     "timers": True,
     "tags": {"team": "flights"},
     "type_heads": True,
+    "unchecked_events": "refuse",
     "write_shards": 4,
 }
 """What a stage may choose, otherwise than by default. A synthesis takes seconds: what a test sees in this one needs
@@ -165,6 +167,7 @@ def sources_in(place: Path) -> Sources:
         (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
 
     (place / "lambdas" / "timers" / "arming.py").write_text("handler = print\n")
+    (place / "events.json").write_text(json.dumps({"$defs": {"Boarded": {"type": "object"}}}))
     (place / "board").mkdir()
     (place / "board" / "handler.py").write_text("handler = print\n")
 
@@ -192,6 +195,7 @@ def sources_in(place: Path) -> Sources:
         sdk=sdk,
         packages=lambda _, platform: vendor(platform),
         layouts=lambda _, platform: vendor(platform),
+        schemas=lambda document, platform: checking(document, platform, place / "layers"),
         lambdas=place / "lambdas",
         root=place,
     )

@@ -10,6 +10,7 @@ import pytest
 from bench.bill import ACCESS_LINE
 from epochal.cdk.parts import api
 from epochal.cdk.parts.api import ACCESS_LOG
+from epochal.cdk.parts.layers import SCHEMAS
 from epochal.cdk.stages import LIMITS, STAGES
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
@@ -247,7 +248,7 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
         for name in ("append", "replay", "feed", "indexer")
     }
     assert told == {
-        "append": {*EVENTS, *STATES, *WRITES, "EPOCHAL_BUCKET"},
+        "append": {*EVENTS, *STATES, *WRITES, "EPOCHAL_BUCKET", "EPOCHAL_UNCHECKED_EVENTS"},
         "replay": {*EVENTS, *STATES, "EPOCHAL_BUCKET", "EPOCHAL_CONSISTENT_READS"},
         "feed": {*EVENTS, *FEED, "EPOCHAL_BUCKET", "EPOCHAL_FEED_WAIT_SECONDS"},
         "indexer": {*EVENTS, *FEED},
@@ -310,6 +311,19 @@ def test_functions_read_back_how_large_uploads_are_and_how_long_readers_wait(syn
     assert read_back(stage, "feed").feed_wait_seconds == 0
     assert read_back(synthesise(), "append").max_upload_bytes == Settings().max_upload_bytes
     assert read_back(synthesise(), "feed").feed_wait_seconds == Settings().feed_wait_seconds
+
+
+def test_the_append_function_alone_reads_back_that_events_are_checked_and_has_what_checks_them(
+    synthesise: Synthesise,
+) -> None:
+    stage = synthesise(**CHOSEN)
+    settings = read_back(stage, "append")
+    assert (settings.event_schemas, settings.unchecked_events) == (SCHEMAS, "refuse")
+    layers = {name: len(function_of(stage, name)["Layers"]) for name in ("append", "replay", "feed")}
+    assert layers["append"] == layers["replay"] + 1 == layers["feed"] + 1
+    assert read_back(stage, "replay").event_schemas == ""
+    assert read_back(synthesise(), "append").event_schemas == ""
+    assert len(function_of(synthesise(), "append")["Layers"]) == layers["replay"]
 
 
 def test_the_auditor_alone_reads_back_what_streams_keep_and_where_their_archive_is(

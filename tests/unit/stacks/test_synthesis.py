@@ -45,6 +45,7 @@ for outdir, context in zip(asked[::2], asked[1::2], strict=True):
         sdk=lambda platform: Path(vendor),
         packages=lambda requirements, platform: Path(vendor),
         layouts=lambda names, platform: Path(vendor),
+        schemas=lambda document, platform: Path(vendor),
         lambdas=Path(lambdas),
         root=Path.cwd(),
     ))

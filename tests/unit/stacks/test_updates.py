@@ -166,6 +166,7 @@ TOGETHER = {
     "jwt_scopes": ("jwt_issuer", "jwt_audience"),
     "snapshot_ttl_days": ("snapshot_copies",),
     "monthly_budget": ("alarm_topic",),
+    "unchecked_events": ("event_schemas",),
     **dict.fromkeys(("calving_max_bytes", "calving_max_events"), ("calving",)),
 }
 """Settings that mean nothing without others."""

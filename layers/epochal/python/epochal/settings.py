@@ -99,6 +99,13 @@ class Options:
         "How long a reader may wait at the tail of the feed",
         ("feed",),
     )
+    # Of types without a schema, and of bodies in the bucket, where a stage names `event_schemas`.
+    unchecked_events: str = setting(
+        "take",
+        OneOf(of=("take", "refuse")),
+        "Events over HTTP that no schema can be held against",
+        ("append",),
+    )
     # As `care.retention.keep` writes it.
     keep: tuple[str, ...] = setting((), Names(), "How much streams of categories keep", ("auditor",))
     carrier: str = setting(
@@ -152,6 +159,7 @@ class Settings(Options):
     )
     # Those that the deployment has: `plugins.layouts` loads them.
     plugins: tuple[str, ...] = setting((), Names(), "Layouts that other packages bring", EVENTS)
+    event_schemas: str = setting("", Text(), "Module of the schemas that events over HTTP fit", ("append",))
     reaction: str = setting("", Text(), "Name of the reaction that a function runs", ("reaction",))
     queue: str = setting("", Text(), "URL of the queue that wakes it", ("reaction",))
 

@@ -31,7 +31,7 @@ from aws_cdk import CliCredentialsStackSynthesizer, DefaultStackSynthesizer, ISt
 from aws_cdk import aws_lambda as lambda_
 
 from epochal.cdk.parts.functions import Code
-from epochal.cdk.parts.layers import Platform, brought, bundled, prepared, vendored
+from epochal.cdk.parts.layers import Platform, brought, bundled, checking, prepared, vendored
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.local.programs import user_cache
 from epochal.settings import LAMBDA_PYTHON
@@ -151,6 +151,7 @@ class Sources:
         sdk: a layer with the boto3 that was tested, given the same.
         packages: a layer of what a file of requirements names, given the same.
         layouts: a layer of the packages that bring layouts of these names, given the same.
+        schemas: a layer of the module that checks events by a file of schemas, given the same.
         lambdas: one folder for each function.
         root: where entries of reactions are looked for.
     """
@@ -160,6 +161,7 @@ class Sources:
     sdk: Callable[[Platform], Path]
     packages: Callable[[Path, Platform], Path]
     layouts: Callable[[Sequence[str], Platform], Path]
+    schemas: Callable[[Path, Platform], Path]
     lambdas: Path
     root: Path
 
@@ -191,6 +193,7 @@ class Sources:
             sdk=lambda platform: vendored(sdk, platform, cache),
             packages=lambda requirements, platform: bundled(requirements, platform, cache),
             layouts=lambda names, platform: brought(names, platform, cache),
+            schemas=lambda document, platform: checking(document, platform, cache),
             lambdas=place("lambdas"),
             root=root,
         )
@@ -204,12 +207,14 @@ def code_of(
     processor: lambda_.Architecture | None = None,
     sdk: bool = False,
     layouts: Sequence[str] = (),
+    schemas: str = "",
 ) -> Code:
     """The functions' code for a target; its second layer is fetched if it is not there yet, and with `sdk` a third.
-    One more has what brings `layouts`.
+    One more has what brings `layouts`, and one what checks events by the file `schemas`.
 
     Raises:
         InstallerFailed: it could not be.
+        BadSetting: there are no schemas in the file, or such as cannot be checked.
     """
     platform = wheels(target, python, processor)
     return Code(
@@ -217,6 +222,7 @@ def code_of(
         vendor=sources.vendor(platform),
         sdk=sources.sdk(platform) if sdk else None,
         layouts=sources.layouts(layouts, platform) if layouts else None,
+        schemas=sources.schemas(sources.root / schemas, platform) if schemas else None,
         packages=lambda requirements: sources.packages(requirements, platform),
         lambdas=sources.lambdas,
         architecture=architecture(target, processor),

@@ -358,6 +358,7 @@ class Stage(Options):
         existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
             has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
         existing_bucket: name of a retained bucket of bodies and states that is used, but not managed.
+        event_schemas: file that `epochal schema` has printed, from where `cdk.json` is: events that HTTP takes fit it.
         tls_only: buckets, queues and the topic refuse plain HTTP. Not for setting: only the embedded AWS goes without.
         batches_named: requests of several messages are actions with names of their own, and a question about a mapping
             has another's, and schedules are all of the default group. Not for setting either.
@@ -413,6 +414,7 @@ class Stage(Options):
     reactions: Mapping[str, Declared] = _chosen(_NOTHING, reactions)
     read_models: bool = _chosen(False, a_flag)
     timers: bool = _chosen(False, a_flag)
+    event_schemas: str = _chosen("", a_text(r"(\S(.*\S)?)?", "a file"))
     existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     existing_bucket: str = _chosen("", a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"))
     tls_only: bool = True
@@ -603,7 +605,9 @@ def _without_gateway(asked: Mapping[str, object]) -> Iterator[tuple[str, str]]:
 
 
 def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
-    """Of tables that are optional: a setting of a table that the stage lacks means nothing."""
+    """Of what is optional: a setting of a table that the stage lacks, or of schemas, means nothing."""
+    if stage.unchecked_events != "take" and not stage.event_schemas:
+        yield "event_schemas", "must be set with unchecked_events, which means nothing without"
     making = sorted(name for name, reaction in stage.reactions.items() if reaction.read_models)
     if not stage.read_models and (making or stage.existing(READ_MODELS.kind)):
         whose = f"the reaction {making[0]}" if making else "existing_read_models"

@@ -341,6 +341,7 @@ def _code(stage: Stage, python: str, architecture: lambda_.Architecture | None, 
         processor=processor or architecture,
         sdk=stage.boto3 == "tested",
         layouts=stage.brought_layouts(),
+        schemas=stage.event_schemas,
     )
 
 
@@ -401,6 +402,8 @@ class StoreOptions(TypedDict, total=False):
     tagged_everything: bool
     tagged_types: Sequence[str]
     timers: bool
+    event_schemas: str
+    unchecked_events: Literal["take", "refuse"]
 
 
 def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:

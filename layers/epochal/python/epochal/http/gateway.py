@@ -155,7 +155,12 @@ class Performers:
         if opened not in self._opened:
             which = (operation.store,) if operation.store else ()
             self._opened[opened] = module.opened(self._deployment, *which)
-        return partial(getattr(module, operation.perform), self._opened[opened])
+        perform = partial(getattr(module, operation.perform), self._opened[opened])
+        if self._deployment.settings.event_schemas and operation.function == "append":
+            from epochal.http.checked import checked  # noqa: PLC0415  most deployments name no schemas
+
+            return checked(perform, self._deployment.settings)
+        return perform
 
 
 def _left_out(kind: str, _: Request) -> Response:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from epochal.deciders.codecs import EventCodec
-from epochal.schemas.classes import DEFINITIONS, Schema
-from epochal.schemas.draft7 import draft7
+from epochal.schemas.classes import Schema
+from epochal.schemas.draft7 import define
 from epochal.schemas.events import event_schemas
 
 _SCHEMAS = "#/components/schemas/"
@@ -45,7 +45,7 @@ def asyncapi(
         messages = {}
         for type_, schema in event_schemas(codec, marked=not cloud_events).items():
             key = _key(f"{category}.{type_}" if category else type_)
-            _define(document["components"]["schemas"], key, schema)
+            define(document["components"]["schemas"], _SCHEMAS, key, schema)
             payload = {"$ref": _SCHEMAS + key}
             document["components"]["messages"][key] = _message(type_, schema, payload, cloud_events)
             messages[_key(type_)] = {"$ref": f"#/components/messages/{key}"}
@@ -84,19 +84,6 @@ def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> 
         "required": ["specversion", "id", "source", "type"],
     }
     return {"name": name, **said, "contentType": "application/cloudevents+json", "payload": envelope}
-
-
-def _define(schemas: Schema, key: str, schema: Schema) -> None:
-    """Put a schema among the document's, and beside it those that it refers to."""
-    inner = {name: f"{key}.{_key(name)}" for name in schema.get("$defs", {})}
-
-    def refer(reference: str) -> str:
-        return _SCHEMAS + inner[reference.removeprefix(DEFINITIONS)]
-
-    own = {name: each for name, each in schema.items() if name not in ("$schema", "$id", "$defs")}
-    schemas[key] = draft7(own, refer)
-    for name, each in inner.items():
-        schemas[each] = draft7(schema["$defs"][name], refer)
 
 
 def _key(name: str) -> str:

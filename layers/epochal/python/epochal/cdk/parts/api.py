@@ -23,7 +23,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import Function, Shared, log_group, settings_of
+from epochal.cdk.parts.functions import Function, Shared, layer, log_group, settings_of
 from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation
@@ -72,6 +72,10 @@ class Api:
     def _functions(self, shared: Shared) -> dict[str, lambda_.Function]:
         stage, stores = shared.stage, shared.stores
         settings = settings_of(stage, stores)
+        folder = shared.code.schemas
+        checks = (
+            layer(self._scope, "EventSchemas", shared.code, folder, "Schemas of events") if folder else None
+        )
         functions = {
             "append": "appends, prunes and deletes",
             "replay": "reads what is stored",
@@ -87,6 +91,7 @@ class Api:
                 timeout=TIMEOUT,
                 environment=settings.environment(name),
                 allowed=grants.allowed(name, stage, stores),
+                more_layers=[checks] if checks and name == "append" else [],
             ).function
             for name, description in functions.items()
         }

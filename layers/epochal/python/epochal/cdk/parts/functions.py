@@ -19,7 +19,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.layers import has_bytecode
+from epochal.cdk.parts.layers import SCHEMAS, has_bytecode
 from epochal.cdk.stages import Stage
 from epochal.layout.port import declared
 from epochal.plugins import own_settings
@@ -63,6 +63,7 @@ class Code:
         sdk: folder of a layer with boto3; None where it is the runtime's.
         layouts: folder of a layer with packages that bring layouts; None where there are none.
         packages: folder of a layer with what a file of requirements names.
+        schemas: folder of a layer with what checks events that HTTP takes; None where nothing does.
         lambdas: folder with one folder for each function.
         python: `major.minor`.
     """
@@ -75,6 +76,7 @@ class Code:
     python: str = LAMBDA_PYTHON
     sdk: Path | None = None
     layouts: Path | None = None
+    schemas: Path | None = None
 
 
 _KEPT: Final[list[Layers]] = []
@@ -92,13 +94,13 @@ class Layers(Construct):
             for each in (path, path.parent / "__pycache__" / f"{path.stem}.*")
         ]
         versions = [
-            self._layer("Library", code, code.library, "The library", left_out),
-            self._layer("Vendor", code, code.vendor, "Third-party packages, pinned", []),
+            layer(self, "Library", code, code.library, "The library", left_out=left_out),
+            layer(self, "Vendor", code, code.vendor, "Third-party packages, pinned"),
         ]
         if code.sdk is not None:
-            versions.append(self._layer("Sdk", code, code.sdk, "The boto3 that was tested", []))
+            versions.append(layer(self, "Sdk", code, code.sdk, "The boto3 that was tested"))
         if code.layouts is not None:
-            versions.append(self._layer("Layouts", code, code.layouts, "Layouts of other packages", []))
+            versions.append(layer(self, "Layouts", code, code.layouts, "Layouts of other packages"))
         self.versions: Final = tuple(versions)
         if not has_bytecode(code.library):
             Annotations.of(self).add_info_v2("epochal:sources-only", SOURCES_ONLY.format(python=code.python))
@@ -115,17 +117,19 @@ class Layers(Construct):
         _KEPT.append(made)
         return made
 
-    def _layer(
-        self, id_: str, code: Code, folder: Path, description: str, left_out: list[str]
-    ) -> lambda_.LayerVersion:
-        return lambda_.LayerVersion(
-            self,
-            id_,
-            description=f"Epochal: {description}",
-            code=lambda_.Code.from_asset(str(folder), exclude=left_out, ignore_mode=IgnoreMode.GLOB),
-            compatible_architectures=[code.architecture],
-            compatible_runtimes=[_runtime(code)],
-        )
+
+def layer(
+    scope: Construct, id_: str, code: Code, folder: Path, description: str, *, left_out: Sequence[str] = ()
+) -> lambda_.LayerVersion:
+    """A layer of a folder, without what `left_out` says."""
+    return lambda_.LayerVersion(
+        scope,
+        id_,
+        description=f"Epochal: {description}",
+        code=lambda_.Code.from_asset(str(folder), exclude=[*left_out], ignore_mode=IgnoreMode.GLOB),
+        compatible_architectures=[code.architecture],
+        compatible_runtimes=[_runtime(code)],
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,4 +264,6 @@ def settings_of(stage: Stage, stores: Stores) -> Settings:
         if each.table in stores.tables
     }
     places = {**tables, "bucket": stores.bucket.bucket_name, "plugins": stage.brought_layouts()}
+    if stage.event_schemas:
+        places["event_schemas"] = SCHEMAS
     return Settings.of(**chosen, **partitions, **own, **places)

@@ -9,6 +9,7 @@ it gets its name only then. So synthesis asks a registry once for each set of pi
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -25,13 +26,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
+from epochal.cdk.stages import BadSetting
 from epochal.plugins import entry_of
+from epochal.schemas.compiled import compiled, schemas_in
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 RECIPE: Final = 4
 """Raise this when `_fetch` or `_arguments` change what ends up in the folder."""
+
+SCHEMAS: Final = "epochal_event_schemas"
+"""The module that checks events by the schemas that a stage names."""
 
 _OLDER: Final = re.compile(r'(\S+); python_version < "3\.(\d+)"(.*)')
 """A pin for older Pythons than one: what a later one has in its standard library."""
@@ -142,6 +148,27 @@ def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run =
                 metadata.mkdir()
                 for each in ("METADATA", "entry_points.txt"):
                     (metadata / each).write_text(package.read_text(each) or "")
+            compile_modules(content / "python", interpreter)
+    return folder
+
+
+def checking(document: Path, platform: Platform, cache: Path) -> Path:
+    """A layer with the module `SCHEMAS`, which checks events by a file that `epochal schema` has printed.
+
+    Raises:
+        BadSetting: there are no schemas in the file, or such as cannot be checked.
+    """
+    try:
+        source = compiled(schemas_in(json.loads(document.read_text("utf-8"))))
+    except (OSError, ValueError) as error:
+        raise BadSetting("event_schemas", f"cannot be used: {document.name}: {error}") from error
+    interpreter = interpreter_of(platform.python)
+    identity = f"{RECIPE}\n{bool(interpreter)}\n{platform.name}\n{source}"
+    folder = cache / f"schemas-{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
+    if not folder.exists():
+        with filling(folder) as content:
+            (content / "python").mkdir(parents=True)
+            (content / "python" / f"{SCHEMAS}.py").write_text(source, "utf-8")
             compile_modules(content / "python", interpreter)
     return folder
 

@@ -1,0 +1,86 @@
+"""Bodies of events that are appended over HTTP, held to the JSON Schemas of their types, where a stage names these.
+
+What cannot be checked is a type without a schema, and a body that is in the bucket: a stage says whether such are
+taken. Events of timers are checked when the timer is set. Where a stage names no schemas, nothing of this is imported.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+from epochal.codec import json
+from epochal.errors import InvalidInput
+from epochal.http.operation import Request, Response
+from epochal.http.shapes import Node, UnknownName, document
+from epochal.model.events import TIMERS
+from epochal.settings import Settings
+
+
+class Unfit(Exception):
+    """What the compiled schemas raise: a value, by its name, breaks a rule."""
+
+    def __init__(self, message: str, *, name: str, **_: object) -> None:
+        super().__init__(message)
+        self.name = name
+        self.rule = message.removeprefix(name).strip()
+
+
+def checked(perform: Callable[[Request], Response], settings: Settings) -> Callable[[Request], Response]:
+    """The same operation, which refuses events that do not fit."""
+    schemas, refuses = import_module(settings.event_schemas), settings.unchecked_events == "refuse"
+
+    def performed(request: Request) -> Response:
+        try:
+            root = document(request)
+        except InvalidInput:
+            return perform(request)  # which refuses it by itself, or takes no document
+        for each in _events(root):
+            _check(each, schemas, refuses=refuses)
+        return perform(request)
+
+    return performed
+
+
+def _events(node: Node) -> Iterator[Node]:
+    """The events of a request, wherever it has them. What is malformed is left to the operation."""
+    if not isinstance(node.value, dict):
+        return
+    for name in ("appends", "events"):
+        members = node.value.get(name)
+        for position, value in enumerate(members if isinstance(members, list) else ()):
+            member = Node(value, f"{node.below(name)}[{position}]")
+            if name == "appends":
+                yield from _events(member)
+            elif isinstance(value, dict) and value.get("type") in TIMERS:
+                yield from _events(Node(value.get("data"), member.below("data")))
+            elif isinstance(value, dict) and isinstance(value.get("type"), str):
+                yield member
+
+
+def _check(event: Node, schemas: Any, *, refuses: bool) -> None:
+    kind, sent = event.value["type"], event.value
+    key = schemas.KEYS.get(kind)
+    if key is None or "claim" in sent:
+        if refuses and key is None:
+            raise InvalidInput(event.below("type"), "must be one that has a schema here")
+        if refuses:
+            raise InvalidInput(event.below("claim"), f"must not be: the body has to fit the schema of {kind}")
+        return
+    place = event.below("data64" if "data64" in sent else "data")
+    try:
+        schemas.validate({key: _body(sent, place, kind)})
+    except Unfit as unfit:
+        field = place + unfit.name.removeprefix(f"data.{key}")
+        raise UnknownName(place, field, f"{unfit.rule}, as the schema of {kind} says") from None
+
+
+def _body(sent: Any, place: str, kind: str) -> Any:
+    if "data" in sent:
+        return sent["data"]
+    try:
+        return json.loads(binascii.a2b_base64(sent.get("data64", ""), strict_mode=True))
+    except (ValueError, TypeError):
+        raise InvalidInput(place, f"must be JSON that fits the schema of {kind}") from None
