@@ -309,7 +309,7 @@ def test_every_command_has_json_output_and_is_in_the_guide(
 ) -> None:
     options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
     assert ("--json" in options) is (
-        path not in {("console",), ("completion",)}
+        path not in {("console",), ("mcp",), ("completion",)}
     )  # one serves, one prints a script
     usage = " ".join(path)
     assert re.search(rf"`epochal {usage}[ `]", " ".join(GUIDE.read_text().split())), (

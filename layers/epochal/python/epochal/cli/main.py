@@ -25,6 +25,7 @@ from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, w
 from epochal.cli.importing import import_
 from epochal.cli.index import index
 from epochal.cli.local import local, new
+from epochal.cli.mcp import mcp
 from epochal.cli.models import models
 from epochal.cli.prove import prove
 from epochal.cli.react import groups, load_reactions, parked, react
@@ -168,6 +169,7 @@ for command in (
     watch,
     completion,
     console,
+    mcp,
     train,
     versions,
     schema,

@@ -40,6 +40,7 @@ DEVELOPERS_ONLY: Final = (
     "contrib/*/tools.py",
     "contrib/eventsourcing",
     "local",
+    "mcp",
     "proving",
     "pytest_plugin.py",
     "schemas",

@@ -1,0 +1,1 @@
+"""A store for agents: an MCP server that reads, and cannot write."""
