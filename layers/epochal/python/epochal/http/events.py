@@ -247,7 +247,10 @@ def _sent(name: str, more: dict[str, Schema]) -> Component:
     schema = record(
         {
             "type": text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
-            "data": {"description": "The body: any JSON. Numbers are kept exactly as they are written."},
+            "data": {
+                "description": "The body: any JSON; of an event, what fits the schema of its type where the deployment "
+                "has one. Numbers are kept exactly as they are written."
+            },
             "data64": base64("The body, where it is not JSON."),
             "claim": ref("Claim"),
             "meta": {"description": "Metadata: any JSON."},
