@@ -13,6 +13,7 @@ from epochal.care import auditor as auditing
 from epochal.care import retention
 from epochal.care.auditor import Audit, Auditor
 from epochal.care.catch_up import Mender
+from epochal.care.prunable import Prunable, prunable
 from epochal.care.retention import Rule, keep, rule_of, rules_of
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import BEGINNING
@@ -223,3 +224,36 @@ def test_neither_is_one_without_a_limit_nor_a_second_for_a_category() -> None:
         keep("Visit", count=0)
     with pytest.raises(InvalidInput, match="one rule"):
         rules_of(["Visit:1", "Visit:30d"])
+
+
+@pytest.mark.usefixtures("pages")
+def test_what_would_be_pruned_is_counted_as_an_audit_prunes_it_and_nothing_is_written() -> None:
+    world = World(keep("Visit", count=3), keep("Log", days=30), keep("None", count=1))
+    world.append("Visit-1", *"abcdefgh")
+    world.append("Visit-2", *"abcd")
+    world.append("Visit-3", *"ab")
+    world.append("Log-1", *"abc")
+    world.append("Order-1", *"abcdefgh")
+    world.feed.index()
+    world.append("Visit-2", *"efgh")  # the index has not got these: only four of them could go
+    world.now += 31 * DAY
+
+    def counted() -> list[Prunable]:
+        auditor = world.auditor()
+        return prunable(auditor.mender, auditor.sources, world.rules)
+
+    before = {spec.kind: list(world.feed.tables.items(spec.kind)) for spec in store_tables()}
+    visits, logs, none = counted()
+    assert (visits.category, visits.streams, visits.events) == ("Visit", 2, 5 + 4)
+    assert (logs.streams, none) == (1, Prunable(category="None"))
+    assert {spec.kind: list(world.feed.tables.items(spec.kind)) for spec in store_tables()} == before
+    assert world.opened == 0
+    world.feed.index()
+    visits, logs, _ = counted()
+    assert visits.events == 5 + 5
+    gone = [8 - len(world.left("Visit-1")), 8 - len(world.left("Visit-2")), 3 - len(world.left("Log-1"))]
+    assert gone == [0, 0, 0]
+    world.audit()
+    gone = [8 - len(world.left("Visit-1")), 8 - len(world.left("Visit-2")), 3 - len(world.left("Log-1"))]
+    assert (gone[0] + gone[1], gone[2]) == (visits.events, logs.events)
+    assert [each.events for each in counted()] == [0, 0, 0]

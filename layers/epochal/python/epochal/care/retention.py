@@ -14,7 +14,7 @@ A full page and the last one tell their own times, so no stream is read for this
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -129,10 +129,13 @@ class Overdue:
             self.due[stream] = max(rule.before(source, head, now), self.due.get(stream, 0))
             self.gone[stream] = max(head.end.pruned, self.gone.get(stream, 0))
 
+    def all(self) -> Iterator[tuple[str, int]]:
+        """Streams that have more than they keep, and below which index that is."""
+        return ((stream, before) for stream, before in self.due.items() if before > self.gone[stream])
+
     def some(self) -> dict[str, int]:
         """As many of them as a run prunes."""
-        due = ((stream, before) for stream, before in self.due.items() if before > self.gone[stream])
-        return dict(islice(due, STREAMS))
+        return dict(islice(self.all(), STREAMS))
 
     def prune(self, stream: str, before: int) -> Pruned | None:
         """Prune a stream; what there is an archive for, it has by then."""

@@ -24,6 +24,7 @@ from epochal.cli.export import export, sql
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
 from epochal.cli.importing import import_
 from epochal.cli.index import index
+from epochal.cli.keep import keep
 from epochal.cli.local import local, new
 from epochal.cli.mcp import mcp
 from epochal.cli.models import models
@@ -177,6 +178,7 @@ for command in (
     local,
     new,
     tables,
+    keep,
     *(_streams_in(each.plugin.streams) for each in layouts() if each.plugin.streams and each.name != NATIVE),
     *chain.from_iterable(parts("commands")),
 ):
