@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from epochal.cli import output
+from epochal.cli import inputs, output
 from epochal.cli.errors import EventsUnreadable
 from epochal.cli.feed import CATEGORIES
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store
@@ -62,6 +62,9 @@ UNTIL = click.option("--until", callback=_moment, help="Only what happened befor
 @click.option(
     "--from", "start", default="beginning", help="Where in the feed to begin: a moment, or the beginning."
 )
+@click.option(
+    "--codec", default="", metavar="MODULE:NAME", help="A codec of json_codec's: its fields are columns, too."
+)
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes side by side; else 4 at most.")
 @on_store
 def export(
@@ -73,6 +76,7 @@ def export(
     since: int | None,
     until: int | None,
     start: str,
+    codec: str,
     workers: int | None,
 ) -> None:
     """Write the events of the feed to files in FOLDER.
@@ -82,6 +86,8 @@ def export(
     from epochal.export.from_feed import ExportScope  # noqa: PLC0415  for few
 
     place = parse_place(start, "--from")
+    if codec:
+        inputs.named(codec, "--codec", "a codec")
     wanted = ExportScope(
         source=_source(store),
         format=format_,
@@ -89,6 +95,7 @@ def export(
         since=since,
         until=until,
         start=start,
+        codec=codec,
     )
     counts = _exported(store, folder, wanted, place, workers)
     files = len(list(folder.glob(f"*.{format_}")))

@@ -22,15 +22,17 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from itertools import chain, islice
 from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.export import files
-from epochal.export.files import FORMATS, Format, Write, count, ready, written
+from epochal.export.files import FORMATS, Columns, Format, Write, count, ready, written
 from epochal.feed.history import FEWEST, WINDOW, FeedEvent, events_of
 from epochal.feed.reader import FeedReader, SpanReader, check_wanted, wanted
 from epochal.index.checkpoints import Checkpoint, Place
@@ -73,6 +75,8 @@ class ExportScope:
         categories: only streams of these; none for all.
         since, until: only what happened from the one on, and before the other, in microseconds since 1970.
         start: where in the feed it begins, as it was asked for.
+        codec: `module:name` of a codec, whose events' fields are columns too; none where it is empty.
+        columns: these, with their types.
     """
 
     source: str
@@ -81,6 +85,8 @@ class ExportScope:
     since: int | None = None
     until: int | None = None
     start: str = "beginning"
+    codec: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
@@ -204,6 +210,7 @@ def begin(feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "b
         InvalidInput: the folder has an export of something else, or other files; or Parquet cannot be written here.
     """
     ready(wanted.format)
+    wanted = replace(wanted, columns=tuple((each.name, each.type) for each in columns_of(wanted).more))
     if (found := found_in(folder)) is not None:
         if found.wanted != wanted:
             raise InvalidInput(
@@ -223,6 +230,22 @@ def begin(feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "b
     return export
 
 
+def columns_of(wanted: ExportScope) -> Columns:
+    """The columns of an export's files; raises `InvalidInput` where there is no such codec."""
+    if not wanted.codec:
+        return Columns()
+    from epochal.schemas.columns import columns  # noqa: PLC0415  for few
+
+    module, _, name = wanted.codec.partition(":")
+    try:
+        codec = getattr(import_module(module), name, None)
+    except (ModuleNotFoundError, ValueError) as error:
+        raise InvalidInput("codec", f"{wanted.codec} is not there: {error}") from error
+    if not isinstance(codec, EventCodec):
+        raise InvalidInput("codec", f"{wanted.codec} is no codec: module:name of one is")
+    return Columns(columns(codec))
+
+
 def _counts(path: Path) -> bool:
     """Whether there is something: an export that ended before it was begun has left next to nothing."""
     return path.name not in ("_export", ".export.json.tmp")
@@ -234,7 +257,8 @@ def found_in(folder: Path) -> EventExport | None:
         said = json.loads((_notes(folder) / "export.json").read_bytes())
         if said["export"] != 1:
             raise InvalidInput("folder", "has an export of another version of Epochal")
-        of = said["wanted"] | {"categories": tuple(said["wanted"]["categories"])}
+        of = said["wanted"]
+        of |= {"categories": tuple(of["categories"]), "columns": tuple(map(tuple, of["columns"]))}
         ranges = tuple(FeedRange(*each) for each in said["ranges"])
         return EventExport(folder=folder, wanted=ExportScope(**of), ranges=ranges, complete=said["complete"])
     except (FileNotFoundError, NotADirectoryError):
@@ -284,7 +308,7 @@ def run(
         _side_by_side(export, opener, workers, file_rows, told)
     counts = _checked(export)
     if not counts.rows:
-        with written(_empty(export), export.wanted.format) as write:
+        with written(_empty(export), export.wanted.format, columns_of(export.wanted)) as write:
             write(())
     _keep(replace(export, complete=True))
     return counts
@@ -300,19 +324,20 @@ def write_range(
             at = part.end
         if at < range_.end:
             batches = _batches(opener(), export.wanted, range_._replace(start=at), file_rows)
+            columns = columns_of(export.wanted)
             while at < range_.end:
-                part = _write_part(export, range_._replace(start=at), batches, file_rows)
+                part = _write_part(export, range_._replace(start=at), batches, columns, file_rows)
                 at = part.end
                 yield part
 
 
 def _write_part(
-    export: EventExport, left: FeedRange, batches: Iterator[_Batch], file_rows: int
+    export: EventExport, left: FeedRange, batches: Iterator[_Batch], columns: Columns, file_rows: int
 ) -> ExportPart:
     """The next part, which ends with an entry of the index: a checkpoint is between entries."""
     part = ExportPart(partition=left.partition, start=left.start, end=left.end)
     path, size = export.file(left.partition, left.start), 0
-    with _if_any(path, export.wanted.format) as write:
+    with _if_any(path, export.wanted.format, columns) as write:
         for batch in batches:
             rows = [row for row in batch.rows if export.wanted.has(row)]
             write(rows)
@@ -472,7 +497,7 @@ def _empty(export: EventExport) -> Path:
 
 
 @contextmanager
-def _if_any(path: Path, format_: Format) -> Iterator[Callable[[Sequence[Row]], None]]:
+def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[[Sequence[Row]], None]]:
     """What writes rows to a file that is made with the first of them."""
     with ExitStack() as stack:
         write: Write | None = None
@@ -480,7 +505,7 @@ def _if_any(path: Path, format_: Format) -> Iterator[Callable[[Sequence[Row]], N
         def put(rows: Sequence[Row]) -> None:
             nonlocal write
             if rows:
-                write = write or stack.enter_context(written(path, format_))
+                write = write or stack.enter_context(written(path, format_, columns))
                 write(rows)
 
         yield put

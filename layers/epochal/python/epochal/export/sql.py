@@ -6,13 +6,13 @@ file, no network, no extension, no variable of the program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.export.files import FORMATS, Format
+from epochal.export.files import FORMATS, TYPED, Format
 from epochal.export.from_feed import found_in
 from epochal.extras import brought_by
 from epochal.rows import COLUMNS, Kind
@@ -36,6 +36,9 @@ _TYPES: Final[dict[Kind, str]] = {
     "texts": "VARCHAR[]",
     "bool": "BOOLEAN",
 }
+_TYPES_OF: Final = {"int64": "BIGINT", "float64": "DOUBLE", "bool": "BOOLEAN", "timestamp": "TIMESTAMPTZ"}
+"""Of columns that a codec's events have."""
+
 _COLUMNS: Final = {each.name: _TYPES.get(each.kind, "VARCHAR") for each in COLUMNS}
 
 
@@ -67,7 +70,11 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
         InvalidInput: it is no SQL, not one SELECT, names what is not there, or cannot be computed.
     """
     format_, paths = files_at(place)
-    database = _opened(format_, paths)
+    export = found_in(place if place.is_dir() else place.parent)
+    typed = () if export is None else export.wanted.columns
+    database = _opened(
+        format_, paths, {f"{TYPED}{name}": _TYPES_OF.get(kind, "VARCHAR") for name, kind in typed}
+    )
     with _refused():
         statements = database.extract_statements(statement)
     duckdb = engine()
@@ -92,7 +99,7 @@ def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
         yield from batch.to_pylist()
 
 
-def _opened(format_: Format, paths: Sequence[Path]) -> duckdb.DuckDBPyConnection:
+def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     """A database in memory, with the table, closed to all else."""
     closed = {
         "autoinstall_known_extensions": "false",
@@ -107,14 +114,14 @@ def _opened(format_: Format, paths: Sequence[Path]) -> duckdb.DuckDBPyConnection
     for setting in ("TimeZone = 'UTC'", "enable_external_access = false", "lock_configuration = true"):
         database.execute(f"SET {setting}")
     with _refused():
-        database.execute(f"CREATE VIEW events AS {_reading(format_, listed)}")
+        database.execute(f"CREATE VIEW events AS {_reading(format_, listed, {**_COLUMNS, **typed})}")
     return database
 
 
-def _reading(format_: Format, listed: str) -> str:
+def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
     if format_ == "parquet":
         return f"SELECT * FROM read_parquet([{listed}])"  # noqa: S608  paths are quoted
-    types = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in _COLUMNS.items())
+    types = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in columns.items())
     if format_ == "ndjson":
         more = f"format='newline_delimited', maximum_object_size={LARGEST}"
         return f"SELECT * FROM read_json([{listed}], columns={{{types}}}, {more})"  # noqa: S608  likewise
