@@ -472,14 +472,16 @@ def filled(documents: int, **how: Any) -> ReadModel:
 
 
 def test_a_page_costs_by_what_it_returns_however_much_there_is() -> None:
-    few, many = filled(100), filled(5_000)
+    few, many = filled(100), filled(2_000)
     for ask in (
         lambda model: model.list(limit=20),
         lambda model: model.find("by", "m1", limit=20, backward=True),
     ):
         costs = [cost(model, lambda model=model, ask=ask: ask(model)) for model in (few, many)]
         assert costs == [(2, 21, 0), (2, 21, 0)], "the entries, and a unit for each document"
-    few, many = filled(100, holds=dict), filled(5_000, holds=dict)
+    spread = filled(2_000, spread=8)
+    assert cost(spread, lambda: spread.list(limit=20))[1] <= 30
+    few, many = filled(100, holds=dict), filled(2_000, holds=dict)
     costs = [cost(model, lambda model=model: model.list(limit=20)) for model in (few, many)]
     assert costs == [(1, 1, 0), (1, 1, 0)], "twenty documents of 150 bytes are in one unit of entries"
 

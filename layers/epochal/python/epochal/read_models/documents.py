@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -43,7 +43,7 @@ from epochal.plan.ops import (
 from epochal.plan.values import Item, Key, item_size, number, read_number, read_text, text
 from epochal.reactions.reaction import Delivery
 from epochal.settings import Settings
-from epochal.store.driver import Driver
+from epochal.store.driver import SIDE_BY_SIDE, Driver
 
 if TYPE_CHECKING:
     from epochal.deciders.shapes import ValueForm
@@ -451,7 +451,7 @@ class ReadModel:
             shown=self._read,
             place=partial(self._key, kind="document"),
         )
-        return self.driver.run(steps)
+        return replace(self.driver, at_once=SIDE_BY_SIDE).run(steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -553,7 +553,7 @@ class ReadModels:
             raise InvalidInput("generation", f"{generation} is live")
         of = f"{model.name}@{generation}"
         self._heads.pop(of, None)
-        return self.driver.run(drop(self.table, of, after))
+        return replace(self.driver, at_once=SIDE_BY_SIDE).run(drop(self.table, of, after))
 
     def _live(self, name: str) -> int | None:
         found = self.driver.ask(Get(table=self.table, key=_alias(name))).item
