@@ -206,6 +206,8 @@ class FieldMapping:
         where = self.fields.get(name)
         if where is None:
             return None
+        if where in row:
+            return row[where]
         if where.startswith("="):
             return where[1:]
         if "{" not in where:
@@ -284,6 +286,8 @@ def _tags(value: Any) -> tuple[str, ...]:
 def _column(row: Mapping[str, Any], path: str) -> Any:
     if path in row:
         return row[path]
+    if "." not in path:
+        return _ABSENT
     value: Any = row
     for name in path.split("."):
         if not isinstance(value, Mapping) or name not in value:

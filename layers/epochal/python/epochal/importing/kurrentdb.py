@@ -11,6 +11,7 @@ from __future__ import annotations
 import json as plain_json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
@@ -51,15 +52,13 @@ def of_client(recorded: Iterable[Any]) -> Columns:
 
 def _read_all(uri: str) -> Iterator[Any]:
     try:
-        import kurrentdbclient  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415  few have it
-        from kurrentdbclient.exceptions import (  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
-            KurrentDBClientError,
-        )
+        client = import_module("kurrentdbclient")  # the user's: nothing of ours brings it
     except ModuleNotFoundError as error:
         raise InvalidInput("PLACE", f"needs {error.name}: pip install kurrentdbclient, or a file") from error
+    failed: type[Exception] = client.exceptions.KurrentDBClientError
     try:
-        yield from kurrentdbclient.KurrentDBClient(uri=uri).read_all()
-    except KurrentDBClientError as error:
+        yield from client.KurrentDBClient(uri=uri).read_all()
+    except failed as error:
         raise InvalidInput("PLACE", f"cannot be read: {str(error) or type(error).__name__}") from error
 
 
