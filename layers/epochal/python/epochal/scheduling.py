@@ -29,7 +29,7 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from epochal.codec import json
-from epochal.errors import CorruptData, InvalidInput
+from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.model.events import (
     PER_SECOND,
     TIMER_CANCELLED,
@@ -205,17 +205,14 @@ def timer_of(event: TimerEvent) -> Timer:
     )
 
 
-def pending(events: Iterable[Recorded], before: Iterable[Timer] = ()) -> tuple[Timer, ...]:
+def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
     """The timers that these events leave pending, by their due times: events of a stream, or of a query of tags
     (`query_of`), in their order. Others than those of timers are passed over.
-
-    Args:
-        before: what was pending before them.
 
     Raises:
         InvalidInput, CorruptData: as of `timer_of`.
     """
-    found = Fold(before)
+    found = Fold()
     for event in events:
         if event.type in TIMERS:
             found.take(event)
@@ -223,12 +220,17 @@ def pending(events: Iterable[Recorded], before: Iterable[Timer] = ()) -> tuple[T
 
 
 class Fold:
-    """What is pending after some events, beginning with what was pending before them."""
+    """What is pending after some events, beginning with what was pending before them; and settings that are lost, by
+    their places, with the errors.
+    """
 
-    def __init__(self, before: Iterable[Timer] = ()) -> None:
+    def __init__(
+        self, before: Iterable[Timer] = (), lost: Iterable[tuple[int | str, EpochalError]] = ()
+    ) -> None:
         self.found: dict[tuple[object, str], Timer] = {
             (each.stream or each.tags, each.name): each for each in before
         }
+        self.lost = dict(lost)
 
     def take(self, event: Recorded) -> None:
         """One more event of a timer."""
@@ -240,6 +242,8 @@ class Fold:
             key in self.found and self.found[key].setting == record["set"]
         ):
             self.found.pop(key, None)
+        if event.type == TIMER_FIRED:
+            self.lost.pop(record["set"], None)
 
     @property
     def pending(self) -> tuple[Timer, ...]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from epochal.errors import EpochalError
+from epochal.errors import EpochalError, MissingBody
+from epochal.feed.history import FeedEvent, FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.port import Span, source_of
@@ -62,12 +63,18 @@ def _settings(feed: FeedReader, partition: int) -> Iterator[list[Armed]]:
     at: Checkpoint | None = None
     while True:
         page = feed.page(partition, start=at, limit=PAGE, predicate=_sets, data=True)
-        events = (each.event for each in page.items if each.type == TIMER_SET)
+        events = (_event(each) for each in page.items if each.type == TIMER_SET)
         given = [each for each in events if each is not None and each.first]
         yield list(armed_of(given, source_of(partition)))
         at = page.next
         if page.at_tail:
             return
+
+
+def _event(item: FeedItem) -> FeedEvent | None:
+    if isinstance(item.fault, MissingBody):
+        return FeedEvent(stream=item.stream, index=item.index, type=item.type, fault=item.fault)
+    return item.event
 
 
 def _sets(span: Span) -> bool:
@@ -81,10 +88,12 @@ def _arm(engine: Engine, settings: Iterable[Armed], done: TimersRebuilt) -> None
     for mine in scopes.values():
         done.settings += len(mine)
         try:
-            waiting = {each.setting for each in engine.pending_of(mine)}
+            found = engine.pending_of(mine)
         except EpochalError as error:
             done.troubles.append(f"{mine[0].stream or ', '.join(mine[0].tags)}: {error}")
             continue
+        waiting = {each.setting for each in found.pending} | {place for place, _ in found.lost}
         armed = [each for each in mine if each.place in waiting]
+        done.troubles += (f"{mine[0].stream}@{place}: {error}" for place, error in found.lost)
         engine.arm_all(armed)
         done.armed += len(armed)

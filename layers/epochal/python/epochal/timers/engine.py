@@ -10,19 +10,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge
+from epochal.errors import CorruptData, EpochalError, InvalidInput, InvalidRequest, MissingBody
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
-from epochal.model.events import TIMER_SET, Event, Recorded, Ticks, from_unix_nanoseconds
+from epochal.model.events import TAG_STREAMS, TIMER_SET, Event, Ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps
 from epochal.reactions.reaction import Delivery, Reaction
-from epochal.scheduling import Timer, pending, query_of, timer_of
+from epochal.scheduling import query_of, timer_of
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
@@ -37,7 +37,7 @@ from epochal.timers.protocol import (
     arming,
     waking,
 )
-from epochal.timers.stores import PendingTimers, pending_in
+from epochal.timers.stores import PendingTimers, pending_in, pending_under
 
 if TYPE_CHECKING:
     from epochal.deployment import Deployment
@@ -105,9 +105,9 @@ class Engine:
             [Wake(shard=shard, since=BEGINNING, until=until) for shard in range(SHARDS)], seconds
         )
 
-    def pending_of(self, timers: Sequence[Armed]) -> tuple[Timer, ...]:
+    def pending_of(self, timers: Sequence[Armed]) -> PendingTimers:
         """What is pending in the scope of these timers, as far as it was set with the first of them or later."""
-        return self._load(LoadPending(timers=tuple(timers))).pending
+        return self._load(LoadPending(timers=tuple(timers)))
 
     def _ticks(self) -> Ticks:
         return from_unix_nanoseconds(self.now())
@@ -154,15 +154,15 @@ class Engine:
         return pending_in(self._of(self.streams, scope), scope.stream, first, asked.seen, refused)
 
     def _fire(self, asked: Fire) -> Any:
-        """How many were fired, or what has refused it."""
+        """How many were fired, or what has refused it; of an append that could never be made, the half is tried."""
         some = asked.due
         while True:
             events = [event for each in some for event in each.firing()]
             try:
                 came = self._append(asked.scope, events, asked.found.known)
-            except TooLarge:
+            except (InvalidInput, InvalidRequest) as error:
                 if len(some) == 1:
-                    raise
+                    return error
                 some = some[: len(some) // 2]
             else:
                 return len(some) if isinstance(came, Appended) else came
@@ -183,13 +183,18 @@ def _alone(op: Op | Several) -> Steps[Any]:
 
 
 def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
-    """The timers that events set; those that are gone, or set none, are passed over.
+    """The timers that events set; those that are gone, or set none, are passed over. One of a stream whose body is not
+    in the bucket is taken for due, so that whoever fires it tells of that.
 
     Raises:
         MissingBody, DeniedBody: a setting cannot be read.
     """
     for event in events:
         if event.gone is not None or isinstance(event.fault, CorruptData):
+            continue
+        if isinstance(event.fault, MissingBody) and not event.stream.startswith(TAG_STREAMS):
+            due = parse_time(event.timestamp) if event.timestamp else BEGINNING
+            yield Armed(due=due, layout=layout, stream=event.stream, place=event.index)
             continue
         if event.fault is not None:
             raise event.fault
@@ -205,25 +210,16 @@ def _tagged(
     """What is pending under some tags: of the newest events about timers, if the settings are among them; or of all.
     What was seen before goes on with what came since.
     """
-    query = query_of(scope.tags)
+    query, store = query_of(scope.tags), replace(store, fetch=False)
     if seen.known is not None:
         came = store.read(query, after=seen.known)
     else:
         came = store.read(query, limit=NEWEST, direction="backward")
         if len(came.events) == NEWEST and not places <= {each.id for each in came.events}:
             came = store.read(query)
-    found = pending(_sound(sorted(came.events, key=lambda each: each.key)), seen.pending)
     # Events of more tags are events of these tags, too; their timers are their own.
-    ours = tuple(each for each in found if each.tags == scope.tags)
-    return PendingTimers(pending=ours, known=came.position)
-
-
-def _sound(events: Iterable[Recorded]) -> Iterator[Recorded]:
-    """Without what a writer that knows no rules has written as an event of timers: it stops itself alone."""
-    for event in events:
-        with suppress(CorruptData):
-            pending((event,))
-            yield event
+    found = pending_under(store, seen, came)
+    return replace(found, pending=tuple(each for each in found.pending if each.tags == scope.tags))
 
 
 def engine_of(deployment: Deployment, table: str, send: Callable[[Sent], object], **how: Any) -> Engine:

@@ -55,7 +55,7 @@ class LoadPending:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fire:
     """Asks for the append of due timers, on what was found. Answered with the number of those that were fired, all or
-    the first, or with what has refused it.
+    the first, or with what has refused it: an error where the first alone can never be appended.
     """
 
     scope: Armed
@@ -84,11 +84,13 @@ class Came:
         fired: those that were.
         refused: appends that others were faster than.
         gone: items of timers that were not pending any more.
+        failures: those that are due and were not fired, whose items wait.
     """
 
     fired: tuple[Timer, ...] = ()
     refused: int = 0
     gone: int = 0
+    failures: tuple[tuple[Armed, EpochalError], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +102,7 @@ class Worked:
         late: seconds from its due time, of the timer that was fired latest.
         refused: appends that others were faster than.
         gone: items of timers that were cancelled, set anew, or fired before.
-        failures: of scopes, whose items wait.
+        failures: of timers, or of whole scopes, whose items wait.
         failed: wake-ups that are not done, and have to come again.
     """
 
@@ -116,6 +118,7 @@ class Worked:
         self.fired += len(came.fired)
         self.refused += came.refused
         self.gone += came.gone
+        self.failures += came.failures
         self.late = max(self.late, *((now - each.ticks) / PER_SECOND for each in came.fired), 0.0)
 
 
@@ -132,28 +135,39 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
         timers: of the scope, of which there are items.
     """
     fired, found = list[Timer](), PendingTimers()
+    failed = dict[int | str, EpochalError]()
     refused: Any = None
     refusals = 0
     while True:
         found = yield LoadPending(timers=tuple(timers), seen=found, refused=refused)
-        ready = sorted((each for each in found.pending if each.ticks <= now), key=lambda each: each.ticks)
+        due = (each for each in found.pending if each.ticks <= now and each.setting not in failed)
+        ready = sorted(due, key=lambda each: each.ticks)
         if not ready:
             break
         answer = yield Fire(scope=timers[0], found=found, due=tuple(ready[:TOGETHER]))
+        refused = None
         if isinstance(answer, int):
             fired += ready[:answer]
-            refused = None
             if answer == len(ready):
                 break
+        elif isinstance(answer, EpochalError):
+            failed[ready[0].setting] = answer
         else:
             refused, refusals = answer, refusals + 1
             if refusals == ATTEMPTS:
-                raise Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
-    waiting = {each.setting for each in found.pending if each.ticks > now}
-    over = [each for each in timers if each.place not in waiting]
+                busy = Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
+                failed |= {each.setting: busy for each in ready}
+                break
+    ours, failed = {each.setting for each in fired}, {**failed, **dict(found.lost)}
+    waiting = {each.setting for each in found.pending} | failed.keys()
+    over = [each for each in timers if each.place in ours or each.place not in waiting]
     yield from side_by_side(Delete(table=table, key=each.key) for each in over)
-    ours = {each.setting for each in fired}
-    return Came(fired=tuple(fired), refused=refusals, gone=sum(each.place not in ours for each in over))
+    return Came(
+        fired=tuple(fired),
+        refused=refusals,
+        gone=sum(each.place not in ours for each in over),
+        failures=tuple((each, failed[each.place]) for each in timers if each.place in failed),
+    )
 
 
 def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks]) -> Doing[Worked]:
@@ -213,6 +227,7 @@ def _all_fired(
     for mine, came in zip(scopes.values(), answers, strict=True):
         if isinstance(came, Came):
             worked.take(came, now())
+            failed += (each for each, _ in came.failures)
         elif came is None:
             left += mine
         else:

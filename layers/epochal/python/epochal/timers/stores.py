@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from epochal.codec.bodies import encode_claim
-from epochal.errors import Contended, CorruptData
+from epochal.errors import Contended, CorruptData, EpochalError, MissingBody
 from epochal.model.events import TIMERS, Claim, Event, Recorded
+from epochal.model.tags import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
-from epochal.scheduling import At, Fold, Timer, call_off, later, pending, query_of, timer_name
+from epochal.scheduling import At, Fold, Timer, call_off, later, query_of, timer_name
 from epochal.store.encoding import BodyCodec
 from epochal.store.outcomes import not_made
 from epochal.store.streams import Streams
@@ -36,10 +36,16 @@ def timers_of(store: Streams | TaggedStore) -> StreamTimers | TagTimers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTimers:
-    """What is pending, and the state that says so, to append on."""
+    """What is pending, and the state that says so, to append on.
+
+    Attributes:
+        lost: places of settings whose bodies are gone from the bucket, with the errors. Each stops itself alone, as if
+            nothing were set there, until its body is back, or a `$timer-fired` names it.
+    """
 
     pending: tuple[Timer, ...] = ()
     known: Any = None
+    lost: tuple[tuple[int | str, EpochalError], ...] = ()
 
 
 def pending_in(
@@ -65,14 +71,32 @@ def pending_in(
     if seen.known is None or head.low_water >= seen.known.version:  # emptied since
         seen = PendingTimers()
     start = first if seen.known is None else seen.known.version
-    found = Fold(seen.pending)
+    found = Fold(seen.pending, seen.lost)
     for event in store.reader(fetch=False).onward(head, start, "forward") if start < head.version else ():
         if not isinstance(event, Recorded):
             found = Fold()
         elif event.type in TIMERS:
-            with suppress(CorruptData):  # a writer without these rules stops itself alone
-                found.take(_whole(event, store.codec))
-    return PendingTimers(pending=found.pending, known=token)
+            _take(found, event, store.codec)
+    return PendingTimers(pending=found.pending, known=token, lost=tuple(found.lost.items()))
+
+
+def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> PendingTimers:
+    """What is pending under some tags, after what came since it was seen."""
+    found = Fold(seen.pending, seen.lost)
+    for event in sorted(came.events, key=lambda each: each.key):
+        if not event.stream:
+            _take(found, event, getattr(store, "codec", BodyCodec()))
+    return PendingTimers(pending=found.pending, known=came.position, lost=tuple(found.lost.items()))
+
+
+def _take(found: Fold, event: Recorded, codec: BodyCodec) -> None:
+    """One more event, which may be malformed, or whose body may be gone: it stops itself alone."""
+    try:
+        found.take(_whole(event, codec))
+    except MissingBody as error:
+        found.lost[event.index if event.stream else event.id or ""] = error
+    except CorruptData:  # a writer without these rules
+        return
 
 
 def _whole(event: Recorded, codec: BodyCodec) -> Recorded:
@@ -143,7 +167,8 @@ class TagTimers:
 
     def pending(self, tags: Sequence[str]) -> tuple[Timer, ...]:
         """Those that have these tags, and perhaps others, by their due times."""
-        return pending(event for event in self.store.read(query_of(tags)).events if not event.stream)
+        store = replace(self.store, fetch=False)
+        return pending_under(store, PendingTimers(), store.read(query_of(tags))).pending
 
     def schedule(
         self,
@@ -164,17 +189,14 @@ class TagTimers:
             Contended: other writers were faster at every attempt.
         """
         own, query = tuple(sorted(set(tags))), query_of(tags)
-        timers, at = tuple[Timer, ...](), None
+        store, seen = replace(self.store, fetch=False), PendingTimers()
         for _ in range(ATTEMPTS):
-            seen = self.store.read(query, after=at)
-            at = seen.position
-            came = (event for event in seen.events if not event.stream and event.tags == own)
-            timers = pending(came, timers)
-            timer = _named(name, timers)
+            seen = pending_under(store, seen, store.read(query, after=seen.known))
+            timer = _named(name, (each for each in seen.pending if each.tags == own))
             if timer is None:
                 return None
             off = call_off(name, tags=own)
-            if isinstance(self.store.try_append([off], fail_if=query, after=at), Appended):
+            if isinstance(self.store.try_append([off], fail_if=query, after=seen.known), Appended):
                 return timer
         raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
 
