@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError
 
 from epochal.read_models import sql
 from tests.sql.histories import Fates, World
@@ -93,7 +94,7 @@ def nothing_is_tried_again(patch: Patch) -> None:
     def swallowing(self: sql._Database, work: Callable[[Connection], Any]) -> Any:
         try:
             return once(self, work)
-        except sql.DBAPIError as error:
+        except DBAPIError as error:
             if error.connection_invalidated:
                 return 0
             raise

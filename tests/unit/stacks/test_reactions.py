@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from aws_cdk import App, Duration, Stack
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Template
 
-from epochal.cdk.parts.functions import Code
+from epochal.cdk.parts.functions import Code, Network
 from epochal.cdk.parts.layers import Platform
 from epochal.cdk.reaction import Reaction
 from epochal.cdk.sources import Sources
@@ -321,6 +322,27 @@ def test_the_construct_stands_in_any_stack_with_numbers_of_ones_own(sources: Sou
         each for id_, each in template.find_resources("AWS::IAM::Role").items() if id_.startswith("Mine")
     ]
     assert "ses:SendEmail" in str(role)
+
+
+def test_a_reaction_runs_in_the_network_that_it_is_given_and_its_role_lets_lambda_in(
+    sources: Sources,
+) -> None:
+    elsewhere = Stack(App(), "elsewhere")
+    vpc = ec2.Vpc.from_vpc_attributes(
+        elsewhere, "Vpc", vpc_id="vpc-1", availability_zones=["a"], private_subnet_ids=["subnet-1"]
+    )
+    group = ec2.SecurityGroup.from_security_group_id(elsewhere, "Group", "sg-1")
+    network = Network(vpc=vpc, security_groups=[group])
+    template = alone(sources, name="mine", entry=sources.root / "board", network=network)
+    (function,) = [each for id_, each in template.find_resources(FUNCTION).items() if id_.startswith("Mine")]
+    assert function["Properties"]["VpcConfig"] == {"SecurityGroupIds": ["sg-1"], "SubnetIds": ["subnet-1"]}
+    roles = template.find_resources("AWS::IAM::Role").items()
+    allowed = {id_: "ec2:CreateNetworkInterface" in str(each) for id_, each in roles}
+    assert [id_.startswith("Mine") for id_, is_allowed in allowed.items() if is_allowed] == [True]
+
+    template = alone(sources, name="mine", entry=sources.root / "board", network=Network(vpc=vpc))
+    groups = template.find_resources("AWS::EC2::SecurityGroup")
+    assert [each["Properties"]["VpcId"] for each in groups.values()] == ["vpc-1"]
 
 
 def test_a_reaction_that_makes_read_models_is_told_their_table_and_may_change_its_own(

@@ -10,8 +10,19 @@ from epochal.extras import brought_by
 with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
     from epochal.cdk.store import EventStore, Store, SubjectKeys
 from epochal.cdk.lake import Lake
+from epochal.cdk.parts.functions import Network
 from epochal.cdk.process import Process
 from epochal.cdk.publish import Publish, Webhook
 from epochal.cdk.reaction import Reaction
 
-__all__ = ["EventStore", "Lake", "Process", "Publish", "Reaction", "Store", "SubjectKeys", "Webhook"]
+__all__ = [
+    "EventStore",
+    "Lake",
+    "Network",
+    "Process",
+    "Publish",
+    "Reaction",
+    "Store",
+    "SubjectKeys",
+    "Webhook",
+]

@@ -53,7 +53,16 @@ from epochal.cdk.parts.alarms import (
     metric,
     watch_function,
 )
-from epochal.cdk.parts.functions import LITTER, MEMORY_MB, Code, Function, Layers, Shared, settings_of
+from epochal.cdk.parts.functions import (
+    LITTER,
+    MEMORY_MB,
+    Code,
+    Function,
+    Layers,
+    Network,
+    Shared,
+    settings_of,
+)
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.hosting.named import ENTRY
@@ -124,6 +133,7 @@ class Reaction(Construct):
         read_models: Sequence[str] = (),
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         reserved_concurrency: int | None = None,
+        network: Network | None = None,
         python: str | None = None,
         architecture: lambda_.Architecture | None = None,
     ) -> None:
@@ -148,6 +158,7 @@ class Reaction(Construct):
             read_models: names of those that it makes; the stage has to have their table.
             more_layers: layers beside the library's.
             reserved_concurrency: invocations at once, which no other function takes.
+            network: the VPC that the function runs in, where it finds a database; without one it runs in Lambda's own.
             python, architecture: of the function; the store's where they are not given.
 
         Raises:
@@ -201,6 +212,7 @@ class Reaction(Construct):
             memory_mb=memory_mb,
             reserved_concurrency=reserved_concurrency,
             more_layers=[*self._packages(entry, code), *more_layers],
+            network=network,
             wakes_itself=True,
         ).function
         mapping, subscription = self._mapping(batch_size), self._subscription(store.topic_arn(self))

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, cast
 
 from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -148,6 +149,20 @@ class Shared:
     outputs: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """The VPC that a function runs in.
+
+    Attributes:
+        subnets: which of the VPC's; None for its private ones.
+        security_groups: of the function; one of its own where there are none.
+    """
+
+    vpc: ec2.IVpc
+    subnets: ec2.SubnetSelection | None = None
+    security_groups: Sequence[ec2.ISecurityGroup] = ()
+
+
 class Function(Construct):
     """A function, allowed to write its log and what `allowed` says.
 
@@ -172,6 +187,7 @@ class Function(Construct):
         more_layers: Sequence[lambda_.ILayerVersion] = (),
         wakes_itself: bool = False,
         named: bool = True,
+        network: Network | None = None,
     ) -> None:
         super().__init__(scope, id_)
         stage, code = shared.stage, shared.code
@@ -197,7 +213,10 @@ class Function(Construct):
                 "POWERTOOLS_LOG_LEVEL": stage.log_level,
             },
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
-            role=_role(self, log, allowed),
+            role=_role(self, log, [*allowed, grants.in_network()] if network else allowed),
+            vpc=network.vpc if network else None,
+            vpc_subnets=network.subnets if network else None,
+            security_groups=[*network.security_groups] or None if network else None,
             log_group=log,
             # Lambda ends what goes round some 16 times; where that is meant, the bound is the function's own.
             recursive_loop=lambda_.RecursiveLoop.ALLOW if wakes_itself else None,

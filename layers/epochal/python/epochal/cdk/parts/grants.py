@@ -164,6 +164,13 @@ def on_key(key: kms.IKey | None, *, write: bool) -> tuple[iam.PolicyStatement, .
     return (_allow("kms", _KEY_READS + _KEY_WRITES if write else _KEY_READS, [key.key_arn]),)
 
 
+def in_network() -> iam.PolicyStatement:
+    """What Lambda does under the role of a function in a VPC: its network interfaces, which EC2 names by nothing."""
+    interfaces = ("CreateNetworkInterface", "DeleteNetworkInterface", "DescribeNetworkInterfaces")
+    addresses = ("AssignPrivateIpAddresses", "UnassignPrivateIpAddresses", "DescribeSubnets")
+    return _allow("ec2", (*interfaces, *addresses), ["*"])
+
+
 def _allow(service: str, actions: Sequence[str], resources: list[str]) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)
 
