@@ -355,6 +355,19 @@ def test_a_document_too_large_is_named_and_what_came_before_it_is_kept() -> None
     assert (model.place("A-1"), model.get("1")) == (2, "x" * 20)
 
 
+def test_a_key_too_long_is_named_and_what_came_before_it_is_kept() -> None:
+    model = store().open("m", 1, keys={"by": lambda document: ("x", document)})
+    events = tuple(
+        FeedEvent(stream="A-1", index=index, type="x" * size) for index, size in enumerate([1, 2, 2_000, 3])
+    )
+    with pytest.raises(TooLarge, match="by of the document 2: 2,0"):
+        model.apply(
+            Delivery(group="g", partition=0, stream="A-1", events=events),
+            lambda documents, event: documents.put(str(event.index), event.type),
+        )
+    assert (model.place("A-1"), keys(model.list())) == (2, ["0", "1"])
+
+
 @pytest.mark.parametrize("how", [{}, {"keys": {"by": lambda _: list("abcdefgh")}}])
 def test_what_fits_transactions_event_by_event_is_never_refused_together(how: dict[str, Any]) -> None:
     model = store().open("m", 1, **how)

@@ -162,14 +162,14 @@ class ReadModel:
             events = [event for event in delivery.events if place is None or event.index >= place]
             if not events:
                 return folded
-            documents = Documents(self._load)
-            taken = self._folded(events[:most], documents, fold)
+            documents, most = Documents(self._load), min(most, len(events))
             try:
+                taken = self._folded(events[:most], documents, fold)
                 committed = self._commit(delivery.stream, place, taken[-1].index + 1, documents)
             except TooLarge:
-                if len(taken) == 1:
+                if most == 1:
                     raise
-                most = len(taken) // 2
+                most //= 2
                 continue
             if committed:
                 folded += len(taken)
