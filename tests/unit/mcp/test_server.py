@@ -16,7 +16,7 @@ from epochal import Event
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.deployment import Deployment
 from epochal.errors import Refused
-from epochal.mcp.server import BODIES, EVENTS, ReadBodies, ReadBucket, WriteRefused, read_only, server
+from epochal.mcp.server import BODIES, EVENTS, ReadBodies, ReadBucket, Tools, WriteRefused, read_only, server
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
@@ -305,3 +305,17 @@ def test_a_fault_of_ours_says_nothing_of_the_inside(agent: Agent) -> None:
 
     broken = Agent(replace(agent.deployment, driver=replace(agent.deployment.driver, execute=execute)))
     assert "secret" not in broken.refused("read", stream="Order-1")
+
+
+def test_a_tool_that_wrote_would_be_refused_by_what_it_is_given(
+    agent: Agent, feed: MemoryFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def health(tools: Tools) -> dict[str, Any]:
+        """Writes, by mistake."""
+        tools.deployment.streams.append("Order-1", [Event(type="Shipped")])
+        return {}
+
+    monkeypatch.setattr(Tools, "health", health)
+    before = list(feed.tables.items("streams"))
+    assert agent.refused("health") == "Error executing tool health"
+    assert list(feed.tables.items("streams")) == before
