@@ -182,6 +182,23 @@ def test_what_was_pruned_before_it_was_indexed_is_not_missing(damaged: Damaged) 
     assert damaged.said() == []
 
 
+@pytest.mark.parametrize("pruned", range(5))
+def test_a_stream_that_an_epoch_knows_by_a_removal_alone_needs_no_mark_before_the_next_but_one(
+    pruned: int,
+) -> None:
+    damaged = Damaged()
+    damaged.layouts.append("Cart-1", "a", "b")
+    damaged.layouts.index()
+    said = []
+    for turn in range(8):
+        if turn == pruned:
+            damaged.layouts.streams.prune("Cart-1", 2)
+        damaged.layouts.append("Cart-2", f"c{turn}")
+        damaged.layouts.index()
+        said += damaged.said()
+    assert said == []
+
+
 def test_what_is_only_late_is_not_missing(damaged: Damaged) -> None:
     damaged.layouts.append("Cart-1", "late")
     verifier = damaged.verifier(settle=3.0)

@@ -143,7 +143,7 @@ class _Pass:
             if broken is not None and (span.index < broken.expected or self._is_there(broken)):
                 self.following.keep(broken)
         for removal in entry.removals:
-            self.following.remove(removal)
+            self.following.remove(removal, at)
 
     def _breaks(self, number: int) -> Iterator[Finding]:
         for stream, followed in self.following.of(number):

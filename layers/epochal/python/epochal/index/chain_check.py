@@ -184,10 +184,10 @@ class Following:
             self._let_go()
         return None if span.index == expected or known.broken else Break(span, expected, at)
 
-    def remove(self, removal: Removal) -> None:
-        """Take in a removal."""
+    def remove(self, removal: Removal, at: Checkpoint) -> None:
+        """Take in a removal, by which the epoch knows the stream as by events of it."""
         if (known := self.streams.get(removal.stream)) is not None:
-            known.passed = max(known.passed, removal.next)
+            known.passed, known.epoch = max(known.passed, removal.next), at.epoch
 
     def keep(self, broken: Break) -> None:
         """Keep where a stream breaks, if it is still followed."""
