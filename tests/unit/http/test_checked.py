@@ -290,3 +290,22 @@ def test_the_module_needs_no_library_for_schemas() -> None:
     source = compiled(event_schemas(CODECS))
     assert "fastjsonschema" not in source
     assert importlib.import_module("epochal.http.checked").Unfit is Unfit
+
+
+def test_the_module_has_no_schemas_in_it_which_would_be_loaded_at_each_cold_start() -> None:
+    source = compiled(event_schemas(CODEC))
+    assert "definition=" not in source
+    assert "additionalProperties" not in source
+
+
+def test_hints_are_hints_and_no_body_is_changed() -> None:
+    fields = {
+        "b": {"type": "string", "contentEncoding": "base64"},
+        "d": {"default": 1},
+        "f": {"format": "email"},
+    }
+    module: dict[str, Any] = {}
+    exec(compiled({"A": {"properties": fields}}), module)  # noqa: S102  our own
+    body = {"b": "!", "f": "no address"}
+    module["validate"]({module["KEYS"]["A"]: body})
+    assert body == {"b": "!", "f": "no address"}

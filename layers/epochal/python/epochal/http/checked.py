@@ -22,7 +22,7 @@ from epochal.settings import Settings
 class Unfit(Exception):
     """What the compiled schemas raise: a value, by its name, breaks a rule."""
 
-    def __init__(self, message: str, *, name: str, **_: object) -> None:
+    def __init__(self, message: str, *, name: str) -> None:
         super().__init__(message)
         self.name = name
         self.rule = message.removeprefix(name).strip()

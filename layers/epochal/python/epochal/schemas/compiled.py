@@ -7,6 +7,7 @@ offset. Others are hints, as JSON Schema has it.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -62,7 +63,17 @@ def compiled(schemas: Mapping[str, Schema]) -> str:
         )
     except re.error as error:
         raise ValueError(str(error)) from error
-    return f"{_RAISED.sub(_RAISED_HERE, source)}\n\nKEYS = {keys!r}\n"
+    lean = ast.unparse(_Lean().visit(ast.parse(_RAISED.sub(_RAISED_HERE, source))))
+    return f"{lean}\n\nKEYS = {keys!r}\n"
+
+
+class _Lean(ast.NodeTransformer):
+    """Leaves out what errors say beside their words and place: the schemas around it, which are most of the module."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        if isinstance(node.func, ast.Name) and node.func.id == "JsonSchemaValueException":
+            node.keywords = [each for each in node.keywords if each.arg == "name"]
+        return node
 
 
 def _asserted(schema: Schema) -> Schema:
