@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -15,7 +16,7 @@ from epochal.importing import importer as frame
 from epochal.importing.importer import ImportCounts, StreamImporter
 from epochal.importing.incoming import Gone, Incoming, Misfit, Row
 from epochal.importing.ledger import Ledger
-from epochal.importing.writing import HistoryWriter, Pace, StreamPart, pretended
+from epochal.importing.writing import HistoryWriter, Pace, PartWritten, StreamPart, pretended
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
@@ -187,8 +188,12 @@ def test_a_stream_with_other_events_is_left_alone_and_named() -> None:
 def test_an_event_with_the_id_of_another_one_is_another_one() -> None:
     store = memory_streams()
     importing(store, [row("Cart-1", 0, id=ID.format(1))])
-    _, rejected = importing(store, [row("Cart-1", 0, id=ID.format(1), data=b"other")])
-    assert [each.rule for each in rejected] == ["event 0 is another one there"]
+    rejected = list[Misfit]()
+    for likely in (False, True):
+        writer = HistoryWriter(store, likely_there=likely)
+        other = row("Cart-1", 0, id=ID.format(1), data=b"other")
+        StreamImporter(writer=writer, rejects=rejected.append).run([other])
+    assert [each.rule for each in rejected] == ["event 0 is another one there"] * 2
 
 
 def test_events_that_came_after_the_import_are_no_hindrance_to_a_further_run() -> None:
@@ -286,7 +291,7 @@ def test_no_event_is_written_before_one_that_is_two_windows_earlier() -> None:
     rows, order = interleaved(streams=40, events=800), list[int]()
 
     class Watched(HistoryWriter):
-        def write(self, batch: StreamPart) -> object:  # type: ignore[override]
+        def write(self, batch: StreamPart) -> PartWritten:
             order.extend(int(each.at.removeprefix("line ")) for each in batch.rows)
             return super().write(batch)
 
@@ -355,7 +360,7 @@ def test_a_stream_that_is_met_after_one_that_was_there_is_asked_for_before_it_is
     importing(store, rows)
     again, meter = store.metered()
     importing(again, rows, at_once=1)
-    assert meter.capacity.write <= 1
+    assert meter.capacity.write == 0
 
 
 def test_writers_keep_to_their_pace() -> None:
@@ -385,3 +390,45 @@ def test_what_the_store_refuses_altogether_ends_the_run() -> None:
     store = memory_streams(MemoryTables({}))
     with pytest.raises(EpochalError):
         importing(store, interleaved())
+
+
+def test_nothing_is_added_behind_a_stream_that_lacks_what_comes_before() -> None:
+    store = memory_streams()
+    importing(store, [row("Cart-1", 0)])
+    writer = HistoryWriter(store)
+    behind = writer.write(StreamPart(stream="Cart-1", base=3, rows=[row("Cart-1", 3)]))
+    nowhere = writer.write(StreamPart(stream="Cart-2", base=3, rows=[row("Cart-2", 3)]))
+    assert behind.refused == "is at version 1 there, and goes on here with event 3"
+    assert nowhere.refused == "is no more there"
+    assert len([*store.read("Cart-1")]) == 1
+
+
+def test_what_is_held_of_a_stream_that_is_refused_is_not_written() -> None:
+    store = memory_streams()
+    store.append("Cart-1", [Event(type="Other")])
+    _, rejected = importing(store, [row("Cart-1", number, at=number) for number in range(450)])
+    assert len(rejected) == 450
+    assert {each.rule for each in rejected[1:]} == {"follows line 0 in its stream, which does not fit"}
+
+
+def test_the_source_is_read_no_further_than_two_windows_beyond_what_is_under_way() -> None:
+    read, reached = [0], list[int]()
+    far = threading.Event()
+
+    class Slow(HistoryWriter):
+        def write(self, batch: StreamPart) -> PartWritten:
+            if batch.stream == "First-1":
+                far.wait(0.2)
+                reached.append(read[0])
+            return super().write(batch)
+
+    def rows() -> Iterator[Row]:
+        yield row("First-1", 0)
+        for number in range(500):
+            read[0] = number + 2
+            if read[0] > 100:
+                far.set()
+            yield row(f"S-{number}", 0)
+
+    StreamImporter(writer=Slow(memory_streams()), window=10, at_once=64).run(rows())
+    assert 10 <= reached[0] <= 21
