@@ -104,7 +104,6 @@ def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) ->
     closed = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
-        "python_enable_replacements": "false",
         "memory_limit": MEMORY,
         "preserve_insertion_order": "true",
     }
