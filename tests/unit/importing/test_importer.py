@@ -432,3 +432,19 @@ def test_the_source_is_read_no_further_than_two_windows_beyond_what_is_under_way
 
     StreamImporter(writer=Slow(memory_streams()), window=10, at_once=64).run(rows())
     assert 10 <= reached[0] <= 21
+
+
+def test_a_dry_run_rejects_nothing_that_the_import_takes() -> None:
+    rows: list[Row] = [Gone(at="", stream="Gone-1", index=0), Gone(at="", stream="Cart-1", index=0)]
+    rows += [row("Cart-1", number) for number in range(1, 600)]
+    rows += interleaved(streams=30, events=600)
+    rejected = list[Misfit]()
+    dry = StreamImporter(writer=pretended(), rejects=rejected.append, window=20, ledger=Ledger(recent=2)).run(
+        rows
+    )
+    made, _ = importing(memory_streams(), rows, window=20)
+    assert rejected == []
+    assert (dry.written, dry.gone, dry.streams) == (made.written, made.gone, made.streams) == (1_199, 2, 32)
+    assert (
+        made.units * 0.8 < StreamImporter(writer=pretended(), window=20).run(rows).units <= made.units * 1.2
+    )

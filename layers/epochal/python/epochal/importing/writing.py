@@ -146,17 +146,26 @@ class _Writing:
     def run(self) -> None:
         """On what is known; and where that is not so, behind what is there."""
         batch = self.batch
+        if self.writer.dry:
+            return self._pretend()
         token = batch.token if batch.token is not None and batch.token.version == batch.base else None
         if token is not None and self._append(batch.rows, token):
-            return
-        if token is None and batch.begins and batch.rows:
-            blind = self.writer.dry or not (batch.base or self.writer.likely_there)
-            if blind and self._append(batch.rows, NO_STREAM):
-                return
+            return None
+        blind = batch.begins and not (batch.base or self.writer.likely_there)
+        if token is None and batch.rows and blind and self._append(batch.rows, NO_STREAM):
+            return None
         for _ in range(ATTEMPTS):
             if self._behind_what_is_there():
-                return
+                return None
         self._refuse("others append to it meanwhile")
+        return None
+
+    def _pretend(self) -> None:
+        """Nothing is there to look at; a stream whose first events are gone is begun by a write of its own."""
+        if self.batch.begins and self.batch.base:
+            self.done.units += 1
+        if self.batch.rows:
+            self._append(self.batch.rows, self.batch.token or NO_STREAM)
 
     @property
     def _reached(self) -> int:
@@ -191,9 +200,8 @@ class _Writing:
 
     def _begun(self) -> Head | None:
         """The stream, begun: its events below the first are gone."""
-        if not self.writer.dry:
-            copier = StreamCopier(source=StreamSource(self.store), target=self.store)
-            copier.begun(self.batch.stream, self.batch.base)
+        copier = StreamCopier(source=StreamSource(self.store), target=self.store)
+        copier.begun(self.batch.stream, self.batch.base)
         return self.store.head(self.batch.stream)
 
     def _same(self, there: int) -> bool:
