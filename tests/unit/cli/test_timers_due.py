@@ -112,6 +112,13 @@ def test_timers_are_armed_anew_by_what_their_streams_say_and_woken_as_the_deploy
     assert again.stdout == "3 of 4 timers that were set are pending, and armed\n"
 
 
+def test_a_rebuild_without_a_table_says_so_before_it_asks_aws(world: World) -> None:
+    sent = Clients()
+    refused = run(world, "rebuild", table="", clients=sent)
+    assert (refused.exit_code != 0, sent.asked) == (True, [])
+    assert "--timers-table" in str(refused.exception)
+
+
 class Clients:
     """Of the services that a rebuild asks."""
 

@@ -85,6 +85,14 @@ def test_a_span_that_is_none_is_refused_by_its_field(days: float) -> None:
     assert refused.value.field == "at"
 
 
+@pytest.mark.parametrize("at", ["2030-06-01T09:00:00", "2030-06-01 09:00", "2030-06-01"])
+def test_text_without_a_zone_is_refused_and_one_that_is_stored_stays_readable(at: str) -> None:
+    with pytest.raises(InvalidInput, match="at: must have a time zone"):
+        later("reminder", [REMINDED], at=at)
+    stored = set_as('{"name":"reminder","due":"2030-06-01T09:00:00","events":[EVENT]}')
+    assert timer_of(recorded(stored, 0)).due == "2030-06-01T09:00:00.0000000+00:00"
+
+
 def test_a_moment_before_the_year_1_is_refused_by_its_field() -> None:
     before = datetime.min.replace(tzinfo=timezone(timedelta(hours=5)))
     with pytest.raises(InvalidInput) as refused:

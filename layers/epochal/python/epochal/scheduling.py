@@ -64,10 +64,11 @@ NAME: Final = r"[A-Za-z0-9\-_.:~@+=]{1,128}"
 """The pattern of a timer's name: of what stream names are made."""
 
 _NAME: Final = re.compile(NAME, re.ASCII)
+_ZONE: Final = re.compile(r"[tT ].*(?:[zZ]|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
 _MAX_SECONDS: Final = MAX_DAYS * 24 * 60 * 60
 
 At = timedelta | datetime | str
-"""When a timer is due: so long after its setting, at a moment with a time zone, or at one in ISO 8601."""
+"""When a timer is due: so long after its setting, or at a moment with a time zone, which may be ISO 8601 text."""
 
 
 def in_(*, weeks: float = 0, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> At:
@@ -88,7 +89,7 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
     Args:
         name: within its stream, or within its tags: 1 to 128 letters, digits and ``- _ . : ~ @ + =``.
         events: 1 to 100, whose bodies are here, and which have no ids. They may set and call off timers.
-        at: `in_(days=14)`, a moment with a time zone, or ISO 8601 text. A moment that is past is due at once.
+        at: `in_(days=14)`, a moment with a time zone, or that in ISO 8601. A moment that is past is due at once.
         tags: of the setting, for a timer of tagged events: it is among the events of exactly these tags.
 
     Raises:
@@ -326,6 +327,8 @@ def timer_name(text: object, field: str = "name") -> str:
 
 def _when(at: At) -> dict[str, object]:
     if not isinstance(at, timedelta):
+        if isinstance(at, str) and not _ZONE.search(at):
+            raise InvalidInput("at", "must have a time zone: 2026-06-01T09:00:00Z, or +02:00 at its end")
         try:
             return {"due": format_ticks(read_moment(at, "at"))}
         except OverflowError as error:

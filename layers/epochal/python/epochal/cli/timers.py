@@ -108,7 +108,7 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
     After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
     again. It sends wake-ups as the deployed reaction does, and asks AWS how.
     """
-    name = store.deployment.settings.timers_table.removesuffix("-timers")
+    name = _table(store).removesuffix("-timers")
     send = TimerQueue(
         sqs=store.client("sqs"),
         scheduler=store.client("scheduler"),
@@ -121,9 +121,13 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
 
 
 def _engine(store: OpenedStore, send: Any) -> Engine:
+    return engine_of(store.deployment, _table(store), send)
+
+
+def _table(store: OpenedStore) -> str:
     table = store.deployment.settings.timers_table
     must_be_named("is needed for timers", timers_table=table)
-    return engine_of(store.deployment, table, send)
+    return table
 
 
 def _said(done: TimersRebuilt) -> str:

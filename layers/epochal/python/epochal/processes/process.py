@@ -154,6 +154,9 @@ class Process:
         must_be_plain(self.evolve, "evolve")
         must_be_plain(self.react, "react", may_yield=True)
         must_be_plain(self.key, "key")
+        for name, target in self.targets.items():
+            if callable(target):
+                must_be_plain(target, f"targets[{name!r}]")
         must_be_whole(self.version, "version", 1)
         if self.before is not None and (self.before.name, self.version) <= (self.name, self.before.version):
             raise InvalidInput("before", "must be of the same name and of a lower version")

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, Final, cast
 
 from epochal.deployment import Deployment
+from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
@@ -120,9 +121,13 @@ class MemoryFeed:
         """
         engine = engine_of(cast("Deployment", self), TIMERS.kind, send=lambda _: None, now=self._now)
         engine = replace(engine, driver=Driver(execute=self._timers.execute, meter=Meter()), at_once=1)
-        span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
-        self._stopped = self._now()
-        ends, fired = Ticks(due_at(span, from_unix_nanoseconds(self._stopped)) + _A_MOMENT), 0
+        try:
+            span = in_(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
+            ends = Ticks(due_at(span, from_unix_nanoseconds(self._now())) + _A_MOMENT)
+        except InvalidInput as refused:
+            refused.call_it("advance")
+            raise
+        self._stopped, fired = self._now(), 0
         while True:
             for each in reactions:
                 process = process_of(each)
