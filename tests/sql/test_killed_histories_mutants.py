@@ -21,12 +21,12 @@ MOST = 300
 Patch = pytest.MonkeyPatch
 
 
-def without_snapshots(patch: Patch) -> None:
+def without_snapshots(monkeypatch: Patch) -> None:
     """What a fold has read, another may change before it writes."""
-    patch.setitem(sql._ISOLATION, "postgresql", "READ COMMITTED")
+    monkeypatch.setitem(sql._ISOLATION, "postgresql", "READ COMMITTED")
 
 
-def progress_last(patch: Patch) -> None:
+def progress_last(monkeypatch: Patch) -> None:
     """How far a stream is, is committed after what is folded, in a transaction of its own."""
     write, once = sql.SqlReadModel._write, sql._Database._once
     later: dict[Connection, Callable[[], object]] = {}
@@ -45,11 +45,11 @@ def progress_last(patch: Patch) -> None:
         later.pop(used[0], lambda: None)()
         return result
 
-    patch.setattr(sql.SqlReadModel, "_write", kept)
-    patch.setattr(sql._Database, "_once", then)
+    monkeypatch.setattr(sql.SqlReadModel, "_write", kept)
+    monkeypatch.setattr(sql._Database, "_once", then)
 
 
-def places_are_not_asked(patch: Patch) -> None:
+def places_are_not_asked(monkeypatch: Patch) -> None:
     """What has been folded before is folded again."""
     progress = sql.SqlReadModel._progress
 
@@ -59,35 +59,35 @@ def places_are_not_asked(patch: Patch) -> None:
     def forgetful(self: sql.SqlReadModel, connection: Connection, stream: str) -> Any:
         return None if progress(self, connection, stream) is None else Forgetful
 
-    patch.setattr(sql.SqlReadModel, "_progress", forgetful)
+    monkeypatch.setattr(sql.SqlReadModel, "_progress", forgetful)
 
 
-def each_statement_by_itself(patch: Patch) -> None:
+def each_statement_by_itself(monkeypatch: Patch) -> None:
     """Nothing is taken back."""
-    patch.setitem(sql._ISOLATION, "postgresql", "AUTOCOMMIT")
+    monkeypatch.setitem(sql._ISOLATION, "postgresql", "AUTOCOMMIT")
 
 
-def removals_are_not_noted(patch: Patch) -> None:
+def removals_are_not_noted(monkeypatch: Patch) -> None:
     """A removal that comes again is folded again."""
     write = sql.SqlReadModel._write
 
     def other(self: sql.SqlReadModel, connection: Connection, stream: str, found: Any, **values: int) -> None:
         write(self, connection, stream, found, **{**values, "removal": 0})
 
-    patch.setattr(sql.SqlReadModel, "_write", other)
+    monkeypatch.setattr(sql.SqlReadModel, "_write", other)
 
 
-def a_place_is_one_too_high(patch: Patch) -> None:
+def a_place_is_one_too_high(monkeypatch: Patch) -> None:
     """The event after what was folded is taken for folded."""
     write = sql.SqlReadModel._write
 
     def other(self: sql.SqlReadModel, connection: Connection, stream: str, found: Any, **values: int) -> None:
         write(self, connection, stream, found, **{name: value + 1 for name, value in values.items()})
 
-    patch.setattr(sql.SqlReadModel, "_write", other)
+    monkeypatch.setattr(sql.SqlReadModel, "_write", other)
 
 
-def nothing_is_tried_again(patch: Patch) -> None:
+def nothing_is_tried_again(monkeypatch: Patch) -> None:
     """An answer that is lost is taken for a success."""
     once = sql._Database._once
 
@@ -99,7 +99,7 @@ def nothing_is_tried_again(patch: Patch) -> None:
                 return 0
             raise
 
-    patch.setattr(sql._Database, "_once", swallowing)
+    monkeypatch.setattr(sql._Database, "_once", swallowing)
 
 
 MUTANTS = (

@@ -20,11 +20,11 @@ from epochal.feed.history import FeedEvent
 from epochal.layout.port import READ_MODELS
 from epochal.layout.removals import Removal
 from epochal.reactions.reaction import Delivery
-from epochal.read_models.asking import Found, Page, question
+from epochal.read_models.asking import FoundDocument, Page, question
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.read_models.keys import (
     ALL,
-    Declared,
+    DeclaredKey,
     SecondaryKey,
     document_of,
     entry_key,
@@ -150,7 +150,7 @@ def test_documents_are_listed_by_prefix_in_the_order_of_their_keys_forward_and_b
     assert keys(model.list(prefix="b", backward=True)) == ["ba", "b-2", "b-10", "b"]
     assert keys(model.list(since="b", below="ba")) == ["b", "b-10", "b-2"]
     assert keys(model.list(since="x", below="a")) == []
-    assert model.list(prefix="c").items == (Found("c", {"is": "c"}),)
+    assert model.list(prefix="c").items == (FoundDocument("c", {"is": "c"}),)
     assert (model.count(), model.count(prefix="b-"), model.count(at_most=2)) == (6, 2, 2)
 
 
@@ -262,7 +262,7 @@ def test_a_continuation_goes_on_with_its_own_question_alone() -> None:
 
 def test_a_continuation_never_leads_out_of_its_question() -> None:
     model = loans()
-    asked = question("loans@1", {ALL: Declared(1, False)}, None, (), prefix="b", since=None, below=None)
+    asked = question("loans@1", {ALL: DeclaredKey(1, False)}, None, (), prefix="b", since=None, below=None)
     for outside in ("tz ", "ta ", asked.low, asked.high, ""):
         with pytest.raises(InvalidInput, match="another question"):
             model.list(prefix="b", after=asked.written(outside, backward=False))
@@ -428,7 +428,7 @@ def test_documents_of_a_class_are_written_read_and_found_as_such(kind: type) -> 
         kind(member="m2", due=date(2026, 1, 1)),
     )
     change(model, a=one, b=two)
-    assert model.find("by_due", "all").items == (Found("b", two), Found("a", one))
+    assert model.find("by_due", "all").items == (FoundDocument("b", two), FoundDocument("a", one))
     assert models.live("loans", of=kind).get("a") == one
     assert str(models.live("loans", of=kind).get("a").fee) == "1.10"
     with pytest.raises(CorruptData, match="loans@1#a"):
@@ -458,9 +458,12 @@ def test_what_a_key_holds_is_shown_in_place_of_the_document() -> None:
     held = SecondaryKey(lambda loan: loan["member"], holds=lambda loan: {"due": loan["due"]})
     model = store().open("loans", 1, keys={"by_member": held}, holds=lambda loan: loan["due"])
     change(model, a={"member": "m1", "due": 1, "note": "x"}, b={"member": "m1", "due": 2})
-    assert model.find("by_member", "m1").items == (Found("a", {"due": 1}), Found("b", {"due": 2}))
+    assert model.find("by_member", "m1").items == (
+        FoundDocument("a", {"due": 1}),
+        FoundDocument("b", {"due": 2}),
+    )
     change(model, a={"member": "m1", "due": 3, "note": "y"})
-    assert model.find("by_member", "m1").items[0] == Found("a", {"due": 3})
+    assert model.find("by_member", "m1").items[0] == FoundDocument("a", {"due": 3})
     assert [each.value for each in model.list().items] == [3, 2]
 
 

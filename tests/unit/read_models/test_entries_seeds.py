@@ -19,7 +19,7 @@ from epochal.layout.port import READ_MODELS
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put, Reply, Transact
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import Documents, ReadModel, ReadModels
-from epochal.read_models.keys import ALL, Keys, SecondaryKey, entry_key, written
+from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key, written
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 
@@ -321,19 +321,19 @@ def test_a_mutant_that_derives_old_entries_anew_is_caught_when_a_function_change
         return model.count("by", "x")
 
     assert orphans() == 0
-    entries = Keys.entries
+    entries = ModelKeys.entries
 
-    def anew(self: Keys, model: str, key: str, item: Any, *change: Any) -> Any:
+    def anew(self: ModelKeys, model: str, key: str, item: Any, *change: Any) -> Any:
         made = None if item is None else entries(self, model, key, None, None, change[0])
         stored = None if made is None else {**item, "e": made.values}
         return entries(self, model, key, stored, *change)
 
-    monkeypatch.setattr(Keys, "entries", anew)
+    monkeypatch.setattr(ModelKeys, "entries", anew)
     assert orphans() == 1
 
 
 def test_a_mutant_that_shows_what_an_entry_said_before_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Keys, "_differs", lambda *_: False)
+    monkeypatch.setattr(ModelKeys, "_differs", lambda *_: False)
     assert caught()
 
 

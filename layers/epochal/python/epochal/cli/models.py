@@ -11,7 +11,7 @@ from epochal.cli.errors import DocumentMissing, must_be_named
 from epochal.cli.target import OpenedStore, given
 from epochal.codec import json
 from epochal.plan.ops import Scan
-from epochal.read_models.asking import Found, value_from
+from epochal.read_models.asking import FoundDocument, value_from
 from epochal.read_models.documents import ReadModel, ReadModels, generations_in
 
 LOOKED_AT: Final = 1_000
@@ -156,5 +156,5 @@ def drop(models: ReadModels, *, name: str, generation: int) -> None:
     output.document({"deleted": deleted}, [f"{name}, generation {generation}: {deleted:,} items deleted"])
 
 
-def _view(found: Found) -> dict[str, Any]:
+def _view(found: FoundDocument) -> dict[str, Any]:
     return {"key": found.key, "document": found.value}

@@ -13,7 +13,7 @@ from epochal.layout.port import layouts_in, partition_of
 from epochal.plan.ops import Get, Scan
 from epochal.read_models.asking import value_from
 from epochal.read_models.documents import ReadModel, ReadModels
-from epochal.read_models.keys import ALL, Declared, head_key, read_head
+from epochal.read_models.keys import ALL, DeclaredKey, head_key, read_head
 
 ASKED: Final = ("by", "values", "prefix", "backward")
 """What a question is made of, as its form has it."""
@@ -49,7 +49,7 @@ def show(
     return shown
 
 
-def _declared(model: ReadModel) -> dict[str, Declared] | None:
+def _declared(model: ReadModel) -> dict[str, DeclaredKey] | None:
     """What the generation is asked by; None where it was built without keys."""
     head = model.driver.ask(Get(table=model.table, key=head_key(f"{model.name}@{model.generation}"))).item
     return None if head is None or "z" in head else read_head(head)

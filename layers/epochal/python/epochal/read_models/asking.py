@@ -27,7 +27,7 @@ from epochal.plan.ops import Query, Steps, get_all, side_by_side
 from epochal.plan.values import Item, Key, text
 from epochal.read_models.keys import (
     ALL,
-    Declared,
+    DeclaredKey,
     Value,
     document_of,
     escaped,
@@ -49,7 +49,7 @@ _BEYOND: Final = "u"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDocument:
     """A document of a page.
 
     Attributes:
@@ -69,7 +69,7 @@ class Page:
         next: the `after` of the page that follows; None at the end.
     """
 
-    items: tuple[Found, ...]
+    items: tuple[FoundDocument, ...]
     next: str | None = None
 
 
@@ -83,7 +83,7 @@ class Question:
 
     model: str
     name: str
-    declared: Declared
+    declared: DeclaredKey
     values: str
     low: str
     high: str
@@ -117,7 +117,7 @@ class Question:
 
 def question(
     model: str,
-    declared: Mapping[str, Declared],
+    declared: Mapping[str, DeclaredKey],
     name: str | None,
     values: Sequence[Value],
     *,
@@ -190,14 +190,16 @@ def page(
     following = asked.written(entries[-1]["sk"]["S"], backward=backward) if more else None
     keys = [document_of(each["sk"]["S"]) for each in entries]
     if asked.declared.holds:
-        found = [Found(key, json.loads(each["d"]["S"])) for key, each in zip(keys, entries, strict=True)]
+        found = [
+            FoundDocument(key, json.loads(each["d"]["S"])) for key, each in zip(keys, entries, strict=True)
+        ]
         return Page(tuple(found), following)
     documents = yield from _documents(table, [place(key) for key in dict.fromkeys(keys)])
     items = []
     for key, entry in zip(keys, entries, strict=True):
         document = documents.get(place(key)["pk"]["S"])
         if document is not None and _has(asked, document, key, entry):
-            items.append(Found(key, shown(document)))
+            items.append(FoundDocument(key, shown(document)))
     return Page(tuple(items), following)
 
 

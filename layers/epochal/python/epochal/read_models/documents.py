@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from epochal.deciders.shapes import ValueForm
     from epochal.read_models.asking import Page, Question
     from epochal.read_models.dropping import Dropped
-    from epochal.read_models.keys import Declared, Entries, Keys, SecondaryKey, Value
+    from epochal.read_models.keys import DeclaredKey, Entries, ModelKeys, SecondaryKey, Value
 
 MAX_NAME_BYTES: Final = 512
 
@@ -141,9 +141,9 @@ class ReadModel:
     table: str
     name: str
     generation: int
-    keys: Keys | None = field(default=None, compare=False)
+    keys: ModelKeys | None = field(default=None, compare=False)
     form: ValueForm | None = field(default=None, compare=False)
-    _heads: dict[str, dict[str, Declared]] = field(default_factory=dict, compare=False, repr=False)
+    _heads: dict[str, dict[str, DeclaredKey]] = field(default_factory=dict, compare=False, repr=False)
 
     def apply(self, delivery: Delivery, fold: Fold) -> int:
         """Fold a delivery's events, those that have been folded before left out; how many were.
@@ -408,7 +408,7 @@ class ReadModel:
         if self.keys is not None:
             self._declared(self.keys)
 
-    def _declared(self, made: Keys | None = None) -> dict[str, Declared]:
+    def _declared(self, made: ModelKeys | None = None) -> dict[str, DeclaredKey]:
         """The keys that the generation is built with; `made` makes them so where nobody has."""
         from epochal.read_models.keys import head_item, head_key, read_head  # noqa: PLC0415  only with keys
 
@@ -460,7 +460,7 @@ class ReadModels:
 
     driver: Driver
     table: str
-    _heads: dict[str, dict[str, Declared]] = field(
+    _heads: dict[str, dict[str, DeclaredKey]] = field(
         init=False, default_factory=dict, compare=False, repr=False
     )
 

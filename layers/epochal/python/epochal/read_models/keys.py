@@ -67,7 +67,7 @@ class SecondaryKey:
             must_be_plain(self.holds, "holds")
 
 
-class Declared(NamedTuple):
+class DeclaredKey(NamedTuple):
     """What the head of a generation says of a key."""
 
     spread: int
@@ -138,15 +138,15 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class ModelKeys:
     """The keys of one generation, by name, the list of all documents among them."""
 
     by_name: Mapping[str, SecondaryKey]
 
     @property
-    def declared(self) -> dict[str, Declared]:
+    def declared(self) -> dict[str, DeclaredKey]:
         """What the head says of them."""
-        return {name: Declared(key.spread, key.holds is not None) for name, key in self.by_name.items()}
+        return {name: DeclaredKey(key.spread, key.holds is not None) for name, key in self.by_name.items()}
 
     @property
     def mark(self) -> str:
@@ -202,7 +202,7 @@ def keys_of(
     keys: Mapping[str, Callable[[Any], Any] | SecondaryKey],
     spread: int,
     holds: Callable[[Any], Any] | None,
-) -> Keys:
+) -> ModelKeys:
     """Keys as a caller declares them; raises `InvalidInput` for names and functions that are none."""
     must_be(Mapping, keys, "keys", "functions by name")
     found = {ALL: SecondaryKey(_whole, spread, holds)}
@@ -210,7 +210,7 @@ def keys_of(
         if not _NAME.fullmatch(str(name)):
             raise InvalidInput("keys", f"must have names of 1 to 64 letters, digits, - and _, not {name!r}")
         found[name] = key if isinstance(key, SecondaryKey) else SecondaryKey(key)
-    return Keys(found)
+    return ModelKeys(found)
 
 
 def _shown(name: str) -> str:
@@ -228,7 +228,7 @@ def stored_values(item: Item) -> dict[str, list[str]]:
     return {name: [each["S"] for each in found["L"]] for name, found in item["e"]["M"].items()}
 
 
-def _stored(item: Item | None, keys: Keys) -> list[tuple[str, str]]:
+def _stored(item: Item | None, keys: ModelKeys) -> list[tuple[str, str]]:
     if item is None:
         return []
     values = stored_values(item)
@@ -281,7 +281,7 @@ def head_key(model: str) -> dict[str, AttributeValue]:
     return {"pk": text(model), "sk": text("keys")}
 
 
-def head_item(model: str, declared: Mapping[str, Declared]) -> Item:
+def head_item(model: str, declared: Mapping[str, DeclaredKey]) -> Item:
     """The head of a generation with these keys."""
     marks = {
         name: {"n": number(each.spread), "h": number(int(each.holds))} for name, each in declared.items()
@@ -289,9 +289,9 @@ def head_item(model: str, declared: Mapping[str, Declared]) -> Item:
     return {**head_key(model), "k": mapping({name: mapping(each) for name, each in marks.items()})}
 
 
-def read_head(item: Item) -> dict[str, Declared]:
+def read_head(item: Item) -> dict[str, DeclaredKey]:
     """The keys that a head says."""
     return {
-        name: Declared(int(each["M"]["n"]["N"]), each["M"]["h"]["N"] == "1")
+        name: DeclaredKey(int(each["M"]["n"]["N"]), each["M"]["h"]["N"] == "1")
         for name, each in item["k"]["M"].items()
     }
