@@ -30,8 +30,9 @@ IMPORTS = """
 import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]
 import epochal
+BROUGHT = {"epochal.otel", "epochal.read_models.sql"}  # who uses them brings their packages, and those of `aio`
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
-    if "aio" not in module.name.split(".") and module.name != "epochal.otel":  # who uses them brings their packages
+    if "aio" not in module.name.split(".") and module.name not in BROUGHT:
         importlib.import_module(module.name)
 from aws_lambda_powertools import Logger
 print(len(sys.modules))

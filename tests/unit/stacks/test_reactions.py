@@ -354,7 +354,8 @@ def test_a_reaction_that_makes_read_models_is_told_their_table_and_may_change_it
     (statement,) = [
         each for each in policy["PolicyDocument"]["Statement"] if "read-models" in str(each["Resource"])
     ]
-    assert statement["Action"] == ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"]
+    kinds = ("BatchGetItem", "DeleteItem", "GetItem", "PutItem", "Query")
+    assert statement["Action"] == [f"dynamodb:{kind}" for kind in kinds]
     assert statement["Condition"] == {
         "ForAllValues:StringLike": {
             "dynamodb:LeadingKeys": ["delays", "delays@*", "airports", "airports@*"],
