@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -219,3 +220,20 @@ def test_what_makes_no_sense_is_refused_and_no_folder_is_made(
     assert result.exit_code != 0
     assert why in result.output + str(result.exception)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_name_of_a_folder_is_no_column(tmp_path: Path, feed: MemoryFeed, format_: Format) -> None:
+    folder = export(feed, tmp_path / "type=Other" / "index=7", format_)
+    (row,) = answered("select type, index from events where stream = 'Cart-3'", folder)
+    assert row == {"type": "Paid", "index": 0}
+
+
+def test_a_large_body_is_exported_to_csv_and_counted(tmp_path: Path) -> None:
+    feed = MemoryFeed()
+    feed.streams.append("Cart-1", [Event(type="Paid", data=b'"' + b"x" * 200_000 + b'"')])
+    feed.index()
+    csv.field_size_limit(131_072)
+    assert answered("select length(data) as n from events", export(feed, tmp_path / "e", "csv")) == [
+        {"n": 200_002}
+    ]

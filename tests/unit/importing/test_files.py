@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -304,3 +305,24 @@ def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:
         rows(tmp_path / "x.parquet")
     with pytest.raises(InvalidInput, match="cannot be read"):
         rows(tmp_path / "none.parquet")
+
+
+@pytest.mark.parametrize("value", ["1.7E+09", Decimal("1.7E+9"), "1714555800.12a", "9" * 26])
+def test_what_is_nearly_a_time_is_refused_by_its_name(value: object) -> None:
+    with pytest.raises(InvalidInput, match="^time"):
+        time_of(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"), [(f'{{"n":{"9" * 5000}}}', True), ("NaN", False), ("[-Infinity]", False)]
+)
+def test_a_body_is_json_by_its_grammar_and_not_by_what_python_can_compute(text: str, kept: bool) -> None:
+    assert (body_of(text) == text.encode()) is kept
+
+
+@pytest.mark.parametrize("index", [1.9, Decimal("0.5"), "1.9"])
+def test_a_part_of_a_number_is_no_index(index: object) -> None:
+    row = {"stream": "Cart-1", "type": "Paid", "index": index, "data": "{}"}
+    refused = FieldMapping().incoming(row, "line 1")
+    assert isinstance(refused, Misfit)
+    assert "must be a whole number" in repr(refused)

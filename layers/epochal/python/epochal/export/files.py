@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,6 +103,7 @@ def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
     """The rows that a file has, by the file alone."""
     if format == "parquet":
         return int(_parquet().read_metadata(path).num_rows)
+    csv.field_size_limit(sys.maxsize)  # a body may be larger than the standard library expects
     with path.open(encoding="utf-8", newline="") as file:
         return sum(1 for _ in file) if format == "ndjson" else sum(1 for _ in csv.reader(file)) - 1
 

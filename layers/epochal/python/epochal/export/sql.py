@@ -119,13 +119,14 @@ def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) ->
 
 def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
     if format_ == "parquet":
-        return f"SELECT * FROM read_parquet([{listed}])"  # noqa: S608  paths are quoted
+        return f"SELECT * FROM read_parquet([{listed}], hive_partitioning=false)"  # noqa: S608  paths are quoted
     types = ", ".join(f"{_quoted(name)}: {_quoted(kind)}" for name, kind in columns.items())
     if format_ == "ndjson":
-        more = f"format='newline_delimited', maximum_object_size={LARGEST}"
+        more = f"format='newline_delimited', maximum_object_size={LARGEST}, hive_partitioning=false"
         return f"SELECT * FROM read_json([{listed}], columns={{{types}}}, {more})"  # noqa: S608  likewise
     as_text = types.replace("VARCHAR[]", "VARCHAR")
     more = f"header=true, delim=',', quote='\"', escape='\"', max_line_size={LARGEST}, auto_detect=false"
+    more += ", hive_partitioning=false"
     tags = "REPLACE (CAST(CAST(tags AS JSON) AS VARCHAR[]) AS tags)"
     return f"SELECT * {tags} FROM read_csv([{listed}], columns={{{as_text}}}, {more})"  # noqa: S608  likewise
 

@@ -173,6 +173,8 @@ class FieldMapping:
             return None
         try:
             index = int(given) - self.first
+            if not isinstance(given, str) and index + self.first != given:
+                raise ValueError  # noqa: TRY301  a part of a number
         except (TypeError, ValueError):
             raise InvalidInput("index", "must be a whole number") from None
         if not 0 <= index <= MAX_VERSION:
@@ -232,7 +234,7 @@ def checked(event: Event) -> Event:
     return event
 
 
-_SECONDS, _MILLISECONDS, _MICROSECONDS = 11, 14, 17
+_SECONDS, _MILLISECONDS, _MICROSECONDS, _DIGITS = 11, 14, 17, 20
 """Digits up to which a number of Unix time counts these; with more it counts nanoseconds."""
 
 
@@ -246,10 +248,17 @@ def time_of(value: Any, name: str = "time") -> str:
     whole, _, fraction = text.partition(".")
     if not (whole.isascii() and whole.isdigit()) or len(whole) == 4:  # noqa: PLR2004  a year
         return format_ticks(parse_time(text, name))
+    if len(whole) > _DIGITS or (fraction and not (fraction.isascii() and fraction.isdigit())):
+        raise InvalidInput(name, "must be a time: of ISO 8601, or of Unix in digits")
     digits = len(whole)
     unit = 9 if digits <= _SECONDS else 6 if digits <= _MILLISECONDS else 3 if digits <= _MICROSECONDS else 0
     nanoseconds = int(whole) * 10**unit + int((fraction[:unit] or "0").ljust(unit, "0"))
     return format_ticks(parse_time(format_ticks(from_unix_nanoseconds(nanoseconds)), name))
+
+
+def _refused(constant: str) -> None:
+    """NaN and infinities, which Python takes for JSON."""
+    raise ValueError(constant)
 
 
 def body_of(value: Any) -> bytes:
@@ -261,7 +270,7 @@ def body_of(value: Any) -> bytes:
             return value
         case str():
             try:
-                plain_json.loads(value)
+                plain_json.loads(value, parse_int=str, parse_float=str, parse_constant=_refused)
             except (ValueError, RecursionError):
                 return json.dumps(value)
             return value.encode()
