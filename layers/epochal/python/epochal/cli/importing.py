@@ -34,7 +34,11 @@ SHOWN: Final = 20
 @click.option("--verify", is_flag=True, help="Read all of it again at the end, and compare.")
 @click.option("--rejected", metavar="FILE", help="Write what does not fit to a file, a line of JSON each.")
 @click.option("--stop", is_flag=True, help="Stop at the first event that does not fit.")
+@click.option("--skip-bad-lines", is_flag=True, help="Leave out for good what does not tell its stream.")
 @click.option("--renumber", is_flag=True, help="Number events anew, where a source has gaps.")
+@click.option(
+    "--delete-emptied", is_flag=True, help="Delete streams of which nothing is left at their source."
+)
 @click.option(
     "--write-units", type=click.IntRange(min=1), default=None, help="Of the table, a second, at most."
 )
@@ -61,7 +65,9 @@ def import_(
     verify: bool,
     rejected: str | None,
     stop: bool,
+    skip_bad_lines: bool,
     renumber: bool,
+    delete_emptied: bool,
     write_units: int | None,
     window: int,
     at_once: int,
@@ -83,6 +89,8 @@ def import_(
             verifying=verify and not dry_run,
             at_once=at_once,
             window=window,
+            past_unknown=skip_bad_lines,
+            deleting=delete_emptied,
         )
         done = importer.run(rows)
         if importer.verifying:
@@ -94,21 +102,21 @@ def import_(
 
 
 class _Rejecting:
-    """Prints the first rows that do not fit, and writes all to a file where there is one."""
+    """Prints the first rows that do not fit, and of those that wait; writes all to a file where there is one."""
 
     def __init__(self, *, stop: bool) -> None:
         self.stop = stop
-        self.count = 0
+        self.shown = {False: 0, True: 0}
         self.first = ""
         self.file: IO[str] | None = None
 
     def __call__(self, misfit: Misfit) -> None:
         """Take note of one."""
-        self.count += 1
+        self.shown[misfit.waits] += 1
         self.first = self.first or _line(misfit)
         if self.file is not None:
             print(plain({**_view(misfit), "row": misfit.raw}), file=self.file, flush=True)
-        if self.count <= SHOWN:
+        if self.shown[misfit.waits] <= SHOWN:
             output.stream([misfit], _view, _line)
         if self.stop:
             raise ImportIncomplete(1, _line(misfit), [])
@@ -162,6 +170,10 @@ def _print(done: ImportCounts, *, dry_run: bool) -> None:
         "there": done.there,
         "gone": done.gone,
         "rejected": done.rejected,
+        "waiting": done.waiting,
+        "renamed": done.renamed,
+        "emptied": done.emptied,
+        "deleted": done.deleted,
         "bytes": done.bytes,
         "writeUnits": units,
         "dollars": round(dollars, 4),
@@ -175,8 +187,18 @@ def _print(done: ImportCounts, *, dry_run: bool) -> None:
         *([f"{done.gone:,} gone at their source"] if done.gone else []),
         *([f"{done.rejected:,} rejected"] if done.rejected else []),
     ]
+    kept = done.emptied - done.deleted
     lines = [
         "; ".join(parts),
+        *([f"ids of {output.events(done.renamed)} with tags are new ones"] if done.renamed else []),
+        *([f"{_count(done.deleted, 'stream')} deleted"] if done.deleted else []),
+        *(
+            [
+                f"{_count(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
+            ]
+            if kept
+            else []
+        ),
         f"{_count(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
         *([f"{output.events(done.verified)} read again, digest {done.digest}"] if done.digest else []),
     ]

@@ -5,24 +5,24 @@ mapping.
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator
 from typing import Final
 
 from epochal.errors import InvalidInput
-from epochal.importing.files import text_of
+from epochal.importing.files import LONGEST, lines_of
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import Columns, HistorySource
-
-LONGEST: Final = 64 * 1024 * 1024
-"""Bytes of a value. What is longer is a quote that nobody has closed."""
 
 
 def records(place: str) -> Columns:
     """The records, each at the line that it ends with. Commas or semicolons part values, as the first line has them."""
     csv.field_size_limit(LONGEST)
-    with text_of(place) as text:
-        head = text.readline()
+    with lines_of(place) as file:
+        strange = list[str]()
+        text = _text(file, strange)
+        head = next(text, "")
         names = next(csv.reader([head], delimiter=(between := _between(head)), strict=True), [])
-        if len(set(names)) != len(names) or not names:
+        if len(set(names)) != len(names) or not names or strange:
             raise InvalidInput("PLACE", f"{place} must begin with the names of its columns, each once")
         reader = csv.reader(text, delimiter=between, strict=True)
         while True:
@@ -33,11 +33,24 @@ def records(place: str) -> Columns:
             except csv.Error as error:
                 raise InvalidInput("PLACE", f"{place}, line {reader.line_num + 1}: {error}") from error
             at = f"line {reader.line_num + 1}"
-            if len(values) == len(names):
+            if strange:
+                yield Misfit(at=at, stream="", rule="must be UTF-8", raw=values)
+                strange.clear()
+            elif len(values) == len(names):
                 yield at, dict(zip(names, values, strict=True))
             elif values:
                 rule = f"has {len(values)} values, for {len(names)} columns"
                 yield Misfit(at=at, stream="", rule=rule, raw=values)
+
+
+def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
+    """The lines as text; of those that are none, what there is of them, and a note."""
+    for line in lines:
+        try:
+            yield line.decode()
+        except UnicodeDecodeError:
+            strange.append(text := line.decode(errors="replace"))
+            yield text
 
 
 def _between(head: str) -> str:

@@ -8,13 +8,15 @@ bounded      a window of events is held, whatever the source has
 resumable    run again it goes on, and writes nothing twice (`importing.writing`)
 whole        of an event that does not fit, and of what follows it in its stream, nothing is brought in: when it is
              mended a further run brings all of them
+unknown      of a row that does not even tell its stream, any event behind it may be the next: what the source counts
+             goes on, where its stream has begun, and all else waits
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Final
@@ -55,6 +57,10 @@ class ImportCounts:
         written: events that were appended.
         there: events that were there before, the same.
         rejected: rows of which nothing was brought in.
+        waiting: of these, the ones that fit, and wait for others before them.
+        renamed: events with tags whose ids are new ones: a stream gives them theirs.
+        emptied: streams of which nothing is left at their source.
+        deleted: of these, the ones that were deleted here.
         bytes: of bodies.
         units: write units of the streams' table.
         digest: of all events of all streams, once it is asked for.
@@ -67,6 +73,10 @@ class ImportCounts:
     there: int = 0
     gone: int = 0
     rejected: int = 0
+    waiting: int = 0
+    renamed: int = 0
+    emptied: int = 0
+    deleted: int = 0
     bytes: int = 0
     units: float = 0.0
     verified: int = 0
@@ -94,6 +104,8 @@ class StreamImporter:
         progress: hears now and then how far it is.
         verifying: keep what `verify` compares.
         window: events of the source within which those of a stream go out together.
+        past_unknown: nothing waits for a row that does not tell its stream: it is left out for good.
+        deleting: streams of which nothing is left at their source are deleted, not begun empty.
     """
 
     writer: HistoryWriter
@@ -102,10 +114,13 @@ class StreamImporter:
     verifying: bool = False
     at_once: int = AT_ONCE
     window: int = WINDOW
+    past_unknown: bool = False
+    deleting: bool = False
     done: ImportCounts = field(default_factory=ImportCounts)
     ledger: Ledger = field(default_factory=Ledger)
     _held: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
     _bytes: int = 0
+    _unknown: str = ""
     _under_way: deque[tuple[int, str, Future[PartWritten]]] = field(default_factory=deque)
     _digest: Digest = field(default_factory=lambda: Digest(said_by(BodyCodec())))
 
@@ -139,6 +154,10 @@ class StreamImporter:
             done.gone += 1
             return None
         account = self.ledger.of(row.stream)
+        if account.stopped:
+            return self._wait(row, account.stopped)
+        if self._unknown and (row.index is None or (row.index != account.next == account.first)):
+            return self._wait(row, f"may follow {self._unknown}, whose stream nobody knows")
         if why := self._against(row, account):
             return self._reject(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw))
         if isinstance(row, Gone):
@@ -150,8 +169,6 @@ class StreamImporter:
 
     def _against(self, row: Incoming | Gone, account: Account) -> str:
         """Why a row does not go on its stream; empty where it does. A stream begins where its source has it."""
-        if account.stopped:
-            return account.stopped
         begins = account.first == account.next
         if row.index is not None and row.index != account.next:
             if not begins or row.index < account.next:
@@ -173,13 +190,14 @@ class StreamImporter:
             self._send(row.stream, calls)
             account, held = self.ledger.of(row.stream), None
             if account.stopped:
-                return self._reject(Misfit(at=row.at, stream=row.stream, rule=account.stopped, raw=row.raw))
+                return self._wait(row, account.stopped)
         if held is None:
             held = self._held[row.stream] = _Held(account.next, self.done.rows)
         held.rows.append(row)
         held.size += size
         held.tags.update(row.event.tags)
         self._bytes += size
+        self.done.renamed += row.renamed
         if self.verifying:
             account.add(self._digest.add(recorded(row.stream, account.next, row.event)))
         else:
@@ -238,44 +256,58 @@ class StreamImporter:
                 self._bytes -= held.size
                 later += held.rows
             row, *later = later
+            account.stopped = ""  # of a row behind these
             self._reject(Misfit(at=row.at, stream=stream, rule=written.refused, raw=row.raw))
             stopped = self.ledger.of(stream).stopped
             for row in later:
-                self._reject(Misfit(at=row.at, stream=stream, rule=stopped, raw=row.raw))
+                self._wait(row, stopped)
+
+    def _wait(self, row: Incoming | Gone, why: str) -> None:
+        """Of a row that fits; what follows in its stream waits for the same."""
+        self.done.rejected += 1
+        self.done.waiting += 1
+        self.ledger.of(row.stream).stopped = why
+        self.rejects(Misfit(at=row.at, stream=row.stream, rule=why, raw=row.raw, waits=True))
 
     def _reject(self, misfit: Misfit) -> None:
         """Of a row; what follows in its stream is not brought in either, and what was before it is."""
         self.done.rejected += 1
         if misfit.stream:
             account = self.ledger.of(misfit.stream)
-            if not account.stopped:
-                account.stopped = f"follows {misfit.at} in its stream, which does not fit"
+            account.stopped = account.stopped or f"follows {misfit.at} in its stream, which does not fit"
+        elif not (misfit.of_none or self.past_unknown):
+            self._unknown = self._unknown or misfit.at
         self.rejects(misfit)
 
     def _begin_empty(self) -> None:
         """Streams of which the source has only places: all their events are gone."""
         for stream, account in self.ledger.all() if self.done.gone else ():
             if account.first == account.next and not account.stopped:
-                batch = StreamPart(stream=stream, base=account.first, rows=(), begins=True)
-                self.done.units += self.writer.write(batch).units
+                batch = StreamPart(
+                    stream=stream, base=account.first, rows=(), begins=True, ends=self.deleting
+                )
+                written = self.writer.write(batch)
+                if written.refused:
+                    self._reject(Misfit(at="its end", stream=stream, rule=written.refused))
+                self.done.emptied += 1
+                self.done.deleted += written.deleted
+                self.done.units += written.units
 
     # What is there at the end, read again and compared with what the source had.
 
     def verify(self) -> ImportCounts:
         """Read every stream, and compare count and digest with those of the source; `unlike` names those that differ.
 
-        Streams of which something was rejected are not compared. Events that came after the import do not count.
+        Of a stream that a row has stopped, what was before that is compared. Events that came after the import do not
+        count.
         """
         whole = hashlib.sha256()
-        for stream, digest, events in ahead(self._reread, self._to_verify(), self.at_once):
+        for stream, digest, events in ahead(self._reread, self.ledger.all(), self.at_once):
             self.done.verified += events
             whole.update(f"{stream} {events} ".encode() + digest)
             self.progress(self.done)
         self.done.digest = whole.hexdigest()
         return self.done
-
-    def _to_verify(self) -> Iterator[tuple[str, Account]]:
-        return ((stream, account) for stream, account in self.ledger.all() if not account.stopped)
 
     def _reread(self, of: tuple[str, Account]) -> tuple[str, bytes, int]:
         stream, account = of

@@ -15,8 +15,9 @@ from __future__ import annotations
 import json as plain_json
 import re
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from epochal.codec import json
@@ -42,6 +43,7 @@ class Incoming:
         at: where the source has it, for people: `line 7`.
         index: in its stream, from 0; None where the source does not count.
         raw: what the source has, for the file of what was rejected.
+        renamed: it had an id, and gets another: a stream gives events with tags theirs.
     """
 
     at: str
@@ -49,6 +51,7 @@ class Incoming:
     index: int | None
     event: Event
     raw: Any = None
+    renamed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,19 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misfit:
-    """What cannot be brought in: `rule` says what it breaks. `stream` is empty where that is not known."""
+    """What is not brought in: `rule` says why. `stream` is empty where that is not known.
+
+    Attributes:
+        waits: it would fit, and waits for another row before it to be mended.
+        of_none: it belongs to no stream, so nothing waits for it.
+    """
 
     at: str
     stream: str
     rule: str
     raw: Any = None
+    waits: bool = False
+    of_none: bool = False
 
 
 Row = Incoming | Gone | Misfit
@@ -93,8 +103,13 @@ FIELDS: Final = (
 """Of an event, as `epochal.rows` names them. `gone` and `fault` have no events behind them."""
 
 _BODIES: Final = ("metadata", "data")
+_REQUIRED: Final = ("stream", "type")
 _REST: Final = "*"
 _COLUMN: Final = re.compile(r"\{([^{}]+)\}")
+
+
+class _TagsAlone(InvalidInput):
+    """An event of no stream."""
 
 
 class _Absent:
@@ -102,6 +117,10 @@ class _Absent:
 
 
 _ABSENT: Final = _Absent()
+
+
+_Get = Callable[[Mapping[str, Any]], Any]
+"""What a row has of a field; None where nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +136,25 @@ class FieldMapping:
     fields: Mapping[str, str] = field(default_factory=lambda: {name: name for name in FIELDS})
     first: int = 0
     closed: bool = False
+    _get: Mapping[str, _Get] = field(init=False, repr=False, compare=False)
+    _taken: tuple[str, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.fields.keys() - set(FIELDS)):
             raise InvalidInput("map", f"has no field {unknown[0]}; there are {', '.join(FIELDS)}")
-        for name in ("stream", "type"):
+        for name in _REQUIRED:
             if not self.fields.get(name):
                 raise InvalidInput("map", f"must say where {name} is")
         for name, where in self.fields.items():
             if where == _REST and name not in _BODIES:
                 raise InvalidInput("map", f"{_REST} is of data and metadata, not of {name}")
+        taken = dict.fromkeys(
+            column for where in self.fields.values() for column in _COLUMN.findall(where) or (where,)
+        )
+        object.__setattr__(self, "_taken", tuple(taken))
+        object.__setattr__(
+            self, "_get", {name: _getter(name, self.fields.get(name)) for name in (*FIELDS, "gone")}
+        )
 
     def incoming(self, row: Mapping[str, Any], at: str) -> Row:
         """The event of a row, checked; or why there can be none."""
@@ -134,90 +162,140 @@ class FieldMapping:
         try:
             stream = self._stream(row)
             index = None if self.closed else self._index(row)
-            if self._value(row, "gone") in (True, "true"):
+            if (gone := self._get["gone"](row)) not in _NOT and _is_gone(gone):
                 return Gone(at=at, stream=stream, index=index, raw=row)
-            return Incoming(at=at, stream=stream, index=index, event=self._event(row), raw=row)
+            event, renamed = self._event(row)
+            return Incoming(at=at, stream=stream, index=index, event=event, raw=row, renamed=renamed)
         except InvalidInput as error:
-            return Misfit(at=at, stream=stream, rule=str(error), raw=row)
+            alone = isinstance(error, _TagsAlone)
+            return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
 
     def _stream(self, row: Mapping[str, Any]) -> str:
-        name = self._text(row, "stream")
+        name = _text(self._get["stream"](row))
         if not name:
-            alone = "has tags alone: `epochal tagged import` brings those"
-            raise InvalidInput("stream", alone if self._value(row, "tags") else "must be given")
+            if self._get["tags"](row):
+                raise _TagsAlone("stream", "has tags alone: `epochal tagged import` brings those")
+            raise InvalidInput("stream", "must be given")
         no_step(stream_name(name), "stream")
         return name
 
-    def _event(self, row: Mapping[str, Any]) -> Event:
-        if fault := self._text(row, "fault"):
+    def _event(self, row: Mapping[str, Any]) -> tuple[Event, bool]:
+        """The event, and whether the store names it anew."""
+        get = self._get
+        if fault := _text(get["fault"](row)):
             raise InvalidInput("fault", fault)
-        tags = _tags(self._value(row, "tags"))
-        given = self._text(row, "id")
-        if not (time := self._value(row, "time")) and time != 0:
+        tags, given = _tags(get["tags"](row)), _text(get["id"](row))
+        if not (time := get["time"](row)) and time != 0:
             raise InvalidInput("time", "must be given: when it happened is kept")
+        if given and not _UUID.fullmatch(given):
+            given = parse_event_id(given)
         event = Event(
-            type=self._text(row, "type") or "",
+            type=_text(get["type"](row)) or "",
             data=self._body(row, "data"),
             meta=self._body(row, "metadata"),
             timestamp=time_of(time),
-            correlation_id=self._text(row, "correlation"),
-            causation_id=self._text(row, "causation"),
+            correlation_id=_text(get["correlation"](row)),
+            causation_id=_text(get["causation"](row)),
             tags=tags,
-            id=None if tags or not given else parse_event_id(given),
+            id=None if tags else given,
         )
-        return checked(event)
+        return checked(event), bool(tags and given)
 
     def _index(self, row: Mapping[str, Any]) -> int | None:
-        given = self._value(row, "index")
+        given = self._get["index"](row)
         if given is None or given == "":
             return None
+        if isinstance(given, str) and _DIGITS_ONLY.fullmatch(given):
+            given = int(given)
+        elif isinstance(given, str | bool):
+            given = None
         try:
-            index = int(given) - self.first
-            if not isinstance(given, str) and index + self.first != given:
-                raise ValueError  # noqa: TRY301  a part of a number
-        except (TypeError, ValueError):
-            raise InvalidInput("index", "must be a whole number") from None
-        if not 0 <= index <= MAX_VERSION:
-            raise InvalidInput("index", f"must be from {self.first} to {MAX_VERSION:,}")
-        return index
+            if not self.first <= given <= MAX_VERSION + self.first:
+                raise InvalidInput("index", f"must be from {self.first} to {MAX_VERSION:,}")
+            if (index := int(given)) == given:
+                return index - self.first
+        except (TypeError, ArithmeticError):
+            pass
+        raise InvalidInput("index", "must be a whole number")
 
     def _body(self, row: Mapping[str, Any], name: str) -> bytes:
         if self.fields.get(name) == _REST:
-            return json.dumps({key: value for key, value in row.items() if key not in self._taken()})
-        coded = self._text(row, f"{name}64")
+            return json.dumps_again(_without(row, self._taken))
+        coded = _text(self._get[f"{name}64"](row))
         try:
-            return b64decode(coded, validate=True) if coded else body_of(self._value(row, name))
-        except ValueError as error:
+            return b64decode(coded, validate=True) if coded else body_of(self._get[name](row))
+        except (ValueError, TypeError) as error:
             raise InvalidInput(name, f"cannot be read: {error}") from error
 
-    def _taken(self) -> set[str]:
-        found = set[str]()
-        for where in self.fields.values():
-            columns = _COLUMN.findall(where) if "{" in where else [where]
-            found.update(each.partition(".")[0] for each in columns)
-        return found
 
-    def _text(self, row: Mapping[str, Any], name: str) -> str | None:
-        value = self._value(row, name)
-        if value is None or value == "":
-            return None
-        return value if isinstance(value, str) else str(value)
+_NOT: Final = (None, False, "", "false", "False")
+_IS: Final = (True, "true", "True")
+_UUID: Final = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_DIGITS_ONLY: Final = re.compile(r"-?[0-9]{1,20}")
 
-    def _value(self, row: Mapping[str, Any], name: str) -> Any:
-        """What a row has of a field; None where nothing."""
-        where = self.fields.get(name)
-        if where is None:
-            return None
-        if where in row:
-            return row[where]
-        if where.startswith("="):
-            return where[1:]
-        if "{" not in where:
-            value = _column(row, where)
-            if value is _ABSENT and name in ("stream", "type"):
+
+def _is_gone(value: Any) -> bool:
+    if value in _IS:
+        return True
+    raise InvalidInput("gone", "must be true or false")
+
+
+def _text(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    return value if isinstance(value, str) else str(value)
+
+
+def _getter(name: str, where: str | None) -> _Get:
+    """Reads a field. A column of the very name that a mapping has wins over what that says else."""
+    if where is None:
+        return lambda _: None
+    if where.startswith("="):
+        constant = where[1:]
+        return lambda row: row.get(where, constant)
+    if "{" in where:
+
+        def filled(row: Mapping[str, Any]) -> Any:
+            if where in row:
+                return row[where]
+            return _COLUMN.sub(lambda found: _inside(row, found[1], name), where)
+
+        return filled
+    if "." not in where and name not in _REQUIRED:
+        return lambda row: row.get(where)
+
+    def found(row: Mapping[str, Any]) -> Any:
+        value = row[where] if where in row else _column(row, where)
+        if value is _ABSENT:
+            if name in _REQUIRED:
                 raise InvalidInput(name, f"there is no column {where}")
-            return None if value is _ABSENT else value
-        return _COLUMN.sub(lambda found: _inside(row, found[1], name), where)
+            return None
+        return value
+
+    return found
+
+
+def _without(row: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
+    """What nothing takes of a row. Of an object that something is taken out of, the rest stays, if there is any."""
+    rest = dict(row)
+    for path in taken:
+        if path in rest:
+            del rest[path]
+        elif "." in path and path not in row:
+            _take_out(rest, path.split("."))
+    return rest
+
+
+def _take_out(rest: dict[str, Any], path: Sequence[str]) -> None:
+    name, *more = path
+    inner = rest.get(name)
+    if not more:
+        rest.pop(name, None)
+    elif isinstance(inner, Mapping):
+        rest[name] = left = dict(inner)
+        _take_out(left, more)
+        if not left and inner:
+            del rest[name]
 
 
 def checked(event: Event) -> Event:
@@ -238,6 +316,17 @@ _SECONDS, _MILLISECONDS, _MICROSECONDS, _DIGITS = 11, 14, 17, 20
 """Digits up to which a number of Unix time counts these; with more it counts nanoseconds."""
 
 
+_USUAL: Final = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(?:Z|\+00:00)?"
+)
+
+
+@lru_cache(maxsize=1_024)
+def _second(text: str) -> str:
+    """Neighbours happened within a second."""
+    return format_ticks(parse_time(text, "time"))[:19]
+
+
 def time_of(value: Any, name: str = "time") -> str:
     """A time as it is stored: of ISO 8601 text, UTC where it has no offset, or of Unix time in any usual unit.
 
@@ -245,6 +334,9 @@ def time_of(value: Any, name: str = "time") -> str:
         InvalidInput: it is neither.
     """
     text = value if isinstance(value, str) else str(value)
+    if usual := _USUAL.fullmatch(text):
+        second, fraction = usual.groups()
+        return f"{_second(second)}.{(fraction or '').ljust(7, '0')[:7]}+00:00"
     whole, _, fraction = text.partition(".")
     if not (whole.isascii() and whole.isdigit()) or len(whole) == 4:  # noqa: PLR2004  a year
         return format_ticks(parse_time(text, name))
@@ -261,6 +353,9 @@ def _refused(constant: str) -> None:
     raise ValueError(constant)
 
 
+_DECODER: Final = plain_json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refused)
+
+
 def body_of(value: Any) -> bytes:
     """A body: text that is JSON, as it is, to the byte; other text and values as JSON; bytes as they are."""
     match value:
@@ -270,12 +365,12 @@ def body_of(value: Any) -> bytes:
             return value
         case str():
             try:
-                plain_json.loads(value, parse_int=str, parse_float=str, parse_constant=_refused)
+                _DECODER.decode(value)
             except (ValueError, RecursionError):
-                return json.dumps(value)
+                return json.dumps_again(value)
             return value.encode()
         case _:
-            return json.dumps(value)
+            return json.dumps_again(value)
 
 
 def _tags(value: Any) -> tuple[str, ...]:

@@ -5,27 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from epochal.codec import json
-from epochal.importing.files import text_of
+from epochal.importing.files import lines_of
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import Columns, HistorySource
 
 
 def lines(place: str) -> Columns:
     """The objects; empty lines do not count."""
-    with text_of(place) as text:
-        for number, line in enumerate(text, 1):
-            if not line.strip():
-                continue
-            at = f"line {number}"
+    with lines_of(place) as file:
+        for number, line in enumerate(file, 1):
             try:
                 row = json.loads(line)
             except ValueError as error:
-                yield Misfit(at=at, stream="", rule=f"must be JSON: {error}", raw=line)
+                if line.strip():
+                    rule = "must be UTF-8" if isinstance(error, UnicodeError) else f"must be JSON: {error}"
+                    yield Misfit(at=f"line {number}", stream="", rule=rule, raw=line.decode(errors="replace"))
                 continue
             if isinstance(row, dict):
-                yield at, row
+                yield f"line {number}", row
             else:
-                yield Misfit(at=at, stream="", rule="must be a JSON object", raw=row)
+                yield Misfit(at=f"line {number}", stream="", rule="must be a JSON object", raw=row)
 
 
 SOURCE: Final = HistorySource(columns=lines, free=True)

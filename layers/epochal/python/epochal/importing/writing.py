@@ -23,7 +23,7 @@ from epochal.importing.incoming import Incoming
 from epochal.layout.port import layout_named
 from epochal.layout.streams import Head
 from epochal.model.events import Claim, Event, Recorded
-from epochal.model.versions import NO_STREAM, Appended, Conflict, ExpectedVersion, Token
+from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
 from epochal.plan.ops import (
     BatchGet,
     Done,
@@ -58,6 +58,7 @@ class StreamPart:
         token: of the stream, as this run has left it; None where it has not seen it, or long ago. Where it is further
             than `base`, an earlier run was.
         begins: the source has none of the stream's events before these; where `base` is above 0, they are gone there.
+        ends: the stream is deleted, where it has nothing here either.
     """
 
     stream: str
@@ -65,6 +66,7 @@ class StreamPart:
     rows: Sequence[Incoming]
     token: Token | None = None
     begins: bool = False
+    ends: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class PartWritten:
     units: float = 0.0
     token: Token | None = None
     refused: str = ""
+    deleted: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -163,7 +166,8 @@ class _Writing:
     def _pretend(self) -> None:
         """Nothing is there to look at; a stream whose first events are gone is begun by a write of its own."""
         if self.batch.begins and self.batch.base:
-            self.done.units += 1
+            self.done.units += 1 + self.batch.ends
+            self.done.deleted = self.batch.ends
         if self.batch.rows:
             self._append(self.batch.rows, self.batch.token or NO_STREAM)
 
@@ -186,7 +190,9 @@ class _Writing:
                 return self._append(batch.rows, NO_STREAM)
         if head is None:
             return self._refuse("is no more there")
-        if head.deleted:
+        if head.deleted and batch.ends:
+            self.done.deleted = head.version == batch.base
+        if head.deleted and not self.done.deleted:
             return self._refuse("was deleted there, and takes no more events")
         if head.version < batch.base:
             return self._refuse(
@@ -196,6 +202,8 @@ class _Writing:
         if not self._same(there):
             return True
         self.done.token = head.token()
+        if batch.ends and not self.done.deleted:
+            self._end(head)
         return not batch.rows[there:] or self._append(batch.rows[there:], head.token())
 
     def _begun(self) -> Head | None:
@@ -203,6 +211,13 @@ class _Writing:
         copier = StreamCopier(source=StreamSource(self.store), target=self.store)
         copier.begun(self.batch.stream, self.batch.base)
         return self.store.head(self.batch.stream)
+
+    def _end(self, head: Head) -> None:
+        """Delete the stream, if nothing is in it."""
+        found = StreamSource(self.store).head(self.batch.stream)
+        if found is not None and found.empty:
+            self.store.delete(self.batch.stream, expected=AtVersion(version=head.version))
+            self.done.deleted = True
 
     def _same(self, there: int) -> bool:
         """Whether the first events of the batch are those that are there."""
