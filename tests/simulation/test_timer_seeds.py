@@ -377,10 +377,10 @@ def a_timer_fires_without_what_says_so(patch: Patch) -> None:
 
 
 def a_stream_takes_any_firing(patch: Patch) -> None:
-    append = Engine._append  # noqa: SLF001  likewise
+    append = Engine.try_append
     patch.setattr(
         Engine,
-        "_append",
+        "try_append",
         lambda self, scope, events, known: append(self, scope, events, ANY if scope.stream else known),
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from epochal.cli.errors import TimerMissing
+from epochal.copying.timers import marked
 from epochal.errors import InvalidInput
-from epochal.model.events import parse_time
+from epochal.model.events import Event, parse_time
+from epochal.scheduling import later
 from epochal.testing.stores import memory_tables
 from epochal.timers.stores import timers_of
 from tests.support.terminal import Terminal
@@ -52,6 +54,15 @@ def test_several_events_come_later_together_at_a_moment() -> None:
         "2030-06-01T07:00:00.0000000+00:00",
         ["Fined", "Closed"],
     )
+
+
+def test_a_timer_of_a_copy_is_listed_as_one() -> None:
+    terminal = Terminal()
+    setting = later("fine", [Event(type="Fined")], at="2030-06-01T09:00:00Z")
+    terminal.streams.append("Loan-17", [marked(setting)])
+    assert terminal.lines("timers", "list", "Loan-17") == [
+        "Loan-17  fine  2030-06-01T09:00:00  set at 0  Fined  copied, and fires in its original"
+    ]
 
 
 def test_a_timer_is_called_off_once() -> None:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
 from epochal.codec import json
+from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
@@ -19,6 +20,7 @@ from epochal.scheduling import call_off, in_, later
 from epochal.settings import Settings
 from epochal.testing.stores import MemoryBucket, memory_settings
 from epochal.timers.engine import engine_of
+from epochal.timers.stores import timers_of
 from tests.unit.timers.world import BEGIN, World
 
 DAY = 86_400
@@ -110,6 +112,16 @@ def test_timers_are_armed_anew_by_what_their_streams_say_and_woken_as_the_deploy
     again = run(world, "rebuild", "--function", "armed", clients=sent)
     assert sent.asked[1:] == ["armed"]
     assert again.stdout == "3 of 4 timers that were set are pending, and armed\n"
+
+
+def test_timers_of_copies_are_taken_over(world: World) -> None:
+    world.set("Loan-1", "reminder", DAY, layout="tips")
+    StreamCopier(source=StreamSource(world.stores["tips"]), target=world.streams).copy("Loan-1")
+    world.feed.index()
+    assert run(world, "take-over").stdout == "1 of 1 timers of copies were pending, and are set anew\n"
+    assert json.loads(run(world, "take-over", "--json").stdout) == {"settings": 1, "taken": 0, "troubles": []}
+    (timer,) = timers_of(world.streams).pending("Loan-1")
+    assert (timer.setting, timer.copied) == (1, False)
 
 
 def test_a_rebuild_without_a_table_says_so_before_it_asks_aws(world: World) -> None:

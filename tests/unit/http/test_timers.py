@@ -56,6 +56,11 @@ def test_a_timer_is_set_by_an_event_of_an_append_and_listed_until_it_is_called_o
     assert timers(api) == []
 
 
+def test_a_timer_of_a_copy_says_so(api: Api) -> None:
+    post(api, {**SET, "data": {"copied": True, **SET["data"]}})
+    assert [each["copied"] for each in timers(api)] == [True]
+
+
 def test_a_stream_that_is_not_there_has_no_timers(api: Api) -> None:
     assert api.call("GET", "/streams/Loan-17/timers").json == {
         "stream": "Loan-17",

@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from epochal import Event
+from epochal import Event, in_, later, timers_of
 from epochal.errors import EpochalError
 from epochal.importing import importer as frame
 from epochal.importing.importer import ImportCounts, StreamImporter
@@ -157,6 +157,16 @@ def test_a_run_that_dies_in_every_run_gets_there_in_the_end() -> None:
             continue
         break
     assert contents(store) == wanted(rows)
+
+
+def test_a_timer_that_comes_along_is_that_of_a_copy_and_a_second_run_finds_it() -> None:
+    setting = later("fine", [Event(type="Fined")], at=in_(days=1))
+    rows, streams = [row("S-1", 0, type=setting.type, data=setting.data)], memory_streams()
+    assert importing(streams, rows)[0].written == 1
+    (timer,) = timers_of(streams).pending("S-1")
+    assert (timer.name, timer.copied) == ("fine", True)
+    done, _ = importing(streams, rows)
+    assert (done.written, done.there) == (0, 1)
 
 
 def test_two_imports_at_once_write_each_event_once() -> None:

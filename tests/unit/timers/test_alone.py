@@ -113,7 +113,7 @@ def test_a_rebuild_tells_of_a_setting_whose_body_is_gone_and_arms_it_with_the_ot
 
 
 def refused(error: EpochalError, *names: str) -> Any:
-    append = Engine._append  # noqa: SLF001  as a store would refuse it
+    append = Engine.try_append
 
     def refusing(self: Engine, scope: Any, events: Sequence[Event], known: Any) -> Any:
         if {f"{name} came" for name in names} & {each.type for each in events}:
@@ -140,7 +140,7 @@ def test_timers_whose_appends_are_refused_for_good_hold_none_of_the_others_back(
         world.set("Loan-1", f"n{number}", 60 + number)
     world.arm()
     world.time += 100 * SECOND
-    monkeypatch.setattr(Engine, "_append", refused(error, "n0", "n7"))
+    monkeypatch.setattr(Engine, "try_append", refused(error, "n0", "n7"))
     came = world.work()
     assert (came.fired, came.gone) == (23, 0)
     assert [(armed.place, found) for armed, found in came.failures] == [(0, error), (7, error)]

@@ -8,6 +8,7 @@ condition and one key. Of an event with tags alone it is the query of all its ta
 code (FORMATS §9):
 
     $timer-set         {"name": "reminder", "in": 1209600, "events": [{"type": "Reminded", "data": {}}]}
+                       and "copied": true, in a copy of its stream: it fires in the original
     $timer-cancelled   {"name": "reminder"}
     $timer-fired       {"name": "reminder", "set": 3}
 
@@ -117,6 +118,7 @@ class Timer:
         setting: index of the event that set it; of a timer of tags, that event's id.
         stream, tags: where it was set. One of no stream is of exactly these tags.
         timestamp, meta, correlation_id: of the setting.
+        copied: it is in a copy of its stream, and fires in the original alone, unless it is taken over.
     """
 
     name: str
@@ -128,6 +130,7 @@ class Timer:
     timestamp: str = ""
     meta: Body = b""
     correlation_id: str | None = None
+    copied: bool = False
 
     @property
     def ticks(self) -> Ticks:
@@ -138,6 +141,15 @@ class Timer:
     def cause(self) -> str:
         """The text by which what it appends names the setting."""
         return f"{self.stream}@{self.setting}" if self.stream else str(self.setting)
+
+    def anew(self) -> Event:
+        """What sets it anew, when it is due, with what its events have of its setting."""
+        return replace(
+            later(self.name, self.events, at=self.due, tags=() if self.stream else self.tags),
+            meta=self.meta,
+            correlation_id=self.correlation_id or self.cause,
+            causation_id=self.cause,
+        )
 
     @property
     def query(self) -> Query:
@@ -203,6 +215,7 @@ def timer_of(event: TimerEvent) -> Timer:
         timestamp=event.timestamp,
         meta=event.meta,
         correlation_id=event.correlation_id,
+        copied="copied" in record,
     )
 
 
@@ -434,7 +447,9 @@ def _stored(event: TimerEvent) -> dict[str, Any]:
 
 def _check(kind: str, record: object, field: str) -> None:
     """Raise `InvalidInput` unless this is what is stored of a timer in an event of the type."""
-    known = {TIMER_SET: {"name", "in", "due", "events"}, TIMER_FIRED: {"name", "set"}}.get(kind, {"name"})
+    known = {TIMER_SET: {"copied", "name", "in", "due", "events"}, TIMER_FIRED: {"name", "set"}}.get(
+        kind, {"name"}
+    )
     must_be(dict, record, field, "an object")
     if not isinstance(record, dict):  # which was just refused
         return
@@ -446,6 +461,8 @@ def _check(kind: str, record: object, field: str) -> None:
         else:
             must_be_whole(record.get("set"), f"{field}.set")
     elif kind == TIMER_SET:
+        if record.get("copied", True) is not True:
+            raise InvalidInput(f"{field}.copied", "must be true, or left out")
         _check_when(record, field)
         _check_events(record.get("events"), f"{field}.events")
 

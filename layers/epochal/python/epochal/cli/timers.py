@@ -21,6 +21,7 @@ from epochal.scheduling import At, Timer, in_
 from epochal.store.streams import Streams
 from epochal.timers.care import TimersRebuilt, coming
 from epochal.timers.care import rebuild as rebuild_all
+from epochal.timers.care import take_over as take_over_all
 from epochal.timers.engine import Engine, engine_of
 from epochal.timers.items import Armed
 from epochal.timers.stores import timers_of
@@ -74,7 +75,8 @@ def later_of(text: str) -> tuple[str, At]:
 
 def _line(timer: Timer) -> str:
     events = ", ".join(event.type for event in timer.events)
-    return f"{timer.stream}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}"
+    copied = "  copied, and fires in its original" if timer.copied else ""
+    return f"{timer.stream}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}{copied}"
 
 
 # Of the whole deployment: what is due, and all timers armed anew.
@@ -118,6 +120,24 @@ def rebuild(store: OpenedStore, *, function: str) -> None:
         done = rebuild_all(_engine(store, send), store.feed, lambda each: tell(_said(each)))
     view = {"settings": done.settings, "armed": done.armed, "troubles": done.troubles}
     output.document(view, [*output.harmless("\n".join(done.troubles)), _said(done)])
+
+
+@timers.command("take-over")
+@on_store
+def take_over(store: OpenedStore) -> None:
+    """Have copied and imported timers fire here from now on.
+
+    After the last copy, and once nothing fires their originals any more. Each that is pending is set anew, to be due
+    when it was. Safe beside everything else, and again.
+    """
+    with output.progress("taking over") as tell:
+        done = take_over_all(_engine(store, lambda _: None), store.feed, lambda each: tell(_taken(each)))
+    view = {"settings": done.settings, "taken": done.armed, "troubles": done.troubles}
+    output.document(view, [*output.harmless("\n".join(done.troubles)), _taken(done)])
+
+
+def _taken(done: TimersRebuilt) -> str:
+    return f"{done.armed:,} of {done.settings:,} timers of copies were pending, and are set anew"
 
 
 def _engine(store: OpenedStore, send: Any) -> Engine:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from epochal.copying.timers import marked
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import append
 from epochal.model.events import (
@@ -144,7 +145,7 @@ class Importer(ABC):
             field = f"history[{place}]"
             if each.event.id is None:
                 raise InvalidInput(f"{field}.id", "must be given: it tells what was imported before")
-            event = self.store.checked(each.event, field)
+            event = self.store.checked(marked(each.event), field)
             happened = parse_time(each.timestamp, f"{field}.timestamp")
             chosen = self._place_of(each, event, happened, field)
             yield DatedEvent(event=event, timestamp=each.timestamp, happened=happened, place=chosen)

@@ -10,7 +10,8 @@
 
 How far it has got, the copy's own version says: whoever goes on, also beside another who copies, appends on exactly
 that. A copy has the indices, types, bodies, times, tags, correlation and causation of the original, and its unfolds at
-the version that they were made from. Where the target keeps no tags, streams with tags are refused.
+the version that they were made from. Timers that are set are marked, and do not fire in the copy (`copying.timers`).
+Where the target keeps no tags, streams with tags are refused.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
+from epochal.copying.timers import marked, unmarked
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Span
@@ -232,15 +234,17 @@ class _Copying:
         return tuple(map(self._unfold, wanted)), made_from
 
     def _event(self, event: CopiedEvent) -> model.Event:
-        return model.Event(
-            type=event.type,
-            data=self._read(event.data) if event.type in model.TIMERS else self._body(event.data),
-            meta=self._body(event.meta),
-            timestamp=format_ticks(time_of(event.timestamp)),
-            correlation_id=event.correlation_id,
-            causation_id=event.causation_id,
-            tags=event.tags,
-            id=_id_of(event),
+        return marked(
+            model.Event(
+                type=event.type,
+                data=self._read(event.data) if event.type in model.TIMERS else self._body(event.data),
+                meta=self._body(event.meta),
+                timestamp=format_ticks(time_of(event.timestamp)),
+                correlation_id=event.correlation_id,
+                causation_id=event.causation_id,
+                tags=event.tags,
+                id=_id_of(event),
+            )
         )
 
     def _unfold(self, unfold: RecordedUnfold) -> model.Unfold:
@@ -525,8 +529,8 @@ class StreamSource:
 # Layouts write times and bodies in forms of their own: times are compared to the 100 ns, bodies by what they say. An
 # event's append id is not copied: it tells writes apart, and the copy is another write.
 
-Said = Callable[[Body], bytes]
-"""The SHA-256 of what a body says."""
+Said = Callable[..., bytes]
+"""The SHA-256 of what a body says; that of a timer's setting, whether it is marked or not."""
 
 CopiedEvent = model.Recorded | FeedEvent
 """An event of any layout, as it is stored or as the feed shows it."""
@@ -535,12 +539,14 @@ CopiedEvent = model.Recorded | FeedEvent
 def said_by(codec: BodyCodec) -> Said:
     """The digest of a body. It is fetched only where its claim does not tell: where it is compressed in the bucket."""
 
-    def said(body: Body) -> bytes:
+    def said(body: Body, type_: str = "") -> bytes:
+        sets = type_ == model.TIMER_SET
         if isinstance(body, Claim):
-            if body.encoding == DIRECT:
+            if body.encoding == DIRECT and not sets:
                 return bytes.fromhex(body.sha256)
             (body,) = codec.unpack([encode_claim(body)])
-        return hashlib.sha256(content_of(body)).digest()
+        content = content_of(body)
+        return hashlib.sha256(unmarked(content) if sets else content).digest()
 
     return said
 
@@ -564,7 +570,7 @@ class Digest:
         texts += ("id", chosen) if (chosen := _id_of(event)) else ()
         parts = [
             f"{event.index} {time_of(event.timestamp)}".encode(),
-            self.said(event.data),
+            self.said(event.data, event.type),
             self.said(event.meta),
         ]
         parts += [b"-" if text is None else b"+" + text.encode() for text in texts]

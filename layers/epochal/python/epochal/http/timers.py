@@ -46,6 +46,7 @@ TIMER: Final = Component(
             "due": words("When it fires, unless it is called off: ISO 8601, UTC."),
             "set": {**INDEX, "description": "Index of the event that set it."},
             "events": array(ref("NewEvent"), "What it appends."),
+            "copied": flag("It fires in the stream that this is a copy of, and not here."),
             "omitted": {**OMITTED, "description": "The answer had no room for the events: read that event."},
         },
         required=("name", "due", "set"),
@@ -119,7 +120,8 @@ def cancel_timer(streams: Streams, request: Request, _: QueryString) -> Response
 
 
 def _frame(timer: Timer) -> dict[str, Any]:
-    return {"name": timer.name, "due": timer.due, "set": timer.setting}
+    copied = {"copied": True} if timer.copied else {}
+    return {"name": timer.name, "due": timer.due, "set": timer.setting, **copied}
 
 
 def shown(timer: Timer) -> dict[str, Any]:

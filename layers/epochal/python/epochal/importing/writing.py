@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.copying.stream_copy import Digest, StreamCopier, StreamSource, said_by
+from epochal.copying.timers import marked
 from epochal.errors import EventsPruned, InvalidInput, MissingBody, WrongTable
 from epochal.importing.incoming import Incoming
 from epochal.layout.port import layout_named
@@ -246,7 +247,8 @@ class _Writing:
         rest: ids do not tell what an event says.
         """
         try:
-            outcome = self.store.try_append(self.batch.stream, [row.event for row in rows], expected=expected)
+            events = [marked(row.event) for row in rows]
+            outcome = self.store.try_append(self.batch.stream, events, expected=expected)
         except WrongTable:
             raise
         except InvalidInput as error:

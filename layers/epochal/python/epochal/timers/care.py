@@ -1,21 +1,25 @@
-"""Looking after timers: which are late and which come next, and all of them anew from the feed."""
+"""Looking after timers: which are late and which come next, all of them anew from the feed, and those of copies taken
+over.
+"""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from epochal.errors import EpochalError, MissingBody
+from epochal.errors import Contended, EpochalError, MissingBody
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.port import Span, source_of
 from epochal.model.events import TIMER_SET, Ticks
+from epochal.model.versions import Appended
 from epochal.timers.engine import Engine, armed_of
 from epochal.timers.items import BEGINNING, NEVER, SHARDS, Armed, due, read_armed
+from epochal.timers.protocol import ATTEMPTS, TOGETHER
 
 PAGE: Final = 100
 
@@ -32,11 +36,11 @@ def coming(engine: Engine, *, since: Ticks = BEGINNING, limit: int = PAGE) -> It
 
 @dataclass(slots=True, kw_only=True)
 class TimersRebuilt:
-    """What came of making the table of timers anew.
+    """What came of making the table of timers anew, or of taking timers over.
 
     Attributes:
-        settings: events that set a timer, which the feed has.
-        armed: of these, those whose timer is pending.
+        settings: events that set a timer, or those of copies, which the feed has.
+        armed: of these, those whose timer is pending, and was armed or set anew.
         troubles: scopes that could not be read, in words.
     """
 
@@ -49,23 +53,46 @@ def rebuild(engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], ob
     """Arm every timer that is pending, by what the feed tells and its stream confirms: a page of the feed at a time. It
     may run beside everything else, and again: what is armed already is armed once more, which changes nothing.
     """
+    return _over_all(engine, feed, tell, copied=False)
+
+
+def take_over(
+    engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object] = str
+) -> TimersRebuilt:
+    """Set every timer anew that is pending in a copy of its stream: it fires there from now on, when it was due. It may
+    run beside everything else, and again. Originals that are still there fire theirs, too.
+    """
+    return _over_all(engine, feed, tell, copied=True)
+
+
+def _over_all(
+    engine: Engine, feed: FeedReader, tell: Callable[[TimersRebuilt], object], *, copied: bool
+) -> TimersRebuilt:
     done = TimersRebuilt()
     sources = {*engine.streams, *engine.tagged}
     for partition in (each.partition for each in feed.partitions()):
         if source_of(partition) in sources:
-            for settings in _settings(feed, partition):
-                _arm(engine, settings, done)
+            for settings in _settings(feed, partition, copied=copied):
+                scopes: dict[object, list[Armed]] = {}
+                for each in settings:
+                    scopes.setdefault(each.scope, []).append(each)
+                for mine in scopes.values():
+                    done.settings += len(mine)
+                    try:
+                        (_set_anew if copied else _arm)(engine, mine, done)
+                    except EpochalError as error:
+                        done.troubles.append(f"{mine[0].stream or ', '.join(mine[0].tags)}: {error}")
                 tell(done)
     return done
 
 
-def _settings(feed: FeedReader, partition: int) -> Iterator[list[Armed]]:
+def _settings(feed: FeedReader, partition: int, *, copied: bool) -> Iterator[list[Armed]]:
     at: Checkpoint | None = None
     while True:
         page = feed.page(partition, start=at, limit=PAGE, predicate=_sets, data=True)
         events = (_event(each) for each in page.items if each.type == TIMER_SET)
         given = [each for each in events if each is not None and each.first]
-        yield list(armed_of(given, source_of(partition)))
+        yield list(armed_of(given, source_of(partition), copied=copied))
         at = page.next
         if page.at_tail:
             return
@@ -81,19 +108,26 @@ def _sets(span: Span) -> bool:
     return TIMER_SET in span.types
 
 
-def _arm(engine: Engine, settings: Iterable[Armed], done: TimersRebuilt) -> None:
-    scopes: dict[object, list[Armed]] = {}
-    for each in settings:
-        scopes.setdefault(each.scope, []).append(each)
-    for mine in scopes.values():
-        done.settings += len(mine)
-        try:
-            found = engine.pending_of(mine)
-        except EpochalError as error:
-            done.troubles.append(f"{mine[0].stream or ', '.join(mine[0].tags)}: {error}")
-            continue
-        waiting = {each.setting for each in found.pending} | {place for place, _ in found.lost}
-        armed = [each for each in mine if each.place in waiting]
-        done.troubles += (f"{mine[0].stream}@{place}: {error}" for place, error in found.lost)
-        engine.arm_all(armed)
-        done.armed += len(armed)
+def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
+    """Arm those of a scope that are pending."""
+    found = engine.pending_of(mine)
+    waiting = {each.setting for each in found.pending} | {place for place, _ in found.lost}
+    armed = [each for each in mine if each.place in waiting]
+    done.troubles += (f"{mine[0].stream}@{place}: {error}" for place, error in found.lost)
+    engine.arm_all(armed)
+    done.armed += len(armed)
+
+
+def _set_anew(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
+    """Set those of a scope anew that are pending, on the state that says so."""
+    refusals = 0
+    while refusals < ATTEMPTS:
+        found = engine.pending_of(mine, copied=True)
+        events = [each.anew() for each in found.pending[:TOGETHER]]
+        if not events:
+            return
+        if isinstance(engine.try_append(mine[0], events, found.known), Appended):
+            done.armed += len(events)
+        else:
+            refusals += 1
+    raise Contended(mine[0].stream or ", ".join(mine[0].tags), ATTEMPTS)

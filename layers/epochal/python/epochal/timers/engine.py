@@ -105,9 +105,17 @@ class Engine:
             [Wake(shard=shard, since=BEGINNING, until=until) for shard in range(SHARDS)], seconds
         )
 
-    def pending_of(self, timers: Sequence[Armed]) -> PendingTimers:
-        """What is pending in the scope of these timers, as far as it was set with the first of them or later."""
-        return self._load(LoadPending(timers=tuple(timers)))
+    def pending_of(self, timers: Sequence[Armed], *, copied: bool = False) -> PendingTimers:
+        """What is pending in the scope of these timers, as far as it was set with the first of them or later: what
+        fires there, or what is `copied`.
+        """
+        return self._load(LoadPending(timers=tuple(timers)), copied=copied)
+
+    def try_append(self, scope: Armed, events: Sequence[Event], known: Any) -> Any:
+        """Append to a timer's scope, on what is known of it; what came of that, as the store of it answers."""
+        if scope.stream:
+            return self._of(self.streams, scope).try_append(scope.stream, events, expected=known)
+        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope.tags), after=known)
 
     def _ticks(self) -> Ticks:
         return from_unix_nanoseconds(self.now())
@@ -143,15 +151,17 @@ class Engine:
         except EpochalError as error:
             return error
 
-    def _load(self, asked: LoadPending) -> PendingTimers:
+    def _load(self, asked: LoadPending, *, copied: bool = False) -> PendingTimers:
         scope = asked.timers[0]
-        if not scope.stream:
+        if scope.stream:
+            first = min(int(each.place) for each in asked.timers)
+            # Of an append whose outcome nothing can tell, the stream may still tell what is pending.
+            refused = asked.refused if isinstance(asked.refused, Conflict) else None
+            found = pending_in(self._of(self.streams, scope), scope.stream, first, asked.seen, refused)
+        else:
             places = {each.place for each in asked.timers}
-            return _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
-        first = min(int(each.place) for each in asked.timers)
-        # Of an append whose outcome nothing can tell, the stream may still tell what is pending.
-        refused = asked.refused if isinstance(asked.refused, Conflict) else None
-        return pending_in(self._of(self.streams, scope), scope.stream, first, asked.seen, refused)
+            found = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)
+        return replace(found, pending=tuple(each for each in found.pending if each.copied == copied))
 
     def _fire(self, asked: Fire) -> Any:
         """How many were fired, or what has refused it; of an append that could never be made, the half is tried."""
@@ -159,18 +169,13 @@ class Engine:
         while True:
             events = [event for each in some for event in each.firing()]
             try:
-                came = self._append(asked.scope, events, asked.found.known)
+                came = self.try_append(asked.scope, events, asked.found.known)
             except (InvalidInput, InvalidRequest) as error:
                 if len(some) == 1:
                     return error
                 some = some[: len(some) // 2]
             else:
                 return len(some) if isinstance(came, Appended) else came
-
-    def _append(self, scope: Armed, events: Sequence[Event], known: Any) -> Any:
-        if scope.stream:
-            return self._of(self.streams, scope).try_append(scope.stream, events, expected=known)
-        return self._of(self.tagged, scope).try_append(events, fail_if=query_of(scope.tags), after=known)
 
     def _of(self, stores: Mapping[str, T], scope: Armed) -> T:
         if scope.layout not in stores:
@@ -182,9 +187,9 @@ def _alone(op: Op | Several) -> Steps[Any]:
     return (yield op)
 
 
-def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
-    """The timers that events set; those that are gone, or set none, are passed over. One of a stream whose body is not
-    in the bucket is taken for due, so that whoever fires it tells of that.
+def armed_of(events: Iterable[FeedEvent], layout: str, *, copied: bool = False) -> Iterator[Armed]:
+    """The timers that events set, those of copies or the others; what is gone, or sets none, is passed over. One of a
+    stream whose body is not in the bucket is taken for due, so that whoever fires it tells of that.
 
     Raises:
         MissingBody, DeniedBody: a setting cannot be read.
@@ -194,14 +199,18 @@ def armed_of(events: Iterable[FeedEvent], layout: str) -> Iterator[Armed]:
             continue
         if isinstance(event.fault, MissingBody) and not event.stream.startswith(TAG_STREAMS):
             due = parse_time(event.timestamp) if event.timestamp else BEGINNING
-            yield Armed(due=due, layout=layout, stream=event.stream, place=event.index)
+            if not copied:  # which nothing can tell
+                yield Armed(due=due, layout=layout, stream=event.stream, place=event.index)
             continue
         if event.fault is not None:
             raise event.fault
         with suppress(CorruptData):
             timer = timer_of(event)
             tags = () if timer.stream else timer.tags
-            yield Armed(due=timer.ticks, layout=layout, stream=timer.stream, place=timer.setting, tags=tags)
+            if timer.copied == copied:
+                yield Armed(
+                    due=timer.ticks, layout=layout, stream=timer.stream, place=timer.setting, tags=tags
+                )
 
 
 def _tagged(
