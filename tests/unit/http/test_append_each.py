@@ -60,6 +60,38 @@ def test_what_is_refused_keeps_nobody_else_and_each_is_answered_in_its_place(api
     assert answer.json["capacity"]["write"] == 3.0, "a refusal costs a unit, too, and no transaction is made"
 
 
+def test_those_to_one_stream_are_one_write_and_each_has_its_own_answer(api: Api) -> None:
+    answer = post(api, to(A, "One"), to(A, "Two", expected="no_stream"), to(A, "Three", "Four", expected=1))
+    assert statuses(answer) == [201, 409, 201]
+    assert [(each.get("first"), each["version"]) for each in answer.json["results"]] == [
+        (0, 1),
+        (None, 1),
+        (1, 3),
+    ]
+    assert answer.json["capacity"] == {"read": 1.0, "write": 1.0}
+    assert types(api, A) == ["One", "Three", "Four"]
+
+
+def test_a_condition_is_each_ones_own_and_brings_what_is_in_the_way(api: Api) -> None:
+    post(api, {"stream": B, "events": [{"type": "Taken", "data": 7, "tags": ["seat:2"]}]})
+    tagged = {"stream": A, "events": [{"type": "Held", "tags": ["seat:1"]}]}
+    answer = post(
+        api,
+        {**tagged, "failIf": {"items": [{"tags": ["seat:2"]}]}},
+        {**tagged, "failIf": {"items": [{"tags": ["seat:1"]}]}},
+        to(C),
+    )
+    assert statuses(answer) == [409, 201, 201]
+    refused, made, _ = answer.json["results"]
+    assert refused["type"] == "urn:epochal:problem:condition-failed"
+    assert [(each["data"], each["tags"]) for each in refused["events"]] == [(7, ["seat:2"])]
+    again = {"failIf": {"items": [{"tags": ["seat:2"]}]}, "after": refused["position"]}
+    also = {"failIf": {"items": [{"tags": ["seat:1"]}]}, "after": made["position"]}
+    assert statuses(post(api, {**tagged, **again}, {**tagged, **also})) == [201, 409]
+    both = [{**tagged, "failIf": {"items": [{"tags": ["seat:9"]}]}}] * 101
+    assert post(api, *both).status == 413
+
+
 def test_a_token_of_an_answer_is_what_the_next_append_expects(api: Api) -> None:
     api.append(B, "Taken")
     answer = post(api, to(A), to(B, expected="no_stream"))
@@ -110,7 +142,8 @@ def test_the_token_of_a_batch_of_ids_that_is_sent_again_in_part_is_in_conflict(a
         ([to(A), to("no such!")], "appends[1].stream"),
         ([to(A), to(B, expected="7.x")], "appends[1].expected"),
         ([to(A), to(B, idempotencyKey="ü")], "appends[1].idempotencyKey"),
-        ([to(A), to(B, failIf={"items": []})], "appends[1].failIf"),
+        ([to(A), to(B, failIf={"items": []})], "appends[1].failIf.items"),
+        ([to(A), to(B, after="AQ")], "appends[1].after"),
     ],
 )
 def test_what_is_malformed_is_refused_before_anything_is_written(
@@ -127,9 +160,9 @@ def test_headers_of_one_append_are_refused(api: Api, header: str) -> None:
     assert (answer.status, answer.json["field"]) == (400, header.replace("_", "-"))
 
 
-def test_there_are_at_most_a_hundred(api: Api) -> None:
-    assert post(api, *(to(f"Seat-{number}") for number in range(101))).status == 413
-    assert statuses(post(api, *(to(f"Seat-{number}") for number in range(100)))) == [201] * 100
+def test_there_are_at_most_five_hundred(api: Api) -> None:
+    assert post(api, *(to(f"Seat-{number}") for number in range(501))).status == 413
+    assert statuses(post(api, *(to(f"Seat-{number}") for number in range(500)))) == [201] * 500
 
 
 def test_what_the_store_refuses_and_what_is_deleted_is_each_ones_own_problem(api: Api) -> None:
@@ -172,3 +205,19 @@ def test_where_time_is_over_each_says_that_it_may_have_been_made() -> None:
     assert (made["status"], unknown["status"]) == (201, 503)
     assert unknown["type"] == "urn:epochal:problem:unavailable"
     assert "may have been applied" in unknown["detail"]
+
+
+def test_what_had_no_turn_before_the_time_was_over_says_that_it_was_not_tried() -> None:
+    def slow(execute: Execute) -> Execute:
+        def late(op: Op) -> Reply:
+            if isinstance(op, Put):
+                api.clock.sleep(30)
+            return execute(op)
+
+        return late
+
+    api = Api(around=slow)
+    answer = post(api, to(A, expected="no_stream"), to(A, unfolds=[{"type": "U"}]), to(A))
+    assert statuses(answer) == [201, 503, 503]
+    assert [each.get("tried") for each in answer.json["results"]] == [None, False, False]
+    assert types(api, A) == ["Taken"]

@@ -26,6 +26,7 @@
     │   └── DeniedBody                   for an object, outside of where bodies lie, that a claim check names
     ├── InvalidRequest                   AWS takes the request for malformed: carries its code and its words
     └── Unavailable (TimeoutError)       throttling or an outage outlasted the time allowed
+        └── NotTried                     the time was over before anything was sent
 
 docs/reference/errors.md says of each what to do.
 
@@ -309,6 +310,13 @@ class Unavailable(EpochalError, TimeoutError):
         super().__init__(f"the store is unavailable: {cause}")
         self.cause = cause
         self.maybe_applied = maybe_applied
+
+
+class NotTried(Unavailable):
+    """One of many appends, for which nothing was sent: the time allowed for all was over before its turn."""
+
+    def __init__(self) -> None:
+        super().__init__("the time allowed was over before this was tried")
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -151,7 +151,7 @@ class Writes:
                     self._tokens.popitem(last=False)
         return [
             outcome_of(result, share)
-            for result, share in zip(results, _shares(meter.capacity, len(taken)), strict=True)
+            for result, share in zip(results, shares(meter.capacity, len(taken)), strict=True)
         ]
 
 
@@ -231,7 +231,8 @@ class JoinedAppends:
             following.turn.set()
 
 
-def _shares(capacity: Capacity, parts: int) -> list[Capacity]:
+def shares(capacity: Capacity, parts: int) -> list[Capacity]:
+    """What a write took, shared among its appends; its requests are the first one's."""
     units = Capacity(read=capacity.read / parts, write=capacity.write / parts)
     first = Capacity(read=units.read, write=units.write, requests=capacity.requests)
     return [first, *[units] * (parts - 1)]

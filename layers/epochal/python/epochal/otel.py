@@ -22,6 +22,7 @@ from functools import wraps
 from itertools import chain
 from typing import Any, Final
 
+from epochal.bulk import Bulk
 from epochal.codec import json
 from epochal.deciders.loading import Loader
 from epochal.deciders.loop import DecisionSource
@@ -50,6 +51,7 @@ W3C: Final = TraceContextTextMapPropagator()
 _CALLS: Final[tuple[tuple[str, type, tuple[str, ...]], ...]] = (
     ("append", Streams, ("try_append", "append_on", "try_append_all")),
     ("append", JoinedAppends, ("append",)),
+    ("append", Bulk, ("append",)),
     ("append", TaggedStore, ("try_append",)),
     ("read", Streams, ("load", "page")),
     ("read", Loader, ("load",)),

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from epochal.aio.bridge import each, finished, iterates, reads, run, writes
+from epochal.bulk import Bulk
 from epochal.feed.reader import FeedReader
 from epochal.joined import JoinedAppends
 from epochal.read_models.documents import ReadModel, ReadModels
@@ -119,6 +120,21 @@ class AsyncJoinedAppends:
 
     append = writes(JoinedAppends.append, of="joined")
     try_append = writes(JoinedAppends.try_append, of="joined")
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncBulk:
+    """Many appends at once: `Bulk.append`, awaited, which raises what it does.
+
+    A call that is cancelled goes on to its end, and `cancelled_write` tells its answers.
+
+    Attributes:
+        bulk: over the `store` of an `AsyncStreams`.
+    """
+
+    bulk: Bulk
+
+    append = writes(Bulk.append, of="bulk")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
-from epochal.errors import EpochalError, InvalidInput, TooLarge
+from epochal.bulk import MAX_APPENDS, Answer, Bulk, BulkAppend
+from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
+from epochal.http.events import CONDITION, AnswerSize
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, problem_of
-from epochal.http.several import MAX_APPENDS, STREAM_APPEND, stream_append
+from epochal.http.several import STREAM_APPEND, stream_append
 from epochal.http.shapes import (
     CAPACITY,
+    DEFAULT_LIMIT,
     Component,
     Node,
     QueryString,
@@ -29,12 +31,27 @@ from epochal.http.shapes import (
     text,
     whole,
 )
-from epochal.http.streams import STREAM, TOKEN, VERSION, Opened, appended, opened
+from epochal.http.streams import (
+    REACHED,
+    STREAM,
+    TOKEN,
+    VERSION,
+    WITH_QUERY,
+    Opened,
+    believed,
+    condition_of,
+    made,
+    opened,
+    reached_by,
+)
 from epochal.model.versions import MAX_VERSION, StreamAppend
-from epochal.store.driver import SIDE_BY_SIDE, Meter, pool
+from epochal.store.driver import Meter
 from epochal.store.streams import Streams
 
 __all__ = ["append_each", "opened"]
+
+MAX_CONDITIONS: Final = 100
+"""Appends with a condition: the events in the way of all of them have to fit one answer."""
 
 _MEMBERS: Final = STREAM_APPEND.schema["properties"]
 EACH_APPEND: Final = Component(
@@ -45,29 +62,24 @@ EACH_APPEND: Final = Component(
             **_MEMBERS,
             # What its stream refuses is a problem of this append alone.
             "events": {**_MEMBERS["events"], "items": ref("NewEvent")},
+            **CONDITION,
             "idempotencyKey": text(
                 "As the header `Idempotency-Key` of an append to this stream.",
                 most=255,
                 pattern=r"[\x21-\x7e]{1,255}",
             ),
         },
+        "dependentRequired": WITH_QUERY,
     },
     reads={**STREAM_APPEND.special, "idempotencyKey": lambda node: checked_key(node.value, node.name)},
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class One:
-    """An append of the request, and its place there."""
-
-    place: int
-    append: StreamAppend
-    key: str | None
-
-
-def _one_of(node: Node) -> tuple[StreamAppend, str | None]:
+def _one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     sent = EACH_APPEND.read(node)
-    return stream_append(node, sent), sent.get("idempotencyKey")
+    if "after" in sent and "failIf" not in sent:
+        raise InvalidInput(node.below("after"), "needs a query to go with")
+    return stream_append(node, sent), sent
 
 
 APPEND_EACH: Final = Component(
@@ -101,6 +113,10 @@ RESULT: Final = Component(
             "size": whole("How large it was."),
             "limit": whole("How large it may be."),
             "index": whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
+            "events": array(ref("TaggedEvent"), "Events that match `failIf` and are in the way."),
+            "more": flag("Whether others are in the way, too."),
+            "position": REACHED,
+            "tried": flag("False: the time was over before anything was sent for it. Send it again."),
         },
         required=("stream", "status"),
         description="What came of one append: what it made, or the problem that kept it.",
@@ -118,8 +134,8 @@ ANSWERED: Final = Shown(
 @operation(
     "Append to streams, each for itself",
     "Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it "
-    "would be there. Appends to one stream are made in their order, others side by side. What is malformed is refused "
-    "before anything is written.",
+    "would be there. Appends to one stream are made in their order, as one write where they can be; others side by "
+    "side. What is malformed is refused before anything is written.",
     takes=APPEND_EACH,
     gives=ANSWERED,
 )
@@ -129,52 +145,71 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
         if request.header(given) is not None:
             raise InvalidInput(given, "is of one append: each has its own `expected` and `idempotencyKey`")
     sent = APPEND_EACH.read(document(request))["appends"]
-    if len(sent) > MAX_APPENDS:
-        raise TooLarge("appends", len(sent), MAX_APPENDS, "items")
+    conditions = sum("failIf" in members for _, members in sent)
+    if conditions > MAX_CONDITIONS:
+        raise TooLarge("appends", conditions, MAX_CONDITIONS, "items with `failIf`")
     store, meter = streams_for(on.streams, request)
-    streams = dict[str, list[One]]()
-    for place, (append, key) in enumerate(sent):
-        streams.setdefault(append.stream, []).append(One(place=place, append=append, key=key))
-    results, figures = dict[int, Mapping[str, Any]](), dict[str, float]()
-    with pool(SIDE_BY_SIDE) as side_by_side:
-        for made in side_by_side.map(lambda those: list(_made(store, meter, those)), streams.values()):
-            for place, result, counted in made:
-                results[place] = result
-                for name, count in counted.items():
-                    figures[name] = figures.get(name, 0.0) + count
-    shown = [results[place] for place in range(len(sent))]
-    return answer(meter, ANSWERED(results=shown, capacity=capacity(meter.units)), figures=figures)
+    room, limit = AnswerSize(), DEFAULT_LIMIT // max(1, conditions)
+    asked = list[BulkAppend]()
+    for wanted, members in sent:
+        key, expected = members.get("idempotencyKey"), believed(store, wanted)
+        condition = condition_of(members, store, on.link, limit, room)
+        asked.append(
+            BulkAppend(
+                stream=wanted.stream,
+                events=wanted.events,
+                unfolds=wanted.unfolds,
+                expected=expected,
+                idempotency_key=key,
+                **condition,
+            )
+        )
+    results, figures = list[Mapping[str, Any]](), dict[str, float]()
+    for place, (one, came) in enumerate(zip(asked, Bulk(store).append(asked), strict=True)):
+        result, counted = _shown(store, meter, place, one, came)
+        results.append(result)
+        for name, count in counted.items():
+            figures[name] = figures.get(name, 0.0) + count
+    return answer(meter, ANSWERED(results=results, capacity=capacity(meter.units)), figures=figures)
 
 
-def _made(
-    store: Streams, meter: Meter, those: Sequence[One]
-) -> Iterator[tuple[int, Mapping[str, Any], Mapping[str, float]]]:
-    """What came of the appends to a stream, by their places, and the figures of each."""
-    for one in those:
-        wanted = one.append
-        try:
-            found = appended(store, meter, wanted, one.key, {})
-        except (Problem, EpochalError) as error:
-            problem = problem_of(error)
-            conflicts = problem.figures.get("Conflicts", 0.0)
-            yield one.place, _refused(one, problem), {"Conflicts": conflicts} if conflicts else {}
-        else:
-            made = {"stream": wanted.stream, "status": 201, "first": found.first, "version": found.version}
-            made |= {"token": found.token.text(), "replayed": found.replayed}
-            events = 0.0 if found.replayed else float(len(wanted.events))
-            yield one.place, made, {} if found.replayed else {"Appends": 1.0, "Events": events}
+def _shown(
+    store: Streams, meter: Meter, place: int, one: BulkAppend, came: Answer
+) -> tuple[Mapping[str, Any], Mapping[str, float]]:
+    """What came of an append, and its figures."""
+    try:
+        if isinstance(came, EpochalError):
+            raise came
+        found = made(store, meter, one.stream, came, {"takes": one.takes})
+    except (Problem, EpochalError) as error:
+        problem = problem_of(error)
+        conflicts = problem.figures.get("Conflicts", 0.0)
+        tried = {"tried": False} if isinstance(error, NotTried) else {}
+        return {**_refused(place, one.stream, problem), **tried}, {
+            "Conflicts": conflicts
+        } if conflicts else {}
+    view = {
+        "stream": one.stream,
+        "status": 201,
+        "first": found.first,
+        "version": found.version,
+        "token": found.token.text(),
+        "replayed": found.replayed,
+        **reached_by(found, store),
+    }
+    return view, {} if found.replayed else {"Appends": 1.0, "Events": float(len(one.events))}
 
 
-def _refused(one: One, problem: Problem) -> Mapping[str, Any]:
+def _refused(place: int, stream: str, problem: Problem) -> Mapping[str, Any]:
     """The problem of one append, in the words of its own answer."""
     kind, members = problem.kind, dict(problem.members)
     if "field" in members:
-        members["field"] = f"appends[{one.place}].{members['field']}"
+        members["field"] = f"appends[{place}].{members['field']}"
     if (etag := problem.headers.get("ETag")) is not None:
         members["token"] = etag.strip('"')
     said = {} if problem.detail is None else {"detail": problem.detail}
     return {
-        "stream": one.append.stream,
+        "stream": stream,
         "status": kind.status,
         "type": kind.type,
         "title": kind.title,

@@ -83,6 +83,8 @@ from epochal.model.versions import (
     NO_STREAM,
     Appended,
     Conflict,
+    ExpectedVersion,
+    Outcome,
     StreamAppend,
     Token,
     Undetermined,
@@ -310,7 +312,10 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     store, meter = streams_for(on.streams, request)
     condition = condition_of(sent, store, on.link)
     wanted = StreamAppend(stream=stream, expected=expected, **contents)
-    outcome = appended(store, meter, wanted, key, condition, in_header=in_header)
+    came = store.try_append(
+        stream, **contents, expected=believed(store, wanted), idempotency_key=key, **condition
+    )
+    outcome = made(store, meter, stream, came, condition, in_header=in_header)
     view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached_by(outcome, store))
     return answer(
         meter,
@@ -321,25 +326,25 @@ def append_events(on: Opened, request: Request, _: QueryString) -> Response:
     )
 
 
-def appended(
+def believed(store: Streams, wanted: StreamAppend) -> ExpectedVersion:
+    """What an append expects: of a token as much as its seal says."""
+    expected = wanted.expected
+    if not isinstance(expected, Token):
+        return expected
+    return Seals.of(store, writes=True).believed(wanted.stream, expected)
+
+
+def made(
     store: Streams,
     meter: Meter,
-    wanted: StreamAppend,
-    key: str | None,
+    stream: str,
+    outcome: Outcome,
     condition: Mapping[str, Any],
     *,
     in_header: bool = False,
 ) -> Appended:
     """An append to one stream that was made, its token sealed. Raises a `Problem` where it was not."""
-    stream, expected, seals = wanted.stream, wanted.expected, Seals.of(store, writes=True)
-    outcome = store.try_append(
-        stream,
-        wanted.events,
-        unfolds=wanted.unfolds,
-        expected=seals.believed(stream, expected) if isinstance(expected, Token) else expected,
-        idempotency_key=key,
-        **condition,
-    )
+    seals = Seals.of(store, writes=True)
     match outcome:
         case Appended():
             return replace(outcome, token=seals.sealed(stream, outcome.token))
@@ -359,9 +364,15 @@ def appended(
             )
 
 
-def condition_of(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[str, Any]:
+def condition_of(
+    sent: Mapping[str, Any],
+    store: Streams,
+    link: Link,
+    limit: int = DEFAULT_LIMIT,
+    room: AnswerSize | None = None,
+) -> dict[str, Any]:
     """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
-    answer.
+    answer: so many events, as far as there is room.
     """
     if "after" in sent and "failIf" not in sent:
         raise InvalidInput("after", "needs a query to go with")
@@ -377,7 +388,7 @@ def condition_of(sent: Mapping[str, Any], store: Streams, link: Link) -> dict[st
     return {
         "fail_if": over.query_of(sent["failIf"], tagged),
         "after": None if after is None else tagged.believed(after),
-        "takes": over.Listed(DEFAULT_LIMIT, link),
+        "takes": over.Listed(limit, link, answer=room),
     }
 
 

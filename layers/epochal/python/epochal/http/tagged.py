@@ -236,11 +236,13 @@ EVENT: Final = Component(
 class Listed:
     """Events for an answer, up to a number and as many as it has room for. Called with each in turn."""
 
-    def __init__(self, limit: int, link: Link, *, positions: bool = False) -> None:
+    def __init__(
+        self, limit: int, link: Link, *, positions: bool = False, answer: AnswerSize | None = None
+    ) -> None:
         self._limit = limit
         self._link = link
         self._positions = positions
-        self._answer = AnswerSize()
+        self._answer = answer or AnswerSize()
         self.views: list[Any] = []
 
     def __call__(self, found: Recorded) -> bool:

@@ -465,6 +465,13 @@ class JoinedWriters(Protocol):
             InvalidInput: the stream is full.
         """
 
+    def append_together_on(
+        self, table: str, batches: Sequence[Batch], known: Known[Any]
+    ) -> Steps[tuple[Result[Any], ...]]:
+        """`append_together` on exactly what is known. Of keyed batches this tells its own write only: whether another
+        process has made one of them, the caller finds out (`layout.once`).
+        """
+
 
 AnyStreamLayout: TypeAlias = StreamLayout[Any, Any]
 """Some layout, whose heads and cursors are its own: what one of its methods gave, another takes."""

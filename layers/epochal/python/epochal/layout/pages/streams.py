@@ -307,6 +307,24 @@ def _is_of(rest: bytes, batch: Sought) -> bool:
     return False
 
 
+def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[Page]]:
+    """Append joined batches on exactly the last page that is known. Some may be keyed, and another process may have
+    written one of these: so the write is known by the stamps of all of them, in a row.
+    """
+    sent = yield from write(table, whole, known)
+    if isinstance(sent, Planned):
+        return sent.written
+    head = yield from head_from(table, whole.stream, sent.page)
+    if sent.planned is None or sent.page is None:
+        return Rejected(head=head)
+    planned, there = sent.planned, [frame.stamp for frame in sent.page.frames]
+    ours = [frame.stamp for frame in whole.frames(planned.stamp)]
+    if any(there[at : at + len(ours)] == ours for at in range(len(there))):
+        return planned.written
+    gone = sent.ambiguous and absent_from(sent.page, planned.first) is Earlier.PRUNED
+    return Unknown(first=planned.first) if gone else Rejected(head=head)
+
+
 def _told(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:
     if isinstance(result, Rejected):
         yield from (result for _ in batches)
@@ -433,6 +451,14 @@ class Pages:
         packs = yield from self._all_packed(table, [(batch, None) for batch in batches])
         whole = joined([batch for batch, _ in packs])
         result = yield from append(table, whole, ANY, UNREAD if start is None else start)
+        return tuple(_told([batch for batch, _ in packs], result))
+
+    def append_together_on(
+        self, table: str, batches: Sequence[Batch], known: Known[Page]
+    ) -> Steps[tuple[Result[Page], ...]]:
+        """See `append_whole`."""
+        packs = yield from self._all_packed(table, [(batch, None) for batch in batches])
+        result = yield from append_whole(table, joined([batch for batch, _ in packs]), known)
         return tuple(_told([batch for batch, _ in packs], result))
 
     def load(
