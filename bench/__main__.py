@@ -12,6 +12,7 @@ from datetime import date
 from bench import (
     append_cpu,
     bill,
+    bulk,
     calving,
     capacity,
     catching_up,
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "calving": calving.main,
     "fullness": fullness.main,
     "pages": pages.main,
+    "bulk": bulk.main,
     "page-replay": page_replay.main,
     "capacity": capacity.main,
     "workloads": comparison.main,

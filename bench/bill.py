@@ -40,6 +40,9 @@ PRICES: Final[Mapping[str, tuple[float, str]]] = {
 MILLISECONDS: Final = {"append": 10, "indexer": 20, "notifier": 20, "reaction": 30}
 """An invocation that is warm: one to five requests to AWS of 3 to 5 ms, and the handler's own work on half a CPU."""
 
+FURTHER: Final = 2
+"""Milliseconds of each further append of a request: the handler's own work; requests to AWS are side by side."""
+
 GIGABYTES: Final = 1.0
 
 OWN_LINES: Final = sum(
@@ -98,7 +101,8 @@ class Setup:
         joined: metrics are joined over invocations.
         own_lines: Lambda writes its three lines.
         window: seconds for which the indexer gathers appends.
-        together: events of a request, of one stream.
+        together: events of an append, of one stream.
+        bulk: appends of a request, each for itself.
         use: what it is used for.
         before: appends that come first, and are not counted.
         counted: appends of which figures are taken.
@@ -112,13 +116,14 @@ class Setup:
     own_lines: bool = False
     window: int = 1
     together: int = 1
+    bulk: int = 1
     use: Use = field(default_factory=Use)
     before: int = 0
     counted: int = APPENDS
 
     def batch(self, pace: Pace) -> int:
         """Events that are indexed at once."""
-        return max(self.together, round(pace.a_second * self.window))
+        return max(self.together * self.bulk, round(pace.a_second * self.window))
 
 
 ONCE: Final = Setup(name="tips, a line for each request", layout="tips", joined=False, own_lines=True)
@@ -136,9 +141,13 @@ SETUPS: Final = (
 )
 
 
+BULK: Final = Setup(name="in bulk of ten", bulk=10)
+BULK_OF_ONE: Final = Setup(name="in bulk of ten to one stream", bulk=10, use=Use(streams=1))
 USES: Final = (
     Setup(name="15 streams"),
     Setup(name="each with a key", use=Use(keyed=True)),
+    BULK,
+    BULK_OF_ONE,
     Setup(name="one reaction", use=Use(reactions=1)),
     Setup(name="four partitions, one reaction", use=Use(partitions=4, reactions=1)),
     Setup(name="four shards, one reaction", use=Use(shards=4, reactions=1)),
@@ -154,17 +163,7 @@ WIDE: Final = Setup(
 
 def bill(setup: Setup, pace: Pace) -> dict[str, float]:
     """Dollars for a million appends, by component."""
-    used = _functions(
-        _Run(
-            layout=setup.layout,
-            use=setup.use,
-            pace=pace.a_second,
-            batch=setup.batch(pace),
-            together=setup.together,
-            before=setup.before,
-            counted=setup.counted,
-        )
-    )
+    used = taken(setup, pace)
     append, feed, reaction = used["append"], [used["indexer"], used["notifier"]], used.get("reaction", Used())
 
     def dollars(what: str, quantity: float) -> float:
@@ -172,7 +171,8 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
 
     def running(name: str) -> float:
         invocations = used.get(name, Used()).invocations
-        seconds = invocations * MILLISECONDS[name] / 1000
+        further = FURTHER * (setup.bulk - 1) if name == "append" else 0
+        seconds = invocations * (MILLISECONDS[name] + further) / 1000
         return dollars("invocation", invocations) + dollars("gigabyte-second", seconds * GIGABYTES)
 
     def logged(name: str) -> float:
@@ -202,6 +202,22 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
     }
 
 
+def taken(setup: Setup, pace: Pace) -> Mapping[str, Used]:
+    """What the functions take for the appends that are counted."""
+    return _functions(
+        _Run(
+            layout=setup.layout,
+            use=setup.use,
+            pace=pace.a_second,
+            batch=setup.batch(pace),
+            together=setup.together,
+            bulk=setup.bulk,
+            before=setup.before,
+            counted=setup.counted,
+        )
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     """What the functions are to be asked for; several setups share a run."""
@@ -211,6 +227,7 @@ class _Run:
     pace: float
     batch: int
     together: int
+    bulk: int
     before: int
     counted: int
 
@@ -221,7 +238,9 @@ def _functions(run: _Run) -> Mapping[str, Used]:
     take = functions.follower()
     for count in (run.before, run.counted):
         functions.used = {name: Used() for name in functions.used}
-        functions.append(count, pace=run.pace, together=run.together, take=take, every=run.batch)
+        functions.append(
+            count, pace=run.pace, together=run.together, take=take, every=run.batch, bulk=run.bulk
+        )
     functions.end()
     return functions.used
 

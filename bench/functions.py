@@ -62,9 +62,10 @@ CONTEXT: Final[Any] = _Context()
 
 @dataclass(slots=True)
 class Used:
-    """What invocations of one function took. `messages`: that its queue has had."""
+    """What invocations of one function took. `requests`: to DynamoDB. `messages`: that its queue has had."""
 
     invocations: int = 0
+    requests: int = 0
     units: Units = field(default_factory=Units)
     logged: int = 0
     answered: int = 0
@@ -112,15 +113,23 @@ class Functions:
     _appended: int = 0
 
     def append(
-        self, count: int, *, pace: float, together: int, take: Callable[[], object], every: int
+        self,
+        count: int,
+        *,
+        pace: float,
+        together: int,
+        take: Callable[[], object],
+        every: int,
+        bulk: int = 1,
     ) -> None:
         """Append `count` events, `pace` a second, to streams by turns, each on the ETag before.
 
         Args:
-            together: events of a request.
+            together: events of an append.
+            bulk: appends of a request.
             take: called after each `every` events.
         """
-        rng, handler = random.Random(count), self._api()
+        rng, handler, asked = random.Random(count), self._api(), list[dict[str, Any]]()
         first = self._appended
         self._appended += count // together
         for number in range(first, self._appended):
@@ -128,18 +137,48 @@ class Functions:
             data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
             events = [{"type": "FlightDeparted", "data": each} for each in data]
             key = f"departure-{number}" if self.use.keyed else None
-            event = _request(
-                f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key
-            )
-            answer = self.invoke("append", partial(handler, event, CONTEXT))
-            if answer["statusCode"] != 201:  # noqa: PLR2004
-                raise AssertionError(answer["body"])
-            self._etags[stream] = answer["headers"]["ETag"]
-            head = sum(len(name) + len(value) + 4 for name, value in answer["headers"].items())
-            self.used["append"].answered += head + len(answer["body"])
+            if bulk > 1:
+                asked.append(self._of_bulk(stream, events, key, asked))
+                if len(asked) == bulk:
+                    self._append_each(handler, asked)
+                    asked = []
+            else:
+                self._append_one(handler, stream, events, key)
             self.now += together / pace
             if (number + 1) * together % every == 0:
                 take()
+
+    def _append_one(self, handler: Handler, stream: str, events: Sequence[Any], key: str | None) -> None:
+        event = _request(f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key)
+        self._etags[stream] = self._answered(handler, event, 201)["headers"]["ETag"]
+
+    def _of_bulk(
+        self, stream: str, events: Sequence[Any], key: str | None, before: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        """An append of a bulk: the first to its stream is on the token, those after it on what it leaves."""
+        known = self._etags.get(stream, '"no_stream"').strip('"')
+        expected = {} if any(each["stream"] == stream for each in before) else {"expected": known}
+        return {
+            "stream": stream,
+            "events": events,
+            **expected,
+            **({} if key is None else {"idempotencyKey": key}),
+        }
+
+    def _append_each(self, handler: Handler, asked: Sequence[Mapping[str, Any]]) -> None:
+        answer = self._answered(handler, _request("/appends", {"appends": asked}, "", None), 200)
+        for each in json.loads(answer["body"])["results"]:
+            if each["status"] != 201:  # noqa: PLR2004
+                raise AssertionError(each)
+            self._etags[each["stream"]] = f'"{each["token"]}"'
+
+    def _answered(self, handler: Handler, event: dict[str, Any], status: int) -> dict[str, Any]:
+        answer: dict[str, Any] = self.invoke("append", partial(handler, event, CONTEXT))
+        if answer["statusCode"] != status:
+            raise AssertionError(answer["body"])
+        head = sum(len(name) + len(value) + 4 for name, value in answer["headers"].items())
+        self.used["append"].answered += head + len(answer["body"])
+        return answer
 
     def follower(self) -> Callable[[], None]:
         """Follows the streams of all tables: what is new goes to the indexer, its writes to the notifier, and what that
@@ -210,8 +249,10 @@ class Functions:
 
     def _execute(self, op: Op) -> Reply:
         reply = self.tables.execute(op)
-        with self._adding:  # a reaction reads several streams side by side
-            self.used.setdefault(self._running, Used()).units += reply.units
+        with self._adding:  # a reaction reads several streams side by side, and many appends are made so
+            used = self.used.setdefault(self._running, Used())
+            used.units += reply.units
+            used.requests += 1
         return reply
 
     def _deployment(self, *_: object, **__: object) -> Deployment:
@@ -282,7 +323,7 @@ def _message(notice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _request(path: str, document: Mapping[str, Any], etag: str | None, key: str | None) -> dict[str, Any]:
-    expected = {"if-none-match": "*"} if etag is None else {"if-match": etag}
+    expected = {"if-none-match": "*"} if etag is None else {"if-match": etag} if etag else {}
     if key is not None:
         expected["idempotency-key"] = key
     context = {"requestId": "JKJaXmPLvHcESHA=", "stage": "$default", "http": {"method": "POST", "path": path}}

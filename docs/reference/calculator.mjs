@@ -12,22 +12,24 @@ export const PRICES = {
   sent: 0.09e-9,
   stored: 0.25e-9, // a byte for a month
 };
-const SECONDS = { append: 0.01, replay: 0.01, feed: 0.02, reaction: 0.03 };
+const SECONDS = { append: 0.01, further: 0.002, replay: 0.01, feed: 0.02, reaction: 0.03 };
 const ACCESS_LINE = 310;
 const MONTH = 30 * 24 * 3600;
 
 // Half of the JSON, once compressed, and what a frame, a page and their share of an index's entry take.
 export const stored = (bytes) => 70 + bytes / 2;
 
-export function bill({ events, bytes, together = 1, loads = 0, keyed = 0, reactions = 0, door = "gateway", window = 1 }) {
+export function bill({ events, bytes, together = 1, bulk = 1, loads = 0, keyed = 0, reactions = 0, door = "gateway", window = 1 }) {
   const appends = events / together;
-  const requests = door === "library" ? 0 : appends * (1 + loads);
+  // Of a bulk each append is to a stream of its own: to one stream they take fewer units.
+  const requests = door === "library" ? 0 : appends * (1 / bulk + loads);
+  const further = door === "library" ? 0 : appends * (1 - 1 / bulk) * SECONDS.further;
   const item = stored(bytes * together);
   // The indexer gathers what comes within its window; what comes alone is indexed alone.
   const batches = appends / Math.max(1, Math.round((appends / MONTH) * window));
   return {
     "API Gateway": door === "gateway" ? requests * PRICES.gateway : 0,
-    "Lambda": requests * (PRICES.invocation + SECONDS.append * PRICES.gigabyteSecond),
+    "Lambda": requests * (PRICES.invocation + SECONDS.append * PRICES.gigabyteSecond) + further * PRICES.gigabyteSecond,
     "DynamoDB: appends": appends * (Math.max(1, Math.ceil(item / 1024)) + keyed) * PRICES.writeUnit,
     "DynamoDB: loads": appends * (loads + 0.2) * PRICES.readUnit,
     "access log, answers": requests * ((door === "gateway" ? ACCESS_LINE : 0) * PRICES.logged + 200 * PRICES.sent),

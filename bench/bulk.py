@@ -1,0 +1,81 @@
+"""What an append takes in bulk over HTTP (`POST /appends`): requests and units of DynamoDB, and dollars a million.
+
+The functions' own handlers run over tables in memory (`bench.bill`), at a hundred appends a second. Events are 300
+bytes of JSON, each on what the one before has left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from bench.bill import BULK, BULK_OF_ONE, DEPLOYED, STEADY, Setup, bill, taken
+from bench.functions import Use
+from bench.report import Report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Took:
+    """Of an append: requests to DynamoDB, units, and dollars a million with all that is around it."""
+
+    requests: float
+    read: float
+    write: float
+    dollars: float
+
+    def within(self, most: Took) -> bool:
+        """Whether nothing is above a bound."""
+        return (
+            self.requests <= most.requests
+            and self.read <= most.read
+            and self.write <= most.write
+            and self.dollars <= most.dollars
+        )
+
+
+BOUNDS: Final = {
+    DEPLOYED: Took(requests=1.01, read=0.01, write=1.01, dollars=2.22),
+    BULK: Took(requests=1.01, read=0.01, write=1.01, dollars=0.90),
+    replace(BULK, name="the same, each with a key", use=Use(keyed=True)): Took(
+        requests=2.01, read=0.01, write=2.01, dollars=1.53
+    ),
+    BULK_OF_ONE: Took(requests=0.11, read=0.01, write=0.31, dollars=0.42),
+}
+"""What is promised, by how appends come."""
+
+
+def took(setup: Setup) -> Took:
+    """What an append takes."""
+    used, count = taken(setup, STEADY)["append"], setup.counted
+    return Took(
+        requests=used.requests / count,
+        read=used.units.read / count,
+        write=used.units.write / count,
+        dollars=sum(bill(setup, STEADY).values()),
+    )
+
+
+def main() -> None:
+    """Measure, print, fail above a bound."""
+    found = {setup: took(setup) for setup in BOUNDS}
+    Report(
+        title="An append over HTTP, alone and in bulk of ten",
+        columns=["", "requests", "write units", "read units", "dollars a million", "bound"],
+        rows=[
+            (
+                setup.name,
+                f"{each.requests:.2f}",
+                f"{each.write:.2f}",
+                f"{each.read:.2f}",
+                f"{each.dollars:.2f}",
+                f"{BOUNDS[setup].dollars:.2f}",
+            )
+            for setup, each in found.items()
+        ],
+    ).print()
+    if over := [setup.name for setup, each in found.items() if not each.within(BOUNDS[setup])]:
+        raise SystemExit(f"over the bound: {over}")
+
+
+if __name__ == "__main__":
+    main()
