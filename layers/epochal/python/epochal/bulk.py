@@ -314,8 +314,9 @@ class _Line:
         for one, met in played:
             if met:
                 result = next(coming)
-                one.told = outcome_of(result, NOTHING)
                 left = result.token if isinstance(result, Written) else UNREAD
+                if left is not UNREAD or one.append.idempotency_key is None:
+                    one.told = outcome_of(result, NOTHING)
             elif left is not UNREAD:
                 one.told = self._behind(one, left)
         return left

@@ -468,8 +468,8 @@ class JoinedWriters(Protocol):
     def append_together_on(
         self, table: str, batches: Sequence[Batch], known: Known[Any]
     ) -> Steps[tuple[Result[Any], ...]]:
-        """`append_together` on exactly what is known. Of keyed batches this tells its own write only: whether another
-        process has made one of them, the caller finds out (`layout.once`).
+        """`append_together` on exactly what is known. Whether another process has made a keyed one of them, before or
+        meanwhile, the caller finds out (`layout.once`), also where this is unknown.
         """
 
 

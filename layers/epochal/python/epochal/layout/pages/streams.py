@@ -308,21 +308,37 @@ def _is_of(rest: bytes, batch: Sought) -> bool:
 
 
 def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[Page]]:
-    """Append joined batches on exactly the last page that is known. Some may be keyed, and another process may have
-    written one of these: so the write is known by the stamps of all of them, in a row.
-    """
+    """Append joined batches on exactly the last page that is known."""
     sent = yield from write(table, whole, known)
     if isinstance(sent, Planned):
         return sent.written
     head = yield from head_from(table, whole.stream, sent.page)
     if sent.planned is None or sent.page is None:
         return Rejected(head=head)
-    planned, there = sent.planned, [frame.stamp for frame in sent.page.frames]
-    ours = [frame.stamp for frame in whole.frames(planned.stamp)]
-    if any(there[at : at + len(ours)] == ours for at in range(len(there))):
-        return planned.written
-    gone = sent.ambiguous and absent_from(sent.page, planned.first) is Earlier.PRUNED
-    return Unknown(first=planned.first) if gone else Rejected(head=head)
+    made = _is_made(whole, sent.planned, sent.page)
+    if made:
+        return sent.planned.written
+    unknown = made is None and sent.ambiguous
+    return Unknown(first=sent.planned.first) if unknown else Rejected(head=head)
+
+
+def _is_made(whole: Packed, planned: Planned, page: Page) -> bool | None:
+    """Whether joined batches were written together, by what is left of the page that they are for; None: too little is.
+    Of a keyed one by itself that does not tell: another process may have written it, at the same moment and place.
+    """
+    there, at = dict[int, bytes](), page.base
+    for frame in page.frames:
+        there[at] = frame.stamp
+        at += frame.count
+    index, left, telling = planned.first, list[bool](), False
+    for frame, batch in zip(whole.frames(planned.stamp), (*whole.before, whole), strict=True):
+        if index >= page.base:
+            left.append(there.get(index) == frame.stamp)
+            telling = telling or not batch.keyed
+        index += frame.count
+    if not all(left):
+        return False
+    return True if telling or len(left) > len(whole.before) else None
 
 
 def _told(batches: Sequence[Packed], result: Result[Page]) -> Iterator[Result[Page]]:

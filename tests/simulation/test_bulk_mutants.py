@@ -1,0 +1,124 @@
+"""Take any one rule out of appends in bulk, and a seed finds out."""
+
+# ruff: noqa: SLF001  a mutant reaches inside
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from epochal import bulk
+from epochal.layout.pages import streams as pages
+from epochal.layout.pages.streams import Pages, append_on
+from epochal.layout.pages.writes import Planned, head_from, joined, packed, write
+from epochal.layout.streams import Rejected
+from epochal.model.versions import UNREAD, Undetermined, version_of
+from epochal.plan.ops import Steps
+from epochal.store.streams import Streams
+from tests.simulation.mutants import Mutants, Patch
+from tests.simulation.test_bulk_seeds import SIZE, replay
+
+MUTANTS = Mutants()
+
+
+@MUTANTS.add()
+def keys_are_not_recorded_before_the_write(patch: Patch) -> None:
+    def free(_self: Any, _known: Any, given: Any) -> Steps[Any]:
+        yield from ()
+        return given
+
+    patch.setattr(bulk._Line, "_reserved", free)
+
+
+@MUTANTS.add()
+def a_key_is_taken_for_free_after_others_have_written(patch: Patch) -> None:
+    patch.setattr(bulk._Line, "_lose_sight", lambda _: None)
+
+
+@MUTANTS.add()
+def what_follows_is_held_to_nothing(patch: Patch) -> None:
+    is_met = bulk._is_met
+
+    def lax(*given: Any, moved: bool) -> bool:
+        return moved or is_met(*given, moved=moved)
+
+    patch.setattr(bulk, "_is_met", lax)
+
+
+@MUTANTS.add()
+def what_follows_is_held_to_the_stream_as_it_was(patch: Patch) -> None:
+    is_met = bulk._is_met
+
+    def as_it_was(expected: Any, known: Any, _version: int, *, moved: bool) -> bool:
+        del moved
+        return is_met(expected, known, version_of(known), moved=False)
+
+    patch.setattr(bulk, "_is_met", as_it_was)
+
+
+@MUTANTS.add()
+def an_answer_that_was_lost_is_taken_for_a_refusal(patch: Patch) -> None:
+    def refused(table: str, whole: Any, known: Any) -> Steps[Any]:
+        sent = yield from write(table, whole, known)
+        if isinstance(sent, Planned):
+            return sent.written
+        return Rejected(head=(yield from head_from(table, whole.stream, sent.page)))
+
+    patch.setattr(pages, "append_whole", refused)
+
+
+@MUTANTS.add()
+def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
+    def by_its_last(self: Pages, table: str, batches: Any, known: Any) -> Steps[Any]:
+        del self
+        packs = [packed(batch) for batch in batches]
+        return tuple(pages._told(packs, (yield from append_on(table, joined(packs), known))))
+
+    patch.setattr(Pages, "append_together_on", by_its_last)
+
+
+@MUTANTS.add()
+def what_goes_out_alone_goes_first(patch: Patch) -> None:
+    appended = bulk._appended
+
+    def alone_first(store: Streams, ones: Any) -> None:
+        appended(store, sorted(ones, key=lambda one: one.append.unfolds is None))
+
+    patch.setattr(bulk, "_appended", alone_first)
+
+
+@MUTANTS.add()
+def a_conflict_is_told_without_a_look_for_the_key(patch: Patch) -> None:
+    played = bulk._Line._played
+
+    def hasty(self: Any, known: Any, left: Any) -> list[Any]:
+        before = [one for one in left if one.alone]
+        found = played(self, known, left)
+        for one in left:
+            if one.alone and one not in before:
+                one.alone, one.reserved = False, True
+                found.append((one, False))
+        return found
+
+    patch.setattr(bulk._Line, "_played", hasty)
+
+
+@MUTANTS.add()
+def what_is_unknown_of_a_write_is_told_of_its_keys_too(patch: Patch) -> None:
+    """They can be looked for."""
+    written = bulk._Line._written
+
+    def told(self: Any, known: Any, given: Any) -> Steps[Any]:
+        left = yield from written(self, known, given)
+        for one, met in given:
+            if met and one.told is None and left is UNREAD:
+                one.told = Undetermined(first=10**6)
+        return left
+
+    patch.setattr(bulk._Line, "_written", told)
+
+
+@pytest.mark.parametrize("name", MUTANTS.names())
+def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
+    MUTANTS.find_out(name, monkeypatch, replay, SIZE)
