@@ -20,9 +20,10 @@ from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.test_bulk_seeds import SIZE, replay
 
 MUTANTS = Mutants()
+mutant = MUTANTS.add
 
 
-@MUTANTS.add()
+@mutant()
 def keys_are_not_recorded_before_the_write(patch: Patch) -> None:
     def free(_self: Any, _known: Any, given: Any) -> Steps[Any]:
         yield from ()
@@ -31,12 +32,12 @@ def keys_are_not_recorded_before_the_write(patch: Patch) -> None:
     patch.setattr(bulk._Line, "_reserved", free)
 
 
-@MUTANTS.add()
+@mutant()
 def a_key_is_taken_for_free_after_others_have_written(patch: Patch) -> None:
     patch.setattr(bulk._Line, "_lose_sight", lambda _: None)
 
 
-@MUTANTS.add()
+@mutant()
 def what_follows_is_held_to_nothing(patch: Patch) -> None:
     is_met = bulk._is_met
 
@@ -46,7 +47,7 @@ def what_follows_is_held_to_nothing(patch: Patch) -> None:
     patch.setattr(bulk, "_is_met", lax)
 
 
-@MUTANTS.add()
+@mutant()
 def what_follows_is_held_to_the_stream_as_it_was(patch: Patch) -> None:
     is_met = bulk._is_met
 
@@ -57,7 +58,7 @@ def what_follows_is_held_to_the_stream_as_it_was(patch: Patch) -> None:
     patch.setattr(bulk, "_is_met", as_it_was)
 
 
-@MUTANTS.add()
+@mutant()
 def an_answer_that_was_lost_is_taken_for_a_refusal(patch: Patch) -> None:
     def refused(table: str, whole: Any, known: Any) -> Steps[Any]:
         sent = yield from write(table, whole, known)
@@ -68,7 +69,7 @@ def an_answer_that_was_lost_is_taken_for_a_refusal(patch: Patch) -> None:
     patch.setattr(pages, "append_whole", refused)
 
 
-@MUTANTS.add()
+@mutant()
 def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     def by_its_last(self: Pages, table: str, batches: Any, known: Any) -> Steps[Any]:
         del self
@@ -78,7 +79,7 @@ def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     patch.setattr(Pages, "append_together_on", by_its_last)
 
 
-@MUTANTS.add()
+@mutant()
 def what_goes_out_alone_goes_first(patch: Patch) -> None:
     appended = bulk._appended
 
@@ -88,7 +89,7 @@ def what_goes_out_alone_goes_first(patch: Patch) -> None:
     patch.setattr(bulk, "_appended", alone_first)
 
 
-@MUTANTS.add()
+@mutant()
 def a_conflict_is_told_without_a_look_for_the_key(patch: Patch) -> None:
     played = bulk._Line._played
 
@@ -104,7 +105,7 @@ def a_conflict_is_told_without_a_look_for_the_key(patch: Patch) -> None:
     patch.setattr(bulk._Line, "_played", hasty)
 
 
-@MUTANTS.add()
+@mutant()
 def what_is_unknown_of_a_write_is_told_of_its_keys_too(patch: Patch) -> None:
     """They can be looked for."""
     written = bulk._Line._written

@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
 from epochal.cli import output
+from epochal.cli.bulk import append_each
 from epochal.cli.copying import copy
 from epochal.cli.export import export, sql
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
@@ -144,6 +145,7 @@ def _streams_in(name: str) -> click.Group:
 for command in (
     append,
     append_all,
+    append_each,
     read,
     tail,
     state,

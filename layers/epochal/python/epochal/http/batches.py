@@ -44,7 +44,7 @@ from epochal.http.streams import (
     opened,
     reached_by,
 )
-from epochal.model.versions import MAX_VERSION, StreamAppend
+from epochal.model.versions import MAX_VERSION, ExpectedVersion, StreamAppend
 from epochal.store.driver import Meter
 from epochal.store.streams import Streams
 
@@ -75,7 +75,8 @@ EACH_APPEND: Final = Component(
 )
 
 
-def _one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
+def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
+    """An append of many, and all that was sent of it; raises `InvalidInput` naming the field that breaks a rule."""
     sent = EACH_APPEND.read(node)
     if "after" in sent and "failIf" not in sent:
         raise InvalidInput(node.below("after"), "needs a query to go with")
@@ -93,7 +94,7 @@ APPEND_EACH: Final = Component(
         },
         required=("appends",),
     ),
-    reads={"appends": _one_of},
+    reads={"appends": one_of},
 )
 RESULT: Final = Component(
     "AppendResult",
@@ -150,20 +151,12 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
         raise TooLarge("appends", conditions, MAX_CONDITIONS, "items with `failIf`")
     store, meter = streams_for(on.streams, request)
     room, limit = AnswerSize(), DEFAULT_LIMIT // max(1, conditions)
-    asked = list[BulkAppend]()
-    for wanted, members in sent:
-        key, expected = members.get("idempotencyKey"), believed(store, wanted)
-        condition = condition_of(members, store, on.link, limit, room)
-        asked.append(
-            BulkAppend(
-                stream=wanted.stream,
-                events=wanted.events,
-                unfolds=wanted.unfolds,
-                expected=expected,
-                idempotency_key=key,
-                **condition,
-            )
+    asked = [
+        bulk_append(
+            believed(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
         )
+        for wanted, members in sent
+    ]
     results, figures = list[Mapping[str, Any]](), dict[str, float]()
     for place, (one, came) in enumerate(zip(asked, Bulk(store).append(asked), strict=True)):
         result, counted = _shown(store, meter, place, one, came)
@@ -171,6 +164,23 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
         for name, count in counted.items():
             figures[name] = figures.get(name, 0.0) + count
     return answer(meter, ANSWERED(results=results, capacity=capacity(meter.units)), figures=figures)
+
+
+def bulk_append(
+    expected: ExpectedVersion,
+    wanted: StreamAppend,
+    sent: Mapping[str, Any],
+    condition: Mapping[str, Any],
+) -> BulkAppend:
+    """An append of many, as the library takes it."""
+    return BulkAppend(
+        stream=wanted.stream,
+        events=wanted.events,
+        unfolds=wanted.unfolds,
+        expected=expected,
+        idempotency_key=sent.get("idempotencyKey"),
+        **condition,
+    )
 
 
 def _shown(
