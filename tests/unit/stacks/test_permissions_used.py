@@ -13,6 +13,7 @@ from random import Random
 
 import pytest
 
+from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips, tips_of
 from epochal.contrib.event_store_adapter.history import AggregateHistory
@@ -188,6 +189,8 @@ def write_streams(tables: Tables) -> None:
     tables.streams.append_all(both)
     tables.streams.append_all(both, idempotency_key="k")
     tables.streams.try_append_all([replace(each, expected=NO_STREAM) for each in both])
+    many = [BulkAppend(stream="Flight-4", events=[moved], idempotency_key=f"{n % 2}") for n in range(4)]
+    Bulk(tables.streams).append([*many, BulkAppend(stream="Flight-4", events=[moved], expected=NO_STREAM)])
 
 
 def write_aggregates(tables: Tables) -> None:
