@@ -17,7 +17,7 @@ import pytest
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import Page, state_of
-from epochal.layout.pages.streams import Pages, append
+from epochal.layout.pages.streams import Pages, append, append_whole
 from epochal.layout.pages.writes import Packed, joined, packed
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import (
@@ -102,6 +102,7 @@ class Call:
         unfolds: what the state is replaced by; empty for none, None to keep it.
         key: an idempotency key, which others may use too.
         ahead: appends of others that go out in the same write, ahead of it.
+        exactly: they go out on exactly what is known, and not again on what comes back.
         ids: of its events.
     """
 
@@ -112,6 +113,7 @@ class Call:
     clock: int = 5
     key: str = ""
     ahead: int = 0
+    exactly: bool = False
     ids: tuple[int, ...] = ()
 
     @property
@@ -212,6 +214,9 @@ def act(actor: Actor, diary: Diary) -> Steps[None]:
 
 def _do(doing: Doing, expected: ExpectedVersion) -> Steps[Told]:
     match doing:
+        case Call(exactly=True):
+            known = expected if isinstance(expected, Token) else None
+            return (yield from append_whole(TABLE, doing.batch, known))
         case Call(ahead=ahead) if ahead:
             return (yield from append(TABLE, doing.batch, expected))
         case Call(key=key):

@@ -74,6 +74,18 @@ def appends_that_go_out_together() -> Explorer:
     )
 
 
+def appends_that_go_out_together_on_what_is_known() -> Explorer:
+    """Each write is of two or three appends; what is left of a pruned one tells whether it was made."""
+    return Explorer(
+        actors=(
+            writes_of("a", "none", "known", rule=ODD, ahead=1, exactly=True),
+            writes_of("b", "none", "known", rule=ALWAYS, ahead=2, clock=1, exactly=True),
+            Actor(does=(Prune(before=1), Prune(before=3))),
+        ),
+        budget=Budget(unheard=1, late=1),
+    )
+
+
 def an_old_token_and_a_prune() -> Explorer:
     """What is told of a page is used when the page has been emptied."""
     return Explorer(
@@ -235,6 +247,7 @@ def a_reader_downward() -> Explorer:
 WORLDS = (
     two_writers_of_different_opinions,
     appends_that_go_out_together,
+    appends_that_go_out_together_on_what_is_known,
     three_writers_and_a_pruner,
     an_old_token_and_a_prune,
     a_batch_that_no_page_takes,
@@ -254,6 +267,7 @@ WORLDS = (
 
 DEAR = (
     appends_that_go_out_together,
+    appends_that_go_out_together_on_what_is_known,
     three_writers_and_a_pruner,
     an_old_token_and_a_prune,
     a_batch_that_no_page_takes,
@@ -504,6 +518,19 @@ def what_goes_out_together_is_found_where_its_last_begins(patch: Patch) -> None:
     patch.setattr(streams, "in_page", at_its_last)
 
 
+def what_went_out_together_is_not_looked_for(patch: Patch) -> None:
+    patch.setattr(streams, "_is_made", lambda *_: False)
+
+
+def what_went_out_together_is_taken_for_made_by_less_than_all(patch: Patch) -> None:
+    sound = streams._is_made
+
+    def hasty(whole: Packed, planned: Planned, page: Page) -> bool | None:
+        return sound(whole, planned, page) is not False or page.version >= planned.token.version
+
+    patch.setattr(streams, "_is_made", hasty)
+
+
 def what_goes_out_together_has_one_stamp(patch: Patch) -> None:
     frames = Packed.frames
 
@@ -527,6 +554,16 @@ def what_goes_out_together_has_one_stamp(patch: Patch) -> None:
         (
             what_goes_out_together_is_found_where_its_last_begins,
             appends_that_go_out_together,
+            "and it is at",
+        ),
+        (
+            what_went_out_together_is_not_looked_for,
+            appends_that_go_out_together_on_what_is_known,
+            "told of a conflict, and it is at",
+        ),
+        (
+            what_went_out_together_is_taken_for_made_by_less_than_all,
+            appends_that_go_out_together_on_what_is_known,
             "and it is at",
         ),
         (what_goes_out_together_has_one_stamp, appends_that_go_out_together, "go back|do not increase"),
