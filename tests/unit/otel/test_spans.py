@@ -29,6 +29,7 @@ from epochal import (
     reaction,
 )
 from epochal.aio.stores import AsyncStreams
+from epochal.bulk import Bulk, BulkAppend
 from epochal.codec import json
 from epochal.contrib.event_store_adapter import AggregateDeciders, AggregateEvent, aggregate_id
 from epochal.contrib.event_store_adapter.deciders import StateCodec
@@ -328,3 +329,19 @@ def test_without_a_provider_nothing_is_added_and_what_was_wrapped_is_as_it_was_b
     assert next(iter(feed.streams.read("Cart-1"))).meta == b""
     otel.uninstrument()
     assert feed.streams.try_append.__func__ is before  # type: ignore[attr-defined]
+
+
+def test_many_appends_are_in_one_span_that_tells_the_worst_and_their_events_carry_the_trace(
+    feed: MemoryFeed, traced: Traced
+) -> None:
+    one = BulkAppend(stream="Cart-1", events=[Event(type="Opened")], expected=NO_STREAM)
+    other = BulkAppend(stream="Cart-2", events=[Event(type="Opened")])
+    Bulk(feed.streams).append([one, one, other])
+    *below, span = traced.taken()
+    assert (span.name, span.attributes["epochal.outcome"]) == ("append", "conflict")  # type: ignore[index]
+    assert {each.parent.span_id for each in below if each.parent} == {span.context.span_id}  # type: ignore[union-attr]
+    Bulk(feed.streams).append([BulkAppend(stream="no dash!", events=[Event(type="E")])])
+    assert traced.taken()[-1].attributes["epochal.outcome"] == "failed"  # type: ignore[index]
+    metas = [json.loads(event.meta) for name in ("Cart-1", "Cart-2") for event in feed.streams.read(name)]  # type: ignore[arg-type]
+    assert len(metas) == 2
+    assert all(f"{span.context.trace_id:032x}" in each["traceparent"] for each in metas)  # type: ignore[union-attr]

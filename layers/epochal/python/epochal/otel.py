@@ -26,7 +26,7 @@ from epochal.bulk import Bulk
 from epochal.codec import json
 from epochal.deciders.loading import Loader
 from epochal.deciders.loop import DecisionSource
-from epochal.errors import InvalidInput
+from epochal.errors import EpochalError, InvalidInput
 from epochal.extras import brought_by
 from epochal.feed.history import FeedEvent
 from epochal.joined import JoinedAppends
@@ -226,10 +226,13 @@ def _told(name: str, found: Any) -> dict[str, Any]:
 
 
 def _outcome(outcome: Any) -> str:
-    """What an append came to: of several, the one that kept all from being made."""
-    kinds = {type(each).__name__ for each in (outcome.values() if isinstance(outcome, dict) else [outcome])}
+    """What an append came to: of several, the one that kept all from being made; of many, the worst."""
+    several = outcome.values() if isinstance(outcome, dict) else outcome
+    kinds = {type(each).__name__ for each in (several if isinstance(outcome, dict | list) else [outcome])}
     if any(kind == "Rejected" or "Conflict" in kind for kind in kinds):
         return "conflict"
+    if isinstance(outcome, list) and any(isinstance(each, EpochalError) for each in outcome):
+        return "failed"
     return "undetermined" if kinds & {"Undetermined", "Unknown"} else "appended"
 
 
