@@ -29,7 +29,8 @@ from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal import Event
 from epochal.dynamo.interpreter import interpreter
-from epochal.export.from_feed import ExportScope, begin, run
+from epochal.export.from_feed import begin, run
+from epochal.export.parts import ExportScope
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.layout.pages.items import STREAMS
@@ -106,7 +107,7 @@ def compared(endpoint: Endpoint, events: int, rounds: int = ROUNDS) -> Compared[
         recorder = Recorder(interpreter(local.client))
         _export(stored.reader(recorder.execute))
         ways: dict[str, Callable[[], Took]] = {
-            "requests": lambda: made_again(local.client, recorder.ops),
+            "requests": lambda: made_again(endpoint.client("dynamodb"), recorder.ops),
             "export": lambda: _apart(stored),
         }
         return by_turns(ways, rounds)

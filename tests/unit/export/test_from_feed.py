@@ -16,9 +16,10 @@ import pytest
 
 from epochal import Event
 from epochal.errors import CorruptData, InvalidInput
-from epochal.export import files, from_feed
+from epochal.export import files, from_feed, parts
 from epochal.export.files import FORMATS, Format, arrow_schema
-from epochal.export.from_feed import EventExport, ExportCounts, ExportScope, FeedRange, begin, ranges_of, run
+from epochal.export.from_feed import FeedOrigin, begin, ranges_of, run
+from epochal.export.parts import EventExport, ExportCounts, ExportScope, FeedRange
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.rows import COLUMNS, as_json, row_of
@@ -349,7 +350,7 @@ def test_two_runs_do_not_write_one_range(tmp_path: Path) -> None:
     feed = filled()
     export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
     (range_, *_) = export.ranges
-    writing = from_feed.write_range(export, range_, lambda: feed.reader, 10)
+    writing = parts.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
     next(writing)
     with pytest.raises(InvalidInput, match="folder: is being written by another export"):
         run(export, lambda: feed.reader)
@@ -374,16 +375,34 @@ def test_workers_side_by_side_write_what_one_does(tmp_path: Path) -> None:
     assert heard[-1] == len(found)
 
 
-def test_a_chain_of_epochs_is_cut_into_ranges_without_gap() -> None:
+@pytest.mark.parametrize("entries", [0, 3, 127, 128, 5_000])
+def test_a_chain_of_epochs_is_cut_into_ranges_without_gap(entries: int) -> None:
+    def cut(start: Checkpoint, end: Checkpoint) -> list[FeedRange]:
+        return list(ranges_of(4, start, end, lambda _partition, _epoch: entries))
+
     end = Checkpoint.of(37, 5)
-    for start in (Checkpoint(0), Checkpoint.of(3, 9), Checkpoint.of(37, 4)):
-        found = list(ranges_of(4, start, end))
+    for start in (Checkpoint(0), Checkpoint.of(3, 9), Checkpoint.of(30, 9), Checkpoint.of(37, 4)):
+        found = cut(start, end)
         assert (found[0].start, found[-1].end) == (start, end)
-        assert all(one.end == two.start for one, two in pairwise(found))
-    assert list(ranges_of(4, end, end)) == []
-    assert len(list(ranges_of(4, Checkpoint(0), end))) == 19
-    assert len(list(ranges_of(4, Checkpoint(0), Checkpoint.of(800, 0)))) == 100
-    assert len(list(ranges_of(4, Checkpoint(0), Checkpoint.of(3, 1)))) == 4
+        assert all(one.end == two.start and one.start < one.end for one, two in pairwise(found))
+    assert cut(end, end) == []
+    assert len(cut(Checkpoint(0), end)) == 19
+    assert len(cut(Checkpoint(0), Checkpoint.of(800, 0))) == 100
+
+
+def test_one_epoch_is_cut_too_where_it_has_enough_entries() -> None:
+    def sizes(epochs: int, entries: int, last: int) -> list[int]:
+        end, found = Checkpoint.of(epochs - 1, last), list[int]()
+        for each in ranges_of(0, Checkpoint(0), end, lambda _partition, _epoch: entries):
+            start, until = Checkpoint(each.start), Checkpoint(each.end)
+            found.append((until.offset if until.epoch == start.epoch else entries) - start.offset)
+        return found
+
+    assert sizes(1, 0, 16_000) == [1_000] * 16
+    assert sizes(1, 0, 127) == [127]
+    assert sizes(1, 0, 200) == [64, 64, 72]
+    assert sizes(2, 8_000, 400) == [1_000] * 8 + [64] * 5 + [80]
+    assert sizes(17, 8_000, 400) == [8_000] * 16 + [400]
 
 
 def test_an_empty_feed_is_an_export_without_rows(tmp_path: Path) -> None:
@@ -405,6 +424,113 @@ def test_the_wanted_is_refused_by_its_field(tmp_path: Path) -> None:
 def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
     feed = filled()
     export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
-    assert from_feed.found_in(tmp_path / "out") == export
+    assert parts.found_in(tmp_path / "out") == export
     assert isinstance(export, EventExport)
     assert all(isinstance(each, FeedRange) for each in export.ranges)
+
+
+def test_a_feed_of_one_epoch_is_read_in_ranges_and_no_row_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_feed, "ENTRIES", 2)
+    feed = filled()
+    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    assert len(export.ranges) > 3
+    run(export, lambda: feed.reader, file_rows=7)
+    assert bare(rows_in(tmp_path / "out")) == expected(feed)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("export.json", {"complete": True}),
+        ("export.json", {"ranges": []}),
+        ("part", {"end": 1 << 40}),
+        ("part", {"counts": {"read": 0, "rows": 0}}),
+        ("part", {"end": "soon"}),
+    ],
+)
+def test_what_is_said_of_an_export_and_was_changed_is_noticed(
+    tmp_path: Path, name: str, change: dict[str, Any]
+) -> None:
+    feed = filled()
+    folder = tmp_path / "out"
+    export = begin(feed.reader, folder, ExportScope(source="here"))
+    (range_, *_) = export.ranges
+    writing = parts.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
+    next(writing)
+    writing.close()
+    path = folder / "_export" / "export.json" if name == "export.json" else export.note(*range_[:2])
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises((InvalidInput, CorruptData), match="its sum is another"):
+        exported(feed, folder)
+    said = json.loads(path.read_text())
+    del said["sum"]
+    path.write_text(json.dumps(said | {"sum": parts._sum(said)}))  # noqa: SLF001  a forger's
+    if "end" in change:
+        with pytest.raises(CorruptData, match="ends at|not what was written"):
+            exported(feed, folder)
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+    feed = filled()
+    exported(feed, tmp_path / "out")
+    first, *_ = sorted((tmp_path / "out").glob("*.parquet"))
+    first.write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(CorruptData, match=f"{first} cannot be read"):
+        exported(feed, tmp_path / "out")
+
+
+def test_two_exports_that_begin_at_once_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed, asked = filled(), list[EventExport]()
+    keep = parts._keep  # noqa: SLF001  between a look and a write
+
+    def keeping(export: EventExport) -> None:
+        if not asked:
+            asked.append(export)
+            with pytest.raises(InvalidInput, match="is being written by another export"):
+                begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+        keep(export)
+
+    monkeypatch.setattr(parts, "_keep", keeping)
+    begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    assert begin(feed.reader, tmp_path / "out", ExportScope(source="here")) == asked[0]
+
+
+def test_a_second_run_is_refused_before_it_takes_a_range_of_the_first(tmp_path: Path) -> None:
+    feed = filled()
+    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    refused = list[str]()
+
+    def told(_: ExportCounts) -> None:
+        with pytest.raises(InvalidInput, match="is being written by another export") as second:
+            run(export, lambda: feed.reader)
+        refused.append(second.value.field)
+
+    run(export, lambda: feed.reader, told=told)
+    assert refused
+    assert bare(rows_in(tmp_path / "out")) == expected(feed)
+
+
+def test_events_that_have_grown_are_read_fewer_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(from_feed, "WINDOW_BYTES", 400_000)
+    feed, held = MemoryFeed(), list[int]()
+    for number in range(300):
+        feed.streams.append(f"Cart-{number % 9}", [Event(type="a", data=b"1")])
+    for number in range(200):
+        large = random.Random(number).randbytes(20_000)
+        feed.streams.append(f"Cart-{number % 9}", [Event(type="a", data=large)])
+        feed.index()
+    entries: Any = getattr(from_feed, "_Entries")  # noqa: B009  how much is held shows nowhere else
+    window = entries._window  # noqa: SLF001  likewise
+
+    def measured(self: Any) -> Any:
+        held.append(self._held)
+        return window(self)
+
+    monkeypatch.setattr(entries, "_window", measured)
+    exported(feed, tmp_path / "out", file_rows=1000)
+    assert bare(rows_in(tmp_path / "out")) == expected(feed)
+    assert max(held) <= 3 * 400_000

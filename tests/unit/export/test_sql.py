@@ -15,7 +15,8 @@ from epochal import Event
 from epochal.errors import InvalidInput
 from epochal.export import sql
 from epochal.export.files import FORMATS, Format
-from epochal.export.from_feed import ExportScope, begin, run
+from epochal.export.from_feed import begin, run
+from epochal.export.parts import ExportScope
 from epochal.export.sql import ask, records
 from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal

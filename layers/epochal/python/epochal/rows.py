@@ -124,26 +124,26 @@ def row_of(
     if not gone and fault is None:
         data, meta = _read(event.data), _read(event.meta)
     stream, index = _place(event)
-    return Row(
-        category=(category or _category_of)(stream or event.stream or _stream_of_tag(event.tags)),
-        stream=stream,
-        index=index,
-        partition=partition,
-        position=None if position is None else int(position),
-        type=event.type or type,
-        version=data.version,
-        time=_micros(event.timestamp),
-        tags=event.tags,
-        correlation=event.correlation_id,
-        causation=event.causation_id,
-        metadata=meta.text,
-        data=data.text,
-        data64=data.base64,
-        metadata64=meta.base64,
-        id=event.id or None,
-        gone=gone,
-        sealed=data.sealed or meta.sealed,
-        fault=None if fault is None else str(fault),
+    return Row(  # in the order of its columns: an export makes one for every event there ever was
+        (category or _category_of)(stream or event.stream or _stream_of_tag(event.tags)),
+        stream,
+        index,
+        partition,
+        None if position is None else int(position),
+        event.type or type,
+        data.version,
+        _micros(event.timestamp),
+        event.tags,
+        event.correlation_id,
+        event.causation_id,
+        meta.text,
+        data.text,
+        data.base64,
+        meta.base64,
+        event.id or None,
+        gone,
+        data.sealed or meta.sealed,
+        None if fault is None else str(fault),
     )
 
 
@@ -241,7 +241,7 @@ def _read(body: Body) -> _Read:
         return _NOTHING
     try:
         text = content.decode()
-        value = _DECODER.decode(text)
+        value = _value(text)
     except (ValueError, RecursionError):
         return _Read(base64=b64encode(content).decode())
     if not isinstance(value, dict):
@@ -249,6 +249,15 @@ def _read(body: Body) -> _Read:
     version = value.get(SCHEMA_VERSION, "")
     said = int(version) if isinstance(version, _Whole) and len(version) < _DIGITS else None
     return _Read(text, version=said, sealed=SEALED in value)
+
+
+def _value(text: str) -> Any:
+    try:
+        value, end = _scanned(text, 0)
+    except StopIteration:
+        value, end = None, -1
+    # With blanks around it, or something more, it is for the decoder, which takes twice as long.
+    return value if end == len(text) else _DECODER.decode(text)
 
 
 class _Whole(str):
@@ -266,3 +275,4 @@ def _no_constant(name: str) -> Any:
 
 
 _DECODER: Final = json.JSONDecoder(parse_int=_Whole, parse_float=str, parse_constant=_no_constant)
+_scanned: Final[Callable[[str, int], tuple[Any, int]]] = vars(_DECODER)["scan_once"]

@@ -27,7 +27,7 @@ from epochal.model.events import parse_time
 from epochal.rows import micros_of
 
 if TYPE_CHECKING:
-    from epochal.export.from_feed import ExportCounts, ExportScope
+    from epochal.export.parts import ExportCounts, ExportScope
 
 MOST_WORKERS: Final = 4
 """Unless more are asked for: they share a machine with what its user does."""
@@ -83,7 +83,7 @@ def export(
 
     All that are in the feed now, a row each. Run it again to go on after an interruption.
     """
-    from epochal.export.from_feed import ExportScope  # noqa: PLC0415  for few
+    from epochal.export.parts import ExportScope  # noqa: PLC0415  for few
 
     place = parse_place(start, "--from")
     if codec:
@@ -173,7 +173,7 @@ def sql(
     PLACE is an export or a file of one. Without it the store is exported to a temporary folder first: --category,
     --since and --until say how much of it.
     """
-    from epochal.export.from_feed import ExportScope  # noqa: PLC0415  likewise
+    from epochal.export.parts import ExportScope  # noqa: PLC0415  likewise
     from epochal.export.sql import ask, records  # noqa: PLC0415  likewise
 
     if as_csv and output.as_json():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.export.files import FORMATS, TYPED, Format
-from epochal.export.from_feed import found_in
+from epochal.export.parts import found_in
 from epochal.extras import brought_by
 from epochal.rows import COLUMNS, Kind
 
