@@ -30,6 +30,7 @@ from bench import (
     pages,
     reacting,
     replay,
+    services,
     tag_races,
     tagging,
     telemetry,
@@ -61,6 +62,7 @@ BENCHMARKS = {
     "imports": imports.main,
     "append-cpu": append_cpu.main,
     "bill": bill.main,
+    "services": services.main,
     "lake": lake.main,
 }
 

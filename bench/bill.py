@@ -37,7 +37,7 @@ PRICES: Final[Mapping[str, tuple[float, str]]] = {
     "sent": (0.09 / 1e9, "a byte to the internet"),
 }
 
-MILLISECONDS: Final = {"append": 10, "indexer": 20, "notifier": 20, "reaction": 30}
+MILLISECONDS: Final = {"append": 10, "replay": 10, "indexer": 20, "notifier": 20, "reaction": 30}
 """An invocation that is warm: one to five requests to AWS of 3 to 5 ms, and the handler's own work on half a CPU."""
 
 FURTHER: Final = 2
@@ -163,7 +163,7 @@ WIDE: Final = Setup(
 
 def bill(setup: Setup, pace: Pace) -> dict[str, float]:
     """Dollars for a million appends, by component."""
-    used = taken(setup, pace)
+    used = counted(setup, pace).used
     append, feed, reaction = used["append"], [used["indexer"], used["notifier"]], used.get("reaction", Used())
 
     def dollars(what: str, quantity: float) -> float:
@@ -180,6 +180,7 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
         lines = used[name].logged if setup.joined else LINES_ONCE[name] * invocations
         return dollars("logged", lines + (OWN_LINES * invocations if setup.own_lines else 0))
 
+    loads = used.get("replay", Used())
     access = sum(len(name) + len(value) + 6 for name, value in ACCESS_LINE.items()) + 1
     return {
         "API Gateway": dollars("gateway", append.invocations if setup.gateway else 0),
@@ -189,6 +190,11 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
         "logs and metrics": logged("append"),
         "access log": dollars("logged", access * append.invocations if setup.access_log else 0),
         "answers": dollars("sent", append.answered),
+        "loads": (dollars("gateway", loads.invocations) if setup.gateway else 0)
+        + running("replay")
+        + dollars("read unit", loads.units.read)
+        + dollars("logged", loads.logged + (access * loads.invocations if setup.access_log else 0))
+        + dollars("sent", loads.answered),
         "feed: Lambda": running("indexer") + running("notifier"),
         "feed: DynamoDB": sum(
             dollars("write unit", each.units.write) + dollars("read unit", each.units.read) for each in feed
@@ -202,8 +208,8 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
     }
 
 
-def taken(setup: Setup, pace: Pace) -> Mapping[str, Used]:
-    """What the functions take for the appends that are counted."""
+def counted(setup: Setup, pace: Pace) -> Functions:
+    """The functions of a stage after its appends; what they took is of those that are counted."""
     return _functions(
         _Run(
             layout=setup.layout,
@@ -233,7 +239,7 @@ class _Run:
 
 
 @cache
-def _functions(run: _Run) -> Mapping[str, Used]:
+def _functions(run: _Run) -> Functions:
     functions = Functions(layout=run.layout, use=run.use)
     take = functions.follower()
     for count in (run.before, run.counted):
@@ -242,7 +248,7 @@ def _functions(run: _Run) -> Mapping[str, Used]:
             count, pace=run.pace, together=run.together, take=take, every=run.batch, bulk=run.bulk
         )
     functions.end()
-    return functions.used
+    return functions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

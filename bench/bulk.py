@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bench.bill import BULK, BULK_OF_ONE, DEPLOYED, STEADY, Setup, bill, taken
+from bench.bill import BULK, BULK_OF_ONE, DEPLOYED, STEADY, Setup, bill, counted
 from bench.functions import Use
 from bench.report import Report
 
@@ -46,7 +46,7 @@ BOUNDS: Final = {
 
 def took(setup: Setup) -> Took:
     """What an append takes."""
-    used, count = taken(setup, STEADY)["append"], setup.counted
+    used, count = counted(setup, STEADY).used["append"], setup.counted
     return Took(
         requests=used.requests / count,
         read=used.units.read / count,

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Literal
 from zlib import crc32
 
 from bench.corpus import body
@@ -80,6 +80,7 @@ class Use:
     Attributes:
         streams: that take the appends, by turns.
         keyed: each append has an idempotency key.
+        loads: before each append its stream's events are asked for, from the first on.
         shards: of the table's stream; the records of each go to an indexer of their own.
         partitions: of the feed.
         reactions: that handle every event, and do nothing.
@@ -87,6 +88,7 @@ class Use:
 
     streams: int = 15
     keyed: bool = False
+    loads: bool = False
     shards: int = 1
     partitions: int = 1
     reactions: int = 0
@@ -129,7 +131,8 @@ class Functions:
             bulk: appends of a request.
             take: called after each `every` events.
         """
-        rng, handler, asked = random.Random(count), self._api(), list[dict[str, Any]]()
+        rng, handler, asked = random.Random(count), self._api("append"), list[dict[str, Any]]()
+        loading = self._api("replay") if self.use.loads else None
         first = self._appended
         self._appended += count // together
         for number in range(first, self._appended):
@@ -137,6 +140,8 @@ class Functions:
             data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
             events = [{"type": "FlightDeparted", "data": each} for each in data]
             key = f"departure-{number}" if self.use.keyed else None
+            if loading is not None and stream in self._etags:
+                self._answered("replay", loading, _reading(stream), 200)
             if bulk > 1:
                 asked.append(self._of_bulk(stream, events, key, asked))
                 if len(asked) == bulk:
@@ -150,7 +155,7 @@ class Functions:
 
     def _append_one(self, handler: Handler, stream: str, events: Sequence[Any], key: str | None) -> None:
         event = _request(f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key)
-        self._etags[stream] = self._answered(handler, event, 201)["headers"]["ETag"]
+        self._etags[stream] = self._answered("append", handler, event, 201)["headers"]["ETag"]
 
     def _of_bulk(
         self, stream: str, events: Sequence[Any], key: str | None, before: Sequence[Mapping[str, Any]]
@@ -166,18 +171,20 @@ class Functions:
         }
 
     def _append_each(self, handler: Handler, asked: Sequence[Mapping[str, Any]]) -> None:
-        answer = self._answered(handler, _request("/appends", {"appends": asked}, "", None), 200)
+        answer = self._answered("append", handler, _request("/appends", {"appends": asked}, "", None), 200)
         for each in json.loads(answer["body"])["results"]:
             if each["status"] != 201:  # noqa: PLR2004
                 raise AssertionError(each)
             self._etags[each["stream"]] = f'"{each["token"]}"'
 
-    def _answered(self, handler: Handler, event: dict[str, Any], status: int) -> dict[str, Any]:
-        answer: dict[str, Any] = self.invoke("append", partial(handler, event, CONTEXT))
+    def _answered(
+        self, function: str, handler: Handler, event: dict[str, Any], status: int
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self.invoke(function, partial(handler, event, CONTEXT))
         if answer["statusCode"] != status:
             raise AssertionError(answer["body"])
         head = sum(len(name) + len(value) + 4 for name, value in answer["headers"].items())
-        self.used["append"].answered += head + len(answer["body"])
+        self.used[function].answered += head + len(answer["body"])
         return answer
 
     def follower(self) -> Callable[[], None]:
@@ -265,9 +272,9 @@ class Functions:
         self._metrics.append((service.rpartition("-")[2], counted))
         return counted
 
-    def _api(self) -> Handler:
-        with self._made("append", gateway):
-            return serve("append", self._deployment())
+    def _api(self, function: Literal["append", "replay"]) -> Handler:
+        with self._made(function, gateway):
+            return serve(function, self._deployment())
 
     def _load(self, function: str) -> Any:
         spec = importlib.util.spec_from_file_location(
@@ -334,6 +341,19 @@ def _request(path: str, document: Mapping[str, Any], etag: str | None, key: str 
         "headers": {"content-type": "application/json", **expected},
         "requestContext": context,
         "body": json.dumps(document),
+        "isBase64Encoded": False,
+    }
+
+
+def _reading(stream: str) -> dict[str, Any]:
+    path = f"/streams/{stream}/events"
+    context = {"requestId": "JKJaXmPLvHcESHA=", "stage": "$default", "http": {"method": "GET", "path": path}}
+    return {
+        "version": "2.0",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"accept-encoding": "gzip"},
+        "requestContext": context,
         "isBase64Encoded": False,
     }
 

@@ -1,10 +1,11 @@
 // Shows what calculator.mjs finds, whenever a field of the page changes.
-import { bill, total } from "./calculator.mjs";
+import { bill, SERVICES, total } from "./calculator.mjs";
 
 const form = document.getElementById("asked");
 
 function show() {
-  const asked = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, name === "door" ? value : Number(value)]));
+  const texts = ["door", "kept", "service"];
+  const asked = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, texts.includes(name) ? value : Number(value)]));
   const found = bill(asked);
   document.getElementById("found").replaceChildren(...Object.entries(found).map(([name, dollars]) => {
     const row = document.createElement("tr");
@@ -14,5 +15,12 @@ function show() {
   document.getElementById("total").textContent = total(found).toFixed(2);
 }
 
-form.addEventListener("input", show);
+form.addEventListener("input", ({ target }) => {
+  const service = target.name === "service" && target.value;
+  if (service) {
+    form.reset();
+    for (const [name, value] of Object.entries({ ...SERVICES[service], service })) form.elements[name].value = value;
+  }
+  show();
+});
 show();

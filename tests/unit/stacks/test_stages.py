@@ -169,6 +169,9 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("snapshot_ttl_days", 3_651),
         ("state_inline_bytes", 300_001),
         ("archive", "yes"),
+        ("infrequent_access", "streams"),
+        ("infrequent_access", ["stream"]),
+        ("infrequent_access", ["timers"]),  # without `timers` there is no such table
         ("retries", -1),
         ("retries", 101),
         ("existing_archive", STREAM),

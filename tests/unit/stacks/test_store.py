@@ -329,3 +329,24 @@ def _encryption(properties: dict[str, Any]) -> dict[str, str]:
     (rule,) = properties["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     found: dict[str, str] = rule["ServerSideEncryptionByDefault"]
     return found
+
+
+def classes(deployed: Deployment) -> dict[str, str]:
+    """The class of each table that is not of the standard one, and of its replicas, by the table's kind."""
+    found = {}
+    for table in deployed.of_type("store", TABLE).values():
+        (name,) = {each.get("TableClass", "") for each in table["Properties"]["Replicas"]}
+        if name:
+            found[table["Properties"]["TableName"].removeprefix("epochal-prod-")] = name
+    return found
+
+
+def test_archives_are_kept_rather_than_asked_and_so_is_what_the_stage_says(synthesise: Synthesise) -> None:
+    kept = "STANDARD_INFREQUENT_ACCESS"
+    assert classes(synthesise("prod")) == {}
+    assert classes(synthesise("prod", archive=True)) == {"archive": kept, "streams-archive": kept}
+    assert classes(synthesise("prod", archive=True, infrequent_access=[])) == {}
+    more = synthesise(
+        "prod", infrequent_access=["streams"], region="eu-west-1", replica_region="eu-central-1"
+    )
+    assert classes(more) == {"streams": kept}

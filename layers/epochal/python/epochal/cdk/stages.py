@@ -24,6 +24,7 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
 from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
+from epochal.plan.ops import TableSpec
 from epochal.plugins import Layout, brought, layouts, own_settings, parts
 from epochal.settings import DECLARED, Options, partitions_setting
 
@@ -355,6 +356,8 @@ class Stage(Options):
         reactions: reactions that are deployed with it, by name.
         read_models: a table for the read models of reactions.
         timers: appends may be scheduled: a table of them, and what has them made in time.
+        infrequent_access: kinds of tables whose storage costs 60 % less and whose requests a quarter more (DynamoDB's
+            class Standard-IA); None for the archives. A table changes its class in place, twice in thirty days.
         existing_tables: retained tables that are used, but not managed, by kind: the ARN of the table's stream where it
             has one, else its own. In `cdk.json` each is a setting: `existing_tips`, `existing_journal`.
         existing_bucket: name of a retained bucket of bodies and states that is used, but not managed.
@@ -415,6 +418,7 @@ class Stage(Options):
     read_models: bool = _chosen(False, a_flag)
     timers: bool = _chosen(False, a_flag)
     event_schemas: str = _chosen("", a_text(r"(\S(.*\S)?)?", "a file"))
+    infrequent_access: tuple[str, ...] | None = _chosen(None, or_null(a_list(one_of(*_TABLES))))
     existing_tables: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     existing_bucket: str = _chosen("", a_text(r"([a-z0-9][a-z0-9.-]{2,62})?", "the name of a bucket"))
     tls_only: bool = True
@@ -442,6 +446,22 @@ class Stage(Options):
     def existing(self, kind: str) -> str:
         """The ARN of the table that stands in for this stage's own of `kind`, or of its stream; empty for none."""
         return self.existing_tables.get(kind, "")
+
+    def tables(self) -> tuple[TableSpec, ...]:
+        """Those that it has."""
+        there = self.deployed_layouts()
+        return (
+            *store_tables(there),
+            *(archives(there) if self.archive else ()),
+            *((READ_MODELS,) if self.read_models else ()),
+            *((TIMERS,) if self.timers else ()),
+        )
+
+    def is_infrequent(self, kind: str) -> bool:
+        """Whether the table of `kind` is rather kept than asked."""
+        if self.infrequent_access is None:
+            return kind in {spec.kind for spec in archives()}
+        return kind in self.infrequent_access
 
     def sending(self) -> tuple[str, ...]:
         """Kinds of tables that send their changes to Kinesis: what is not the stage's own, it cannot tell where to."""
@@ -621,6 +641,10 @@ def _tables(stage: Stage) -> Iterator[tuple[str, str]]:
     if unused := sorted(stage.existing_tables.keys() - tables):
         name = unused[0].replace("-", "_")
         yield "layouts", f"must have the layout of existing_{name}, which means nothing without"
+    made = {spec.kind for spec in stage.tables()}
+    for kind in stage.infrequent_access or ():
+        if kind not in made or stage.existing(kind):
+            yield "infrequent_access", f"must be of tables that the stage makes, and it makes no {kind}"
     if not stage.archive and (kept := [spec.kind for spec in archives(there) if stage.existing(spec.kind)]):
         yield (
             "archive",

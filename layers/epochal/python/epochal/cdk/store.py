@@ -377,6 +377,7 @@ class StoreOptions(TypedDict, total=False):
     feed_kinesis_shards: int
     keep: Sequence[str]
     jwt_audience: Sequence[str]
+    infrequent_access: Sequence[str] | None
     jwt_issuer: str
     jwt_scopes: Mapping[str, Sequence[str]]
     kms_key: str | kms.IKey

@@ -46,7 +46,7 @@ class Stores:
     @classmethod
     def named(cls, scope: Construct, stage: Stage) -> Stores:
         """The stores of a stage that is deployed in the same account and region."""
-        tables = {spec.kind: _table(scope, spec.kind, stage) for spec in specs_of(stage)}
+        tables = {spec.kind: _table(scope, spec.kind, stage) for spec in stage.tables()}
         bucket = stage.existing_bucket or f"{stage.named('bodies')}-{Aws.ACCOUNT_ID}-{Aws.REGION}"
         return cls(
             tables=tables,
@@ -61,21 +61,9 @@ def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
     return {
         spec.kind: stage.existing(spec.kind)
         or ssm.StringParameter.value_for_string_parameter(scope, stream_of(stage, spec.kind))
-        for spec in specs_of(stage)
+        for spec in stage.tables()
         if spec.stream and spec.kind not in sending
     }
-
-
-def specs_of(stage: Stage) -> tuple[TableSpec, ...]:
-    """The tables that a stage has."""
-    layouts = stage.deployed_layouts()
-    kept = archives(layouts) if stage.archive else ()
-    return (
-        *store_tables(layouts),
-        *kept,
-        *((READ_MODELS,) if stage.read_models else ()),
-        *((TIMERS,) if stage.timers else ()),
-    )
 
 
 def _table(scope: Construct, kind: str, stage: Stage) -> dynamodb.ITableV2:
@@ -152,10 +140,10 @@ class Storage:
         self._scope: Final = scope
         self.key: Final = kms.Key.from_key_arn(scope, "Key", stage.kms_key) if stage.kms_key else None
         self.changes: Final = self._changes(stage) if stage.feed_kinesis_shards else None
-        self.tables: Final = {spec.kind: self._table(spec, stage) for spec in specs_of(stage)}
+        self.tables: Final = {spec.kind: self._table(spec, stage) for spec in stage.tables()}
         self.streams: Final = {
             spec.kind: cast(str, self.tables[spec.kind].table_stream_arn)
-            for spec in specs_of(stage)
+            for spec in stage.tables()
             if spec.stream
         }
         self.stores: Final = Stores(tables=self.tables, bucket=self._bucket(stage), key=self.key)
@@ -273,10 +261,16 @@ def keyed_table(
         billing=_billing(stage),
         encryption=_encryption(stage, key),
         point_in_time_recovery_specification=_recovery(stage),
+        table_class=_class(stage, spec),
         deletion_protection=stage.deletion_protection,
         replicas=_replicas(stage),
         removal_policy=RemovalPolicy.RETAIN if stage.retain else RemovalPolicy.DESTROY,
     )
+
+
+def _class(stage: Stage, spec: TableSpec) -> dynamodb.TableClass | None:
+    """Standard is not said, so that tables that are there stay as they are."""
+    return dynamodb.TableClass.STANDARD_INFREQUENT_ACCESS if stage.is_infrequent(spec.kind) else None
 
 
 def _attribute(key: KeyAttribute) -> dynamodb.Attribute:

@@ -29,7 +29,7 @@ from constructs import Construct
 from epochal.cdk.parts.alarms import BEHIND, LAG_SECONDS, LASTING, LATE, ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.feed import Feed
-from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of, specs_of
+from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of
 from epochal.cdk.stages import Stage
 from epochal.layout.port import TIMERS
 from epochal.plan.ops import TableSpec
@@ -60,7 +60,7 @@ class Watch:
         watched = (*functions, "indexer", "notifier")
         for name in watched:
             watch_function(self._alarms, name, stage.named(name))
-        for spec in specs_of(stage):
+        for spec in stage.tables():
             table_name = stores.tables[spec.kind].table_name
             self._watch_table(spec.kind, table_name)
             if spec.indexes:
