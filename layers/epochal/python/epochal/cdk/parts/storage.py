@@ -31,7 +31,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.grants import UPLOADS
 from epochal.cdk.stages import Stage
-from epochal.layout.port import READ_MODELS, TIMERS, archives, declared, store_tables
+from epochal.layout.port import declared
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 
 
