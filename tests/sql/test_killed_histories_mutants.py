@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, null
 from sqlalchemy.exc import DBAPIError
 
 from epochal.read_models import sql
@@ -28,6 +28,7 @@ def without_snapshots(monkeypatch: Patch) -> None:
 
 def progress_last(monkeypatch: Patch) -> None:
     """How far a stream is, is committed after what is folded, in a transaction of its own."""
+    monkeypatch.setattr(sql, "mark_of", lambda _: null())
     write, once = sql.SqlReadModel._write, sql._Database._once
     later: dict[Connection, Callable[[], object]] = {}
 
@@ -54,16 +55,18 @@ def places_are_not_asked(monkeypatch: Patch) -> None:
     progress = sql.SqlReadModel._progress
 
     class Forgetful:
-        next_index, removal = None, 0
+        def __init__(self, found: Any) -> None:
+            self.began, self.next_index, self.removal = found.began, None, found.removal and 0
 
     def forgetful(self: sql.SqlReadModel, connection: Connection, stream: str) -> Any:
-        return None if progress(self, connection, stream) is None else Forgetful
+        return Forgetful(progress(self, connection, stream))
 
     monkeypatch.setattr(sql.SqlReadModel, "_progress", forgetful)
 
 
 def each_statement_by_itself(monkeypatch: Patch) -> None:
     """Nothing is taken back."""
+    monkeypatch.setattr(sql, "mark_of", lambda _: null())
     monkeypatch.setitem(sql._ISOLATION, "postgresql", "AUTOCOMMIT")
 
 

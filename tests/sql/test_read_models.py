@@ -218,6 +218,111 @@ def test_a_fold_cannot_end_the_transaction(engine: Engine, ending: str, at: int,
     assert (found(model), model.place("A-1")) == ({}, None)
 
 
+def _raw(connection: Connection) -> Any:
+    return connection.connection.dbapi_connection
+
+
+BELOW: dict[str, Callable[[Connection], object]] = {
+    "COMMIT": lambda connection: connection.exec_driver_sql("COMMIT"),
+    "ROLLBACK": lambda connection: connection.exec_driver_sql("ROLLBACK"),
+    "a comment before": lambda connection: connection.execute(text("/* a */ -- b\n ;commit")),
+    "END": lambda connection: connection.execute(text("end transaction")),
+    "pool commit": lambda connection: connection.connection.commit(),
+    "pool rollback": lambda connection: connection.connection.rollback(),
+    "driver commit": lambda connection: _raw(connection).commit(),
+    "driver rollback": lambda connection: _raw(connection).rollback(),
+    "driver COMMIT": lambda connection: _raw(connection).execute("COMMIT"),
+    "driver ROLLBACK": lambda connection: _raw(connection).execute("ROLLBACK"),
+}
+
+
+def below(model: SqlReadModel, end: Callable[[Connection], object], at: int = 1, *, swallows: bool) -> Any:
+    """A fold that counts, and ends the transaction at an event."""
+
+    def fold(connection: Connection, event: FeedEvent) -> None:
+        counting(model)(connection, event)
+        if event.index == at:
+            try:
+                end(connection)
+            except Exception:
+                if not swallows:
+                    raise
+
+    return fold
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+@pytest.mark.parametrize("how", BELOW)
+def test_a_fold_cannot_end_the_transaction_below_sqlalchemy(engine: Engine, how: str, swallows: bool) -> None:
+    model = opened(engine)
+    model.apply(delivery("A-1", 0, "x"), counting(model))
+    committed = engine.dialect.name != "sqlite" and how == "driver COMMIT"
+    with pytest.raises(InvalidInput, match="must leave the transaction"):
+        model.apply(delivery("A-1", 1, "x", "x", "x"), below(model, BELOW[how], 2, swallows=swallows))
+    assert model.place("A-1") == 1
+    assert found(model) == {"x": 3 if committed else 1}, "what psycopg sends past us stays"
+    assert model.apply(delivery("A-1", 1, "y"), counting(model)) == 1, "the connection is as it was"
+    with engine.connect() as connection:
+        connection.execute(text("SELECT 1"))
+        _raw(connection).rollback()
+        _raw(connection).commit()
+
+
+@pytest.mark.parametrize("statement", ["COMMIT; SELECT 1", "SELECT 1; COMMIT", "SELECT 1; ROLLBACK; BEGIN"])
+def test_several_statements_in_one_text_are_noticed_and_the_rest_is_taken_back(
+    snapshots: Engine, statement: str
+) -> None:
+    model = opened(snapshots)
+    fold = below(model, lambda connection: _raw(connection).execute(statement), swallows=False)
+    with pytest.raises(InvalidInput, match="must leave the transaction"):
+        model.apply(delivery("A-1", 0, "x", "x", "x"), fold)
+    assert model.place("A-1") is None
+    assert found(model) == ({"x": 2} if "COMMIT" in statement else {})
+
+
+@pytest.mark.parametrize("how", ["executescript", "isolation_level"])
+def test_what_sqlites_driver_commits_first_is_refused(sqlite_engine: Engine, how: str) -> None:
+    model = opened(sqlite_engine)
+
+    def end(connection: Connection) -> None:
+        if how == "executescript":
+            _raw(connection).executescript("SELECT 1")
+        else:
+            _raw(connection).isolation_level = None
+
+    with pytest.raises(InvalidInput, match="must leave the transaction"):
+        model.apply(delivery("A-1", 0, "x", "x", "x"), below(model, end, swallows=False))
+    assert (found(model), model.place("A-1")) == ({}, None)
+
+
+def test_a_constraint_of_sqlite_that_rolls_back_is_noticed(sqlite_engine: Engine) -> None:
+    model = opened(sqlite_engine)
+    again = "INSERT OR ROLLBACK INTO counts_1 (type, n) VALUES ('x', 7)"
+    fold = below(model, lambda connection: connection.exec_driver_sql(again), at=0, swallows=True)
+    with pytest.raises(InvalidInput, match="must leave the transaction"):
+        model.apply(delivery("A-1", 0, "x", "y"), fold)
+    assert (found(model), model.place("A-1")) == ({}, None)
+
+
+def test_savepoints_are_a_folds_own(engine: Engine) -> None:
+    if engine.dialect.name == "auroradsql":
+        return  # it has none
+    model = opened(engine)
+
+    def fold(connection: Connection, event: FeedEvent) -> None:
+        with suppress(ValueError), connection.begin_nested():
+            counting(model)(connection, event)
+            if event.index == 1:
+                raise ValueError
+        connection.execute(text("SAVEPOINT mine"))
+        counting(model)(connection, event)
+        connection.execute(text("ROLLBACK TO mine"))
+        connection.execute(text("SELECT 'commit' AS commit_, 'x; ROLLBACK' AS ending"))
+
+    assert model.apply(delivery("A-1", 0, "x", "x", "x"), fold) == 3
+    assert (found(model), model.place("A-1")) == ({"x": 2}, 3)
+
+
 def test_a_refusal_that_a_fold_keeps_to_itself_is_no_success(postgres_engine: Engine) -> None:
     """PostgreSQL answers the commit of a broken transaction as it does any other, and rolls back."""
     model = opened(postgres_engine)

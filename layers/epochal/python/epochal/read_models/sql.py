@@ -27,8 +27,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -52,13 +51,14 @@ with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
         Text,
         and_,
         delete,
-        event,
         insert,
         select,
         text,
         update,
     )
     from sqlalchemy.exc import DBAPIError, IntegrityError
+
+    from epochal.read_models.undivided import mark_of, refused, undivided
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Row
@@ -212,9 +212,9 @@ class SqlReadModel:
 
         def work(connection: Connection) -> int:
             found = self._progress(connection, delivery.stream)
-            place = None if found is None else found.next_index
+            place = found.next_index
             events = [each for each in delivery.events if place is None or each.index >= place][:most]
-            with _undivided(connection):
+            with undivided(connection):
                 for each in events:
                     must_be_done(fold(connection, each), "fold")
             if events:
@@ -246,9 +246,9 @@ class SqlReadModel:
 
         def work(connection: Connection) -> bool:
             found = self._progress(connection, delivery.stream)
-            if found is not None and removal.mark <= found.removal:
+            if removal.mark <= (found.removal or 0):
                 return False
-            with _undivided(connection):
+            with undivided(connection):
                 must_be_done(fold(connection, removal), "fold")
             self._write(connection, delivery.stream, found, removal=removal.mark)
             return True
@@ -257,8 +257,7 @@ class SqlReadModel:
 
     def place(self, stream: str) -> int | None:
         """The next index of a stream to be folded; None where none has been."""
-        found = self.database.run(lambda connection: self._progress(connection, stream), stream)
-        return None if found is None else found.next_index
+        return self.database.run(lambda connection: self._progress(connection, stream).next_index, stream)
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
         """Wait until every event of a stream below `version` is in the tables; whether they are.
@@ -273,18 +272,24 @@ class SqlReadModel:
             self.database.sleep(POLL_SECONDS)
         return True
 
-    def _progress(self, connection: Connection, stream: str) -> Row[Any] | None:
-        return connection.execute(select(_PROGRESS).where(self._of(stream))).one_or_none()
+    def _progress(self, connection: Connection, stream: str) -> Row[Any]:
+        """How far a stream is, all null where it has no row; and the mark of the transaction, `began`."""
+        began = select(mark_of(connection.dialect.name).label("began")).subquery()
+        row = began.outerjoin(_PROGRESS, self._of(stream))
+        return connection.execute(select(began, _PROGRESS).select_from(row)).one()
 
-    def _write(self, connection: Connection, stream: str, found: Row[Any] | None, **values: int) -> None:
+    def _write(self, connection: Connection, stream: str, found: Row[Any], **values: int) -> None:
         """Say how far a stream is folded, last: a transaction that the fold has broken takes no more, and is no
         success. Who folds the same at the same time is refused one of the two rows by the database.
         """
-        if found is not None:
-            connection.execute(update(_PROGRESS).where(self._of(stream)).values(**values))
-            return
-        key = {"model": self.name, "generation": self.generation, "stream": _key(stream)}
-        connection.execute(insert(_PROGRESS).values(**{**key, "removal": 0, **values}))
+        if found.removal is not None:
+            written = update(_PROGRESS).where(self._of(stream)).values(**values)
+        else:
+            key = {"model": self.name, "generation": self.generation, "stream": _key(stream)}
+            written = insert(_PROGRESS).values(**{**key, "removal": 0, **values})
+        began = mark_of(connection.dialect.name)
+        if connection.execute(written.returning(began)).scalar_one() != found.began:
+            raise refused()
 
     def _of(self, stream: str) -> ColumnElement[bool]:
         return and_(self._mine(), _PROGRESS.c.stream == _key(stream))
@@ -399,23 +404,6 @@ def _views(connection: Connection, before: SqlReadModel, model: SqlReadModel) ->
     for name, table in model.tables.items():
         view, rows = quote.quote(name), quote.format_table(table)
         connection.execute(text(f"CREATE VIEW {view} AS SELECT * FROM {rows}"))  # noqa: S608  both are quoted
-
-
-@contextmanager
-def _undivided(connection: Connection) -> Iterator[None]:
-    """A block in which the transaction is not ended: half of a delivery would be committed, or none of it."""
-    for ending in ("commit", "rollback"):
-        event.listen(connection, ending, _refuse)
-    try:
-        yield
-    finally:
-        for ending in ("commit", "rollback"):
-            event.remove(connection, ending, _refuse)
-
-
-def _refuse(connection: Connection) -> None:
-    connection.invalidate()  # a commit that its listener refuses leaves an open transaction in the pool
-    raise InvalidInput("fold", "must leave the transaction to the read model, which commits it")
 
 
 def _attempts(error: DBAPIError, few: int) -> int:
