@@ -45,10 +45,12 @@ with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
         Column,
         Connection,
         Engine,
+        Insert,
         MetaData,
         StaticPool,
         Table,
         Text,
+        Update,
         and_,
         delete,
         insert,
@@ -257,7 +259,10 @@ class SqlReadModel:
 
     def place(self, stream: str) -> int | None:
         """The next index of a stream to be folded; None where none has been."""
-        return self.database.run(lambda connection: self._progress(connection, stream).next_index, stream)
+        found: int | None = self.database.run(
+            lambda connection: self._progress(connection, stream).next_index, stream
+        )
+        return found
 
     def wait_for(self, stream: str, version: int, *, seconds: float = 10.0) -> bool:
         """Wait until every event of a stream below `version` is in the tables; whether they are.
@@ -282,6 +287,7 @@ class SqlReadModel:
         """Say how far a stream is folded, last: a transaction that the fold has broken takes no more, and is no
         success. Who folds the same at the same time is refused one of the two rows by the database.
         """
+        written: Update | Insert
         if found.removal is not None:
             written = update(_PROGRESS).where(self._of(stream)).values(**values)
         else:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from secrets import token_hex
@@ -50,7 +50,10 @@ def mark_of(dialect: str) -> ColumnElement[Any]:
 def undivided(connection: Connection) -> Iterator[None]:
     """A block in which the transaction is not ended; raises `InvalidInput` where that is tried."""
     guard = _Guard(connection)
-    listeners = [*((each, guard.ending) for each in _ENDINGS), ("before_cursor_execute", guard.executing)]
+    listeners: list[tuple[str, Callable[..., Any]]] = [
+        *((each, guard.ending) for each in _ENDINGS),
+        ("before_cursor_execute", guard.executing),
+    ]
     kept = guard.in_sqlite() if connection.dialect.name == "sqlite" else guard.in_driver()
     try:
         with kept:
