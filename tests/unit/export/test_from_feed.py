@@ -375,7 +375,7 @@ def test_workers_side_by_side_write_what_one_does(tmp_path: Path) -> None:
     assert heard[-1] == len(found)
 
 
-@pytest.mark.parametrize("entries", [0, 3, 127, 128, 5_000])
+@pytest.mark.parametrize("entries", [0, 3, 1_023, 1_024, 20_000])
 def test_a_chain_of_epochs_is_cut_into_ranges_without_gap(entries: int) -> None:
     def cut(start: Checkpoint, end: Checkpoint) -> list[FeedRange]:
         return list(ranges_of(4, start, end, lambda _partition, _epoch: entries))
@@ -399,9 +399,9 @@ def test_one_epoch_is_cut_too_where_it_has_enough_entries() -> None:
         return found
 
     assert sizes(1, 0, 16_000) == [1_000] * 16
-    assert sizes(1, 0, 127) == [127]
-    assert sizes(1, 0, 200) == [64, 64, 72]
-    assert sizes(2, 8_000, 400) == [1_000] * 8 + [64] * 5 + [80]
+    assert sizes(1, 0, 1_023) == [1_023]
+    assert sizes(1, 0, 1_600) == [512, 512, 576]
+    assert sizes(2, 8_000, 400) == [1_000] * 8 + [400]
     assert sizes(17, 8_000, 400) == [8_000] * 16 + [400]
 
 
@@ -534,3 +534,20 @@ def test_events_that_have_grown_are_read_fewer_at_a_time(
     exported(feed, tmp_path / "out", file_rows=1000)
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
     assert max(held) <= 3 * 400_000
+
+
+def test_a_stream_whose_events_lie_all_over_a_feed_is_read_once(tmp_path: Path) -> None:
+    feed, asked = MemoryFeed(), list[str]()
+    for number in range(400):
+        feed.streams.append(f"Cart-{number % 20}", [Event(type="a", data=b"%d" % number)] * 5)
+        if number % 2 == 1:
+            feed.index()
+
+    def execute(op: Any) -> Any:
+        asked.append(getattr(op, "table", ""))
+        return feed.tables.execute(op)
+
+    reader = feed.reader.on(replace(feed.reader.driver, execute=execute))
+    run(begin(reader, tmp_path / "out", ExportScope(source="here")), lambda: reader)
+    assert asked.count("streams") < 4 * 20
+    assert bare(rows_in(tmp_path / "out")) == expected(feed)

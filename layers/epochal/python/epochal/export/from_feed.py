@@ -39,8 +39,8 @@ EPOCHS: Final = 8
 RANGES: Final = 16
 """Of a partition, where it has enough entries: each can be read by another worker."""
 
-ENTRIES: Final = 64
-"""Of a range at least: each of its streams is read anew."""
+ENTRIES: Final = 512
+"""Of a range at least: each range reads its streams anew, so one has more than is read together."""
 
 MOST_EVENTS: Final = 65_536
 """Read together. A stream is read once for all of its events among them."""
