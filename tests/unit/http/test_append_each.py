@@ -211,13 +211,13 @@ def test_what_had_no_turn_before_the_time_was_over_says_that_it_was_not_tried() 
     def slow(execute: Execute) -> Execute:
         def late(op: Op) -> Reply:
             if isinstance(op, Put):
-                api.clock.sleep(30)
+                served.clock.sleep(30)
             return execute(op)
 
         return late
 
-    api = Api(around=slow)
-    answer = post(api, to(A, expected="no_stream"), to(A, unfolds=[{"type": "U"}]), to(A))
+    served = Api(around=slow)
+    answer = post(served, to(A, expected="no_stream"), to(A, unfolds=[{"type": "U"}]), to(A))
     assert statuses(answer) == [201, 503, 503]
     assert [each.get("tried") for each in answer.json["results"]] == [None, False, False]
     assert types(api, A) == ["Taken"]

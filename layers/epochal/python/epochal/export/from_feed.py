@@ -106,7 +106,7 @@ class FeedOrigin:
 
     feed: FeedReader
 
-    def batches(self, wanted: ExportScope, range_: FeedRange, after: str) -> Iterator[Batch]:  # noqa: ARG002
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Batch]:
         """The entries of a range."""
         entries, whole = _Entries(self.feed, wanted, range_), False
         while not whole:

@@ -8,8 +8,8 @@ The parts of a range follow each other without gap: one begins where the one bef
 a part, then its file, each whole or not at all, and both together say that the part is done. Whatever ends a run,
 the next one goes on behind the last part that is done; so no row is lost, and none is there twice.
 
-What is read, and what a range is of, is for an origin: some entries of the feed (`from_feed`), or a segment of a table
-(`from_tables`). Workers take ranges side by side; one run at a time writes a folder, and two workers never one range.
+What is read is for an origin: a range is some entries of the feed (`from_feed`). Workers take ranges side by side;
+one run at a time writes a folder, and two workers never one range.
 
 What is said carries a sum, so that a hand that edits it is noticed. Who means to deceive can write whatever files.
 """
@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput
@@ -64,7 +64,6 @@ class ExportScope:
 
     Attributes:
         source: whose events, in words that tell them from others.
-        origin: what they are read from.
         categories: only streams of these; none for all.
         since, until: only what happened from the one on, and before the other, in microseconds since 1970.
         start: where in the feed it begins, as it was asked for.
@@ -73,7 +72,6 @@ class ExportScope:
     """
 
     source: str
-    origin: Literal["feed", "tables"] = "feed"
     format: Format = "parquet"
     categories: tuple[str, ...] = ()
     since: int | None = None
@@ -102,9 +100,7 @@ class ExportScope:
 
 
 class FeedRange(NamedTuple):
-    """What one worker reads: of a partition's chain of epochs from a checkpoint to another; or a segment of a table,
-    where it has passed so many items.
-    """
+    """What one worker reads: of a partition's chain of epochs from a checkpoint to another."""
 
     partition: int
     start: int
@@ -188,7 +184,6 @@ class EventExport:
                 partition=left.partition,
                 start=left.start,
                 end=int(said["end"]),
-                after=said["after"],
                 counts=ExportCounts(**said["counts"]),
             )
         except FileNotFoundError:
@@ -202,16 +197,11 @@ class EventExport:
 
 @dataclass(slots=True, kw_only=True)
 class ExportPart:
-    """Rows of a range, from a place up to another.
-
-    Attributes:
-        after: what the origin goes on by, besides the end; empty where that says all.
-    """
+    """Rows of a range, from a place up to another."""
 
     partition: int
     start: int
     end: int
-    after: str = ""
     counts: ExportCounts = field(default_factory=ExportCounts)
 
 
@@ -221,14 +211,12 @@ class Batch(NamedTuple):
     Attributes:
         read: how many events were read for it.
         size: bytes of the rows.
-        after: as of a part.
     """
 
     rows: list[Row]
     end: int
     read: int
     size: int
-    after: str = ""
 
     def counts(self, kept: Sequence[Row]) -> ExportCounts:
         """With these of its rows."""
@@ -245,7 +233,7 @@ class Batch(NamedTuple):
 class Origin(Protocol):
     """What events are read from."""
 
-    def batches(self, wanted: ExportScope, range_: FeedRange, after: str) -> Iterator[Batch]:
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Batch]:
         """What a range has from its start on, in an order that is always the same."""
 
 
@@ -357,11 +345,11 @@ def write_range(
 ) -> Generator[ExportPart, None, None]:
     """Write the parts of a range that are not done, one after another."""
     with _alone(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
-        left, after = range_, ""
+        left = range_
         for part in export.parts(range_):
-            left, after = left._replace(start=part.end), part.after
+            left = left._replace(start=part.end)
         if left.start < left.end:
-            batches = _gathered(opener().batches(export.wanted, left, after), min(file_rows, BATCH_ROWS))
+            batches = _gathered(opener().batches(export.wanted, left), min(file_rows, BATCH_ROWS))
             columns = columns_of(export.wanted)
             while left.start < left.end:
                 part = _write_part(export, left, batches, columns, file_rows)
@@ -382,11 +370,11 @@ def _write_part(
             part.counts.add(batch.counts(rows))
             size += batch.size
             if part.counts.rows >= file_rows or part.counts.read >= 4 * file_rows or size >= FILE_BYTES:
-                part.end, part.after = batch.end, batch.after
+                part.end = batch.end
                 break
         if not part.counts.whole:
             raise CorruptData(f"{path}: events are missing or doubled: {part.counts}")
-        note = {"end": part.end, "after": part.after, "counts": asdict(part.counts)}
+        note = {"end": part.end, "counts": asdict(part.counts)}
         _write_json(export.note(left.partition, left.start), note)
     return part
 
@@ -401,10 +389,10 @@ def _gathered(batches: Iterable[Batch], most: int) -> Iterator[Batch]:
         read += batch.read
         size += batch.size
         if read >= most or size >= BATCH_BYTES:
-            yield Batch(rows, batch.end, read, size, batch.after)
+            yield Batch(rows, batch.end, read, size)
             rows, read, size, last = [], 0, 0, None
     if last is not None:
-        yield Batch(rows, last.end, read, size, last.after)
+        yield Batch(rows, last.end, read, size)
 
 
 def _side_by_side(
