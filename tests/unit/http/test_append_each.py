@@ -220,4 +220,4 @@ def test_what_had_no_turn_before_the_time_was_over_says_that_it_was_not_tried() 
     answer = post(served, to(A, expected="no_stream"), to(A, unfolds=[{"type": "U"}]), to(A))
     assert statuses(answer) == [201, 503, 503]
     assert [each.get("tried") for each in answer.json["results"]] == [None, False, False]
-    assert types(api, A) == ["Taken"]
+    assert types(served, A) == ["Taken"]
