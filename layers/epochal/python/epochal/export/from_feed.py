@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from epochal.export.parts import (
-    Batch,
     EventExport,
     ExportCounts,
     ExportScope,
     FeedRange,
+    RowBatch,
     begun,
     size_of,
 )
@@ -106,7 +106,7 @@ class FeedOrigin:
 
     feed: FeedReader
 
-    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Batch]:
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
         """The entries of a range."""
         entries, whole = _Entries(self.feed, wanted, range_), False
         while not whole:
@@ -135,7 +135,7 @@ class _Entries:
         self._largest = WINDOW_BYTES // WINDOW
         self._most, self._room, self._held = most or MOST_EVENTS, 0, 0
 
-    def read(self) -> Iterator[Batch]:
+    def read(self) -> Iterator[RowBatch]:
         """The rows of each entry that has something wanted."""
         partition, category = self._range.partition, lru_cache(4_096)(self._of.of)
         events = events_of(self._spans(), self._hydrate(self._feed.hydrate(partition)), self._window)
@@ -150,7 +150,7 @@ class _Entries:
             ]
             sizes = [size_of(row) for row in rows]
             self._largest = max(self._largest, HELD + max(sizes, default=0))
-            yield Batch(rows, end, len(kinds), sum(sizes))
+            yield RowBatch(rows, end, len(kinds), sum(sizes))
             self._most = min(MOST_EVENTS, 2 * self._most)
 
     def _spans(self) -> Iterator[Span]:

@@ -205,7 +205,7 @@ class ExportPart:
     counts: ExportCounts = field(default_factory=ExportCounts)
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Rows of a range, up to a place that it may be gone on with from.
 
     Attributes:
@@ -233,7 +233,7 @@ class Batch(NamedTuple):
 class Origin(Protocol):
     """What events are read from."""
 
-    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Batch]:
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
         """What a range has from its start on, in an order that is always the same."""
 
 
@@ -358,7 +358,7 @@ def write_range(
 
 
 def _write_part(
-    export: EventExport, left: FeedRange, batches: Iterator[Batch], columns: Columns, file_rows: int
+    export: EventExport, left: FeedRange, batches: Iterator[RowBatch], columns: Columns, file_rows: int
 ) -> ExportPart:
     """The next part, which ends where a batch of the origin's does."""
     part = ExportPart(partition=left.partition, start=left.start, end=left.end)
@@ -379,20 +379,20 @@ def _write_part(
     return part
 
 
-def _gathered(batches: Iterable[Batch], most: int) -> Iterator[Batch]:
+def _gathered(batches: Iterable[RowBatch], most: int) -> Iterator[RowBatch]:
     """As many together as are written together."""
     rows, read, size = list[Row](), 0, 0
-    last: Batch | None = None
+    last: RowBatch | None = None
     for batch in batches:
         last = batch
         rows += batch.rows
         read += batch.read
         size += batch.size
         if read >= most or size >= BATCH_BYTES:
-            yield Batch(rows, batch.end, read, size)
+            yield RowBatch(rows, batch.end, read, size)
             rows, read, size, last = [], 0, 0, None
     if last is not None:
-        yield Batch(rows, last.end, read, size)
+        yield RowBatch(rows, last.end, read, size)
 
 
 def _side_by_side(
