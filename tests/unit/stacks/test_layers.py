@@ -30,7 +30,8 @@ IMPORTS = """
 import importlib, pkgutil, sys
 sys.path[:0] = sys.argv[1:]
 import epochal
-BROUGHT = {"epochal.otel", "epochal.read_models.sql"}  # who uses them brings their packages, and those of `aio`
+# Who uses them brings their packages, and those of `aio`.
+BROUGHT = {"epochal.otel", "epochal.read_models.sql", "epochal.read_models.undivided"}
 for module in pkgutil.walk_packages(epochal.__path__, "epochal."):
     if "aio" not in module.name.split(".") and module.name not in BROUGHT:
         importlib.import_module(module.name)

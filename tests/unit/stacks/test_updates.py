@@ -96,6 +96,7 @@ MOVES: Final[Mapping[str, tuple[Settings, Settings]]] = {
     ),
     "fewer layouts": ({}, {"layouts": ["pages"]}),
     "an archive": ({}, {"archive": True}),
+    "a table that is seldom asked": ({}, {"infrequent_access": ["streams"]}),
     "read models": ({}, {"read_models": True}),
     "timers": ({}, {"timers": True}),
     "another index": ({}, ANOTHER_INDEX),

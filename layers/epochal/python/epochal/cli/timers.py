@@ -105,7 +105,7 @@ def due(store: OpenedStore, *, within: float, limit: int) -> None:
 )
 @on_store
 def rebuild(store: OpenedStore, *, function: str) -> None:
-    """Arm every timer that is pending, as the feed and the streams tell.
+    """Arm every timer that is pending, as feed and streams tell.
 
     After the table was restored, or lost, or the stage had no timers for a while. Safe beside everything else, and
     again. It sends wake-ups as the deployed reaction does, and asks AWS how.

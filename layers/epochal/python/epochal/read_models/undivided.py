@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import event, func, null
-from sqlalchemy.exc import SQLAlchemyError
-
 from epochal.errors import InvalidInput
+from epochal.extras import brought_by
+
+with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
+    from sqlalchemy import event, func, null
+    from sqlalchemy.exc import SQLAlchemyError
 
 if TYPE_CHECKING:
     from sqlalchemy import ColumnElement, Connection
