@@ -70,7 +70,7 @@ def test_everything_that_the_embedded_aws_offers_is_proven(prove: Prove, tmp_pat
     proven = prove("--skip", "catch-up", "--report", str(kept))
     assert proven.of("failed") == {}
     assert proven.of("not proven").keys() == NOT_OFFERED
-    assert (proven.status, len(proven.of("passed"))) == (0, 20)
+    assert (proven.status, len(proven.of("passed"))) == (0, 21)
     assert proven.report["dollars"] < 0.10
     assert json.loads(kept.with_suffix(".json").read_text()) == proven.report
     assert "| not proven |" in kept.with_suffix(".md").read_text()

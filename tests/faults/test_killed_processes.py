@@ -33,14 +33,14 @@ from epochal.plan.values import Item
 from tests.faults.proxy import FATES, Proxy
 from tests.faults.site import AGGREGATES, Site
 from tests.faults.site import TAGS as COURSES
-from tests.faults.writer import facts
+from tests.faults.writer import KINDS, facts
 from tests.support.tables import Tables
 
 pytestmark = [pytest.mark.ddbl, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATIONS = int(os.environ.get("EPOCHAL_FAULTS_OPERATIONS", "150"))
-FEW = 15
+FEW = 20
 """Of each writer; `make test` performs few."""
 
 WRITERS = ("ann", "bob", "cid")
@@ -207,10 +207,12 @@ def read(site: Site) -> list[tuple[str, int]]:
 def check_events(site: Site, truth: Truth) -> None:
     """Each operation's events are there once, together and in order."""
     wanted = {
-        at: [fact for name in WRITERS for n in range(at, site.operations, 3) for fact in facts(name, n)]
-        for at in range(3)
+        at: [fact for name in WRITERS for n in range(at, site.operations, KINDS) for fact in facts(name, n)]
+        for at in range(KINDS)
     }
-    assert sorted(fact for events in truth.streams.values() for fact in events) == sorted(wanted[0])
+    assert sorted(fact for events in truth.streams.values() for fact in events) == sorted(
+        wanted[0] + wanted[3]
+    )
     assert sorted(fact for events in truth.aggregates.values() for fact in events) == sorted(wanted[1])
     assert sorted(truth.tagged.values()) == sorted(wanted[2])
     for tag, ids in truth.tags.items():
@@ -228,6 +230,9 @@ def check_answers(site: Site, truth: Truth) -> None:
             elif layout == "aggregates":
                 aggregate, first = answer
                 assert truth.aggregates[aggregate][first - 1 : first - 1 + len(ours)] == ours
+            elif layout == "bulk":
+                part, stream, first = answer
+                assert truth.streams[stream][first] == ours[part]
             elif layout == "tagged":
                 assert [truth.tagged[event_id] for event_id in answer[0]] == ours
 

@@ -7,6 +7,7 @@ answer is not in the log is tried again, with the same key or ids as before. The
                      token
     aggregates       a key and the lock of a replay just made; or no key, where the replay lacks the operation's events
     tagged events    ids that follow from the operation; half of them on condition that nobody else has appended
+    in bulk          an append for each fact, with a key of its own, to two streams of pages; what had no answer, again
 """
 
 from __future__ import annotations
@@ -18,13 +19,20 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
+from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.store import AggregateAppended
 from epochal.errors import Unavailable
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, ExpectedVersion
-from tests.faults.site import AGGREGATES, STREAMS, TAGS, Site
+from tests.faults.site import AGGREGATES, PAGED, STREAMS, TAGS, Site
+
+KINDS = 4
+"""Of operations, which take turns."""
+
+BULK = sorted(PAGED)
+"""Streams that bulk appends go to."""
 
 HOURS = {"ann": 6, "cid": -6}
 """By which clocks are wrong."""
@@ -44,14 +52,14 @@ class Writer:
 
     def run(self) -> None:
         done = {entry[1] for entry in self.log if entry[0] == "done"}
-        layouts = (self.append_to_stream, self.append_to_aggregate, self.append_tagged)
+        kinds = (self.append_to_stream, self.append_to_aggregate, self.append_tagged, self.append_in_bulk)
         for number in range(self.site.operations):
             if number not in done:
-                patiently(layouts[number % 3], number)
+                patiently(kinds[number % KINDS], number)
                 self.log.add("done", number)
 
     def append_to_stream(self, number: int) -> None:
-        stream = STREAMS[number // 3 % len(STREAMS)]
+        stream = STREAMS[number // KINDS % len(STREAMS)]
         events = [Event(type="E", data=each.encode()) for each in facts(self.name, number)]
         key = f"{self.name} {number}"
         while True:
@@ -71,7 +79,7 @@ class Writer:
         return random.choice((state.token, AtVersion(version=state.version)))
 
     def append_to_aggregate(self, number: int) -> None:
-        aggregate = AGGREGATES[number // 3 % len(AGGREGATES)]
+        aggregate = AGGREGATES[number // KINDS % len(AGGREGATES)]
         ours = facts(self.name, number)
         key = f"{self.name} {number}" if number % 2 else None
         while True:
@@ -96,7 +104,7 @@ class Writer:
         return next((event.seq_nr for event in events if event.data.decode() == fact), None)
 
     def append_tagged(self, number: int) -> None:
-        turn = number // 3
+        turn = number // KINDS
         tags = tuple(TAGS[(turn + k) % len(TAGS)] for k in range(1 + turn % 2))
         events = [
             Event(type="E", data=each.encode(), tags=tags, id=str(uuid.uuid5(uuid.NAMESPACE_OID, each)))
@@ -115,10 +123,28 @@ class Writer:
                 return
             position = outcome.position
 
+    def append_in_bulk(self, number: int) -> None:
+        left = list(enumerate(facts(self.name, number)))
+        while left:
+            appends = [
+                BulkAppend(
+                    stream=(stream := BULK[part // 2]),
+                    events=[Event(type="E", data=fact.encode())],
+                    expected=self._expectation(stream),
+                    idempotency_key=f"{self.name} {number} {part}",
+                )
+                for part, fact in left
+            ]
+            answers = Bulk(self.streams[BULK[0]]).append(appends)
+            for append, (part, fact), answer in zip(appends, tuple(left), answers, strict=True):
+                if isinstance(answer, Appended):
+                    self.log.add("bulk", number, part, append.stream, answer.first)
+                    left.remove((part, fact))
+
 
 def facts(name: str, number: int) -> list[str]:
     """What the events of an operation say; nobody else says it. JSON, as two of the layouts ask."""
-    return [f'"{name} {number} {part}"' for part in range(1 + number // 3 % 3)]
+    return [f'"{name} {number} {part}"' for part in range(1 + number // KINDS % 3)]
 
 
 def patiently(perform: Callable[[int], None], number: int) -> None:

@@ -123,6 +123,52 @@ def test_appends_fail_where_a_promise_is_broken(stage: Stage, broken: type[Strea
         checks.appends(proof, writer=broken(whole.label, whole.stream, whole.store))
 
 
+def test_bulk_appends_hold_in_memory_and_the_feed_has_them(stage: Stage) -> None:
+    proof = stage.proof()
+    assert checks.bulk(proof).startswith("6 appends to 2 streams")
+    assert [len(each) for each in proof.written.values()] == [3, 2]
+    assert checks.feed(proof, read=checks.feed_by_library).startswith("5 events of 2 streams")
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ("idempotencyKey", r"were answered \[409, 409, 409"),
+        ("expected", r"were answered \[201, 201, 201, 201"),
+    ],
+)
+def test_bulk_appends_fail_where_a_member_of_each_is_ignored(stage: Stage, member: str, words: str) -> None:
+    proof = stage.proof()
+
+    def ignoring(method: str, path: str, body: Any = None, **more: Any) -> Answer:
+        if path == "/appends":
+            body = {"appends": [{k: v for k, v in each.items() if k != member} for each in body["appends"]]}
+        return stage.http(method, path, body, **more)
+
+    with pytest.raises(Broken, match=words):
+        checks.bulk(replace(proof, http=ignoring))
+
+
+def test_bulk_appends_fail_where_an_acknowledged_one_is_missing_or_a_repeat_is_not_told(stage: Stage) -> None:
+    def losing(_: str, path: str, answer: Answer) -> Answer:
+        if path != "/appends":
+            found = answer.json
+            found["events"] = found["events"][:-1]
+            return replace(answer, content=json.dumps(found).encode())
+        return answer
+
+    def forgetful(_: str, path: str, answer: Answer) -> Answer:
+        return replace(answer, content=answer.content.replace(b'"replayed":true', b'"replayed":false'))
+
+    for answers, words in (
+        (losing, "read back, 1 of 3 events are missing"),
+        (forgetful, "was not told as such"),
+    ):
+        stage = Stage(answers=answers)
+        with pytest.raises(Broken, match=words):
+            checks.bulk(stage.proof())
+
+
 def test_an_api_that_does_not_serve_the_type_of_aggregates_proves_nothing_of_them() -> None:
     stage = Stage()
     stage.api.types = ("order",)

@@ -60,6 +60,11 @@ TIMER_SECONDS: Final = 5
 FAR_MINUTES: Final = 30
 """Farther off than a queue keeps a message back."""
 
+WRONG: Final = 3
+"""Place of the append in bulk that expects a version which is not there."""
+
+BEYOND: Final = 99
+
 UPLOAD: Final = 1_000_000
 """Bytes: more than an item holds."""
 
@@ -74,6 +79,7 @@ def store_checks(proof: ProofRun) -> Iterator[Trial]:
             dollars=0.0005,
             tried=partial(appends, writer=writer),
         )
+    yield bulk
     for how, read in (("by the library", feed_by_library), ("over HTTP", feed_over_http)):
         yield Trial(
             name=f"feed {how}",
@@ -108,6 +114,50 @@ def appends(proof: ProofRun, *, writer: ProofWriter) -> str:
     if wrong := differs(written, writer.read()):
         raise Broken(f"read back, {wrong}")
     return f"{len(written)} events, {RACES} races of {RACERS}"
+
+
+@trial(
+    "of appends in one request each is for itself: what is not as expected keeps no other, and none is made twice",
+    dollars=0.0001,
+)
+def bulk(proof: ProofRun) -> str:
+    """Append to two streams in one request, one append at a wrong version, and send it again."""
+    _streams(proof)
+    many, few = (proof.name(name) for name in ("bulk-many", "bulk-few"))
+    writers = {
+        stream: NamedOverHttp("", stream, proof, f"/streams/{stream}", deletion="") for stream in (many, few)
+    }
+    expected = {stream: list[int]() for stream in writers}
+    asked, statuses = list[Mapping[str, Any]](), list[int]()
+    for place, stream in enumerate((many, many, few, many, few, many)):
+        (of_event,) = proof.numbers(1)
+        wrong = place == WRONG
+        asked.append(
+            {
+                "stream": stream,
+                "events": [{"type": KIND, "data": {"n": of_event}}],
+                "expected": BEYOND if wrong else len(expected[stream]),
+                "idempotencyKey": str(uuid.uuid4()),
+            }
+        )
+        statuses.append(HTTPStatus.CONFLICT if wrong else HTTPStatus.CREATED)
+        if not wrong:
+            expected[stream].append(of_event)
+    proof.removals += [writer.remove for writer in writers.values()]
+    for repeated in (False, True):
+        answer = proof.call("POST", "/appends", {"appends": asked})
+        if answer.status != HTTPStatus.OK:
+            raise Broken(f"POST /appends was answered {answer}")
+        results = answer.json["results"]
+        if (found := [each["status"] for each in results]) != statuses:
+            raise Broken(f"the appends were answered {found}, not {list(map(int, statuses))}")
+        if any(each.get("replayed", repeated) != repeated for each in results):
+            raise Broken(f"a repeated key was not told as such: {results}")
+    for stream, writer in writers.items():
+        proof.written[stream] = expected[stream]
+        if unlike := differs(expected[stream], writer.read()):
+            raise Broken(f"read back, {unlike}")
+    return f"{len(asked)} appends to {len(writers)} streams, of which one was refused, and all of them again"
 
 
 def _check_served(proof: ProofRun, writer: ProofWriter) -> None:
