@@ -143,12 +143,14 @@ SETUPS: Final = (
 
 BULK: Final = Setup(name="in bulk of ten", bulk=10)
 BULK_OF_ONE: Final = Setup(name="in bulk of ten to one stream", bulk=10, use=Use(streams=1))
+REACTING_SELDOM: Final = Setup(name="one reaction, a window of 20 s", window=20, use=Use(reactions=1))
 USES: Final = (
     Setup(name="15 streams"),
     Setup(name="each with a key", use=Use(keyed=True)),
     BULK,
     BULK_OF_ONE,
     Setup(name="one reaction", use=Use(reactions=1)),
+    REACTING_SELDOM,
     Setup(name="four partitions, one reaction", use=Use(partitions=4, reactions=1)),
     Setup(name="four shards, one reaction", use=Use(shards=4, reactions=1)),
 )

@@ -12,6 +12,7 @@ from bench.bill import (
     LINES_ONCE,
     ONCE,
     OWN_LINES,
+    REACTING_SELDOM,
     STEADY,
     TRICKLE,
     Pace,
@@ -66,6 +67,15 @@ def test_a_key_is_a_write_unit_and_a_reaction_under_a_trickle_as_much_as_the_res
     for pace, most in ((STEADY, 0.08), (TRICKLE, 2.65)):
         reacting = bill(replace(DEPLOYED, use=Use(reactions=1)), pace)
         assert sum(reacting.values()) - sum(plain[pace].values()) <= most
+
+
+def test_a_trickle_with_a_reaction_that_may_wait_costs_three_dollars_at_most() -> None:
+    """At once it cannot: append, its invocation and the gateway are 2.13 already, an entry of its own 1.10."""
+    assert (
+        sum(bill(REACTING_SELDOM, TRICKLE).values())
+        <= 3.0
+        < sum(bill(replace(REACTING_SELDOM, window=1), TRICKLE).values())
+    )
 
 
 def test_four_partitions_cost_a_reaction_little_more_than_one() -> None:
