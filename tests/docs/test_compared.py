@@ -38,8 +38,24 @@ def test_a_bar_is_as_long_as_its_figure() -> None:
 
 def test_the_bills_have_a_panel_for_each_pace_in_the_order_of_the_steps() -> None:
     panels = plots.bills((DOCS / "reference" / "cost.md").read_text("utf-8"))
-    assert [panel.bars[0] for panel in panels] == [(DEPLOYED.name, "2.17"), (DEPLOYED.name, "4.12")]
+    steady, trickle = (panel.bars[0] for panel in panels)
+    assert (steady[0], trickle[0]) == (DEPLOYED.name, DEPLOYED.name)
     assert [len(panel.bars) for panel in panels] == [5, 5]
+    readme = " ".join((DOCS.parent / "README.md").read_text("utf-8").split())
+    said = f"cost {steady[1]} dollars at a hundred a second, and {trickle[1]} at a million a month"
+    assert said in readme
+
+
+def test_the_readme_says_what_a_reaction_adds_as_the_table_has_it() -> None:
+    cost = (DOCS / "reference" / "cost.md").read_text("utf-8")
+    alone, reacting = (
+        [float(cell) for cell in re.findall(r"[\d.]+(?= \|)", line)[-2:]]
+        for line in cost.splitlines()
+        if line.startswith(("| 15 streams ", "| one reaction, which does nothing"))
+    )
+    steady, trickle = (then - before for before, then in zip(alone, reacting, strict=True))
+    readme = " ".join((DOCS.parent / "README.md").read_text("utf-8").split())
+    assert f"a reaction adds {steady:.2f} and {trickle:.2f}." in readme
 
 
 Workload = Callable[[Streams, random.Random], int]
