@@ -6,6 +6,7 @@ import csv
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -20,14 +21,19 @@ from epochal.cli.errors import EventsUnreadable
 from epochal.cli.feed import CATEGORIES
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store
 from epochal.codec import json
+from epochal.copying.exports import export_at
+from epochal.dynamo.bucket import S3Objects
 from epochal.errors import InvalidInput
+from epochal.export.spooled_tables import SpooledTables
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Place, parse_place
+from epochal.layout.port import Source, every_table
 from epochal.model.events import parse_time
 from epochal.rows import micros_of
 
 if TYPE_CHECKING:
-    from epochal.export.parts import ExportCounts, ExportScope
+    from epochal.export.parts import EventExport, ExportCounts, ExportScope
+    from epochal.plan.ops import TableSpec
 
 MOST_WORKERS: Final = 4
 """Unless more are asked for: they share a machine with what its user does."""
@@ -59,8 +65,14 @@ UNTIL = click.option("--until", callback=_moment, help="Only what happened befor
 @CATEGORIES
 @SINCE
 @UNTIL
+@click.option("--from", "start", help="Where in the feed to begin: a moment, or the beginning.")
+@click.option("--tables", is_flag=True, help="Read the tables of events, and not the feed.")
 @click.option(
-    "--from", "start", default="beginning", help="Where in the feed to begin: a moment, or the beginning."
+    "--from-export",
+    "exports",
+    multiple=True,
+    metavar="TABLE=PLACE",
+    help="Read exports of tables: a folder or s3://bucket/prefix. Incremental ones follow it.",
 )
 @click.option(
     "--codec", default="", metavar="MODULE:NAME", help="A codec of json_codec's: its fields are columns, too."
@@ -75,7 +87,9 @@ def export(
     categories: Sequence[str],
     since: int | None,
     until: int | None,
-    start: str,
+    start: str | None,
+    tables: bool,
+    exports: Sequence[str],
     codec: str,
     workers: int | None,
 ) -> None:
@@ -85,19 +99,26 @@ def export(
     """
     from epochal.export.parts import ExportScope  # noqa: PLC0415  for few
 
-    place = parse_place(start, "--from")
+    if tables and exports:
+        raise click.UsageError("Say --tables or --from-export.")
+    if start is not None and (tables or exports):
+        raise click.UsageError("--from is a place in the feed, which tables and their exports do not have.")
+    place = parse_place(start or "beginning", "--from")
     if codec:
         inputs.named(codec, "--codec", "a codec")
     wanted = ExportScope(
-        source=_source(store),
+        source=" ".join((_source(store), *(("tables",) if tables else ()), *exports)),
         format=format_,
         categories=tuple(sorted(set(categories))),
         since=since,
         until=until,
-        start=start,
+        start=start or "beginning",
         codec=codec,
     )
-    counts = _exported(store, folder, wanted, place, workers)
+    if tables or exports:
+        counts = _from_tables(store, folder, wanted, exports, workers)
+    else:
+        counts = _exported(store, folder, wanted, place, workers)
     files = len(list(folder.glob(f"*.{format_}")))
     view = {
         "folder": str(folder),
@@ -119,19 +140,89 @@ def _exported(
 ) -> ExportCounts:
     from epochal.export.from_feed import begin, run  # noqa: PLC0415  likewise
 
+    choice, workers = _choice(workers)
+    begun = begin(store.feed, folder, wanted, start)
+    opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
+    return _told(partial(run, begun, opened), begun, workers)
+
+
+def _from_tables(
+    store: OpenedStore, folder: Path, wanted: ExportScope, exports: Sequence[str], workers: int | None
+) -> ExportCounts:
+    from epochal.export.from_tables import begin, run, segments_of  # noqa: PLC0415  likewise
+
+    choice, workers = _choice(workers)
+    with TemporaryDirectory(prefix="epochal-export-") as spool:
+        file = Path(spool) / "tables" if exports else None
+        sources = store.deployment.sources
+        if file is None:
+            sizes = {each.name: each.bytes for each in store.sizes()}
+        else:
+            sizes = _spooled(store, file, exports)
+            sources = tuple(each for each in sources if each.table in sizes)
+            if not sources:
+                raise InvalidInput("--from-export", "must have a table with the heads of streams")
+        begun = begin(folder, wanted, {each.base: segments_of(sizes.get(each.table, 0)) for each in sources})
+        opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
+        return _told(partial(run, begun, opened), begun, workers)
+
+
+def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:
+    """The tables that there are exports of, on disk, with how large they are together."""
+    tables = {kind: name for name, kind in store.deployment.settings.kinds.items()}
+    places: dict[str, list[str]] = {}
+    for each in exports:
+        kind, equals, place = each.partition("=")
+        if not equals or kind not in tables:
+            raise InvalidInput(
+                "--from-export", f"must be {', '.join(sorted(tables))}, then =, and a place: {each!r} is not"
+            )
+        places.setdefault(tables[kind], []).append(place)
+    spooled = SpooledTables(file, _specs(store))
+    with output.progress("reading exports") as tell:
+        for table, (full, *after) in places.items():
+            items = export_at(
+                full, lambda bucket: S3Objects(store.client("s3"), bucket).open, *after
+            ).fields()
+            tell(f"{table}: {spooled.fill(table, items):,} items")
+    return dict.fromkeys(places, file.stat().st_size)
+
+
+def _specs(store: OpenedStore) -> dict[str, TableSpec]:
+    specs = {spec.kind: spec for spec in every_table()}
+    return {name: specs[kind] for name, kind in store.deployment.settings.kinds.items()}
+
+
+def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
+    """What reads the tables of a store, or exports of them."""
+    found = store.deployment
+    if file is not None:
+        spooled = SpooledTables(file, _specs(store))
+        found = replace(found, driver=replace(found.driver, execute=spooled.execute))
+    return found.feed, found.sources
+
+
+def _tables_there(choice: Choice, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
+    """Likewise, in a process of its own."""
+    return _tables(open_store(choice), file)
+
+
+def _choice(workers: int | None) -> tuple[Choice | None, int]:
+    """What other processes open the store by, and how many of them there are to be. A store that a program brought is
+    in that program alone.
+    """
     opener = click.get_current_context().find_root().obj
-    # A store that a program brought is in that program alone.
     of_stage = isinstance(opener, partial) and opener.func is open_store
     if workers is None:
         workers = min(MOST_WORKERS, os.cpu_count() or 1) if of_stage else 1
     if workers > 1 and not of_stage:
         raise click.UsageError("--workers is for a store that every process can open.")
-    begun = begin(store.feed, folder, wanted, start)
-    opened: Callable[[], FeedReader] = partial(_feed, *opener.args) if of_stage else lambda: store.feed
+    return (opener.args[0] if of_stage else None), workers
+
+
+def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) -> ExportCounts:
     with output.progress("exporting") as tell:
         return run(
-            begun,
-            opened,
             workers=min(workers, max(1, len(begun.ranges))),
             told=lambda counts: tell(output.events(counts.rows)),
         )

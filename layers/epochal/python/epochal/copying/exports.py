@@ -47,7 +47,11 @@ class Export:
     after: tuple[Export, ...] = ()
 
     def items(self) -> Iterator[Item]:
-        """Every item, a line of a file at a time.
+        """Every item; raises as `fields` does."""
+        return map(_item, self.fields())
+
+    def fields(self) -> Iterator[Fields]:
+        """Every item as a file has it, a line at a time.
 
         Raises:
             InvalidInput: it is no full export in DynamoDB JSON; or what follows it is not incremental, or does not
@@ -69,9 +73,9 @@ class Export:
             for line in self._lines("Item"):
                 fields = line["Item"]
                 if not names or _changed(changed, _key(fields, names)) is None:
-                    yield _item(fields)
+                    yield fields
             for (image,) in changed.execute("SELECT image FROM changed WHERE image <> ''"):
-                yield _item(json.loads(image))
+                yield json.loads(image)
 
     def _apply(self, changed: sqlite3.Connection) -> tuple[str, ...]:
         """Keep what is left of the changed items; the names of the table's keys, none where nothing has changed."""

@@ -7,7 +7,7 @@ streams, and becomes a row in the first of them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain, islice
@@ -29,7 +29,7 @@ from epochal.feed.history import FEWEST, WINDOW, FeedEvent, Hydrate, events_of
 from epochal.feed.reader import FeedReader, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint, Place
 from epochal.index.entries import epoch_tip
-from epochal.layout.port import Span
+from epochal.layout.port import Categories, Span
 from epochal.model.events import TAG_STREAMS
 from epochal.rows import row_of
 
@@ -146,7 +146,7 @@ class _Entries:
             rows = [
                 row_of(each, partition=partition, position=end, type=kind, category=category)
                 for kind, each in met
-                if self._first(each)
+                if comes_first(each, self._categories, self._of)
             ]
             sizes = [size_of(row) for row in rows]
             self._largest = max(self._largest, HELD + max(sizes, default=0))
@@ -191,10 +191,11 @@ class _Entries:
 
         return hydrate
 
-    def _first(self, event: FeedEvent) -> bool:
-        """Whether an event with tags is met where it becomes a row: in the first of its streams that are wanted."""
-        if self._categories is None or not event.tags:
-            return event.first
-        begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
-        streams = [*filter(None, (event.home,)), *(f"{begin}{tag}" for tag in event.tags)]
-        return next(each for each in streams if self._of.hold(each, self._categories)) == event.stream
+
+def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Categories) -> bool:
+    """Whether an event with tags is met where it becomes a row: in the first of its streams that are wanted."""
+    if categories is None or not event.tags:
+        return event.first
+    begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
+    streams = [*filter(None, (event.home,)), *(f"{begin}{tag}" for tag in event.tags)]
+    return next(each for each in streams if of.hold(each, categories)) == event.stream

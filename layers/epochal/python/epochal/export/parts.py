@@ -8,7 +8,8 @@ The parts of a range follow each other without gap: one begins where the one bef
 a part, then its file, each whole or not at all, and both together say that the part is done. Whatever ends a run,
 the next one goes on behind the last part that is done; so no row is lost, and none is there twice.
 
-What is read is for an origin: a range is some entries of the feed (`from_feed`). Workers take ranges side by side;
+What is read is for an origin: a range is some entries of the feed (`from_feed`), or a segment of a table
+(`from_tables`). Workers take ranges side by side;
 one run at a time writes a folder, and two workers never one range.
 
 What is said carries a sum, so that a hand that edits it is noticed. Who means to deceive can write whatever files.
@@ -100,7 +101,7 @@ class ExportScope:
 
 
 class FeedRange(NamedTuple):
-    """What one worker reads: of a partition's chain of epochs from a checkpoint to another."""
+    """What one worker reads: of a partition's chain of epochs from a checkpoint to another, or a table's segment."""
 
     partition: int
     start: int
@@ -206,7 +207,7 @@ class ExportPart:
 
 
 class RowBatch(NamedTuple):
-    """Rows of a range, up to a place that it may be gone on with from.
+    """Rows of a range, up to a place that it may be gone on with from; where it begins, if there is none yet.
 
     Attributes:
         read: how many events were read for it.
@@ -369,7 +370,8 @@ def _write_part(
             write(rows)
             part.counts.add(batch.counts(rows))
             size += batch.size
-            if part.counts.rows >= file_rows or part.counts.read >= 4 * file_rows or size >= FILE_BYTES:
+            full = part.counts.rows >= file_rows or part.counts.read >= 4 * file_rows or size >= FILE_BYTES
+            if full and batch.end > left.start:
                 part.end = batch.end
                 break
         if not part.counts.whole:
