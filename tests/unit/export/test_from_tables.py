@@ -22,6 +22,7 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.port import Source, every_table
 from epochal.plan.ops import BatchGet, Delete, Execute, Get, Items, Op, Put, Query, Scan, TransactGet
 from epochal.plan.values import Item, Key, number, text
+from epochal.testing.feeds import MemoryFeed
 from tests.support.terminal import Terminal
 from tests.unit.care.damage import Damaged
 from tests.unit.care.exporting import changes, export
@@ -144,6 +145,24 @@ def test_a_head_that_cannot_be_read_is_a_row_with_its_fault(tmp_path: Path) -> N
     there.layouts.execute(Put(table="tips", item={"p": text("Broken-1"), "i": number(0), "n": text("x")}))
     counts = exported(lambda: tables_of(there), tmp_path / "after")
     assert (counts.rows, counts.faults) in {(before.rows + 1, 1), (before.rows, 0)}
+
+
+def test_a_stream_of_many_items_is_read_as_one(tmp_path: Path) -> None:
+    feed = MemoryFeed()
+    for _ in range(30):
+        feed.streams.append("Order-1", [Event(type="x", data=random.Random(1).randbytes(2_000))])
+    assert sum(1 for _ in feed.tables.items("streams")) > 20
+    asked = list[Op]()
+
+    def counted(op: Op) -> Any:
+        asked.append(op)
+        return feed.tables.execute(op)
+
+    reader = replace(feed.reader, driver=replace(feed.reader.driver, execute=counted))
+    reader = replace(reader, histories=tuple(each.on(reader.driver) for each in reader.histories))
+    sources = tuple(each for each in feed._deployment.sources if each.name == "pages")  # noqa: SLF001
+    assert exported(lambda: (reader, sources), tmp_path / "out").rows == 30
+    assert len([op for op in asked if not isinstance(op, Scan)]) <= 3
 
 
 def test_large_tables_have_more_segments() -> None:

@@ -8,7 +8,7 @@ stream is as long as it was when its head was read, and streams come in no order
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -120,11 +120,19 @@ class TablesOrigin:
         """Where each stream of a segment ends that is wanted, and what cannot be read of these."""
         source, of = self.sources[range_.partition], self.feed.categories(range_.partition)
         segment = (range_.start, self.segments[range_.partition])
-        unreadable = list[UnreadableHead]()
+        unreadable, open_ = list[UnreadableHead](), None
         for page in self.feed.driver.pages(scan(source, segment)):
             for head in read_heads(source, page.items, unreadable.append):
-                if not wanted.categories or of.hold(head.end.stream, wanted.categories):
-                    yield head.end
+                if wanted.categories and not of.hold(head.end.stream, wanted.categories):
+                    continue
+                if open_ is not None and (joined := _joined(open_, head.end)) is not None:
+                    open_ = joined
+                    continue
+                if open_ is not None:
+                    yield open_
+                open_ = head.end
+        if open_ is not None:
+            yield open_
         yield from unreadable
 
     def _read(self, partition: int) -> Callable[[End | UnreadableHead], Iterator[FeedEvent]]:
@@ -144,3 +152,10 @@ class TablesOrigin:
             return iter(list(found)) if end - first <= SHORT else found
 
         return events
+
+
+def _joined(one: End, other: End) -> End | None:
+    """Both as one, where they are neighbours of a stream: items of a stream come together, and are read together."""
+    if one.stream == other.stream and one.next is not None and one.next == max(other.pruned, other.since):
+        return replace(other, pruned=one.pruned, since=one.since)
+    return None
