@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,7 @@ import click
 from epochal.cli import inputs, output
 from epochal.cli.errors import EventsUnreadable
 from epochal.cli.feed import CATEGORIES
-from epochal.cli.target import Choice, OpenedStore, on_store, open_store
+from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
@@ -34,9 +33,6 @@ from epochal.rows import micros_of
 if TYPE_CHECKING:
     from epochal.export.parts import EventExport, ExportCounts, ExportScope
     from epochal.plan.ops import TableSpec
-
-MOST_WORKERS: Final = 4
-"""Unless more are asked for: they share a machine with what its user does."""
 
 MEASURED: Final = 100
 """Rows by which the widths of a table are chosen."""
@@ -140,7 +136,7 @@ def _exported(
 ) -> ExportCounts:
     from epochal.export.from_feed import begin, run  # noqa: PLC0415  likewise
 
-    choice, workers = _choice(workers)
+    choice, workers = side_by_side(workers)
     begun = begin(store.feed, folder, wanted, start)
     opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
     return _told(partial(run, begun, opened), begun, workers)
@@ -151,7 +147,7 @@ def _from_tables(
 ) -> ExportCounts:
     from epochal.export.from_tables import begin, run, segments_of  # noqa: PLC0415  likewise
 
-    choice, workers = _choice(workers)
+    choice, workers = side_by_side(workers)
     with TemporaryDirectory(prefix="epochal-export-") as spool:
         file = Path(spool) / "tables" if exports else None
         sources = store.deployment.sources
@@ -205,19 +201,6 @@ def _tables(store: OpenedStore, file: Path | None) -> tuple[FeedReader, Sequence
 def _tables_there(choice: Choice, file: Path | None) -> tuple[FeedReader, Sequence[Source]]:
     """Likewise, in a process of its own."""
     return _tables(open_store(choice), file)
-
-
-def _choice(workers: int | None) -> tuple[Choice | None, int]:
-    """What other processes open the store by, and how many of them there are to be. A store that a program brought is
-    in that program alone.
-    """
-    opener = click.get_current_context().find_root().obj
-    of_stage = isinstance(opener, partial) and opener.func is open_store
-    if workers is None:
-        workers = min(MOST_WORKERS, os.cpu_count() or 1) if of_stage else 1
-    if workers > 1 and not of_stage:
-        raise click.UsageError("--workers is for a store that every process can open.")
-    return (opener.args[0] if of_stage else None), workers
 
 
 def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) -> ExportCounts:

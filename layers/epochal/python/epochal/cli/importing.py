@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -11,13 +12,14 @@ import click
 
 from epochal.cli import output
 from epochal.cli.errors import ImportIncomplete
-from epochal.cli.target import OpenedStore
+from epochal.cli.target import Choice, OpenedStore, open_store, side_by_side
 from epochal.codec import json
 from epochal.errors import InvalidInput
 from epochal.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import KINDS, mapped, source_of
 from epochal.importing.writing import HistoryWriter, Pace, pretended
+from epochal.store.streams import Streams
 
 SHOWN: Final = 20
 """Rows that do not fit of which a run prints why; a file has all of them."""
@@ -52,6 +54,9 @@ SHOWN: Final = 20
 @click.option(
     "--at-once", type=click.IntRange(1, 64), default=AT_ONCE, show_default=True, help="Streams side by side."
 )
+@click.option(
+    "--workers", type=click.IntRange(1, 64), default=1, help="Processes that write; as --at-once at most."
+)
 @output.with_json
 @click.pass_obj
 def import_(
@@ -71,6 +76,7 @@ def import_(
     write_units: int | None,
     window: int,
     at_once: int,
+    workers: int,
 ) -> None:
     """Bring in a history from PLACE: a file, or another store.
 
@@ -83,7 +89,7 @@ def import_(
         if rejected:
             rejecting.file = opened.enter_context(_written(rejected))
         importer = StreamImporter(
-            writer=pretended() if dry_run else _writer(opener(), write_units),
+            writer=pretended() if dry_run else opened.enter_context(_writer(opener(), write_units, workers)),
             rejects=rejecting,
             progress=lambda done: tell(f"{_count(done.rows, 'row')}, {_count(done.streams, 'stream')}"),
             verifying=verify and not dry_run,
@@ -139,8 +145,22 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
-def _writer(store: OpenedStore, rate: int | None) -> HistoryWriter:
-    return HistoryWriter(store.streams, pace=Pace(rate=rate or 0))
+@contextmanager
+def _writer(store: OpenedStore, rate: int | None, workers: int) -> Iterator[HistoryWriter]:
+    choice, workers = side_by_side(workers)
+    alone = HistoryWriter(store.streams, pace=Pace(rate=rate or 0))
+    if choice is None or workers == 1:
+        yield alone
+        return
+    from epochal.importing.workers import writing  # noqa: PLC0415  for few
+
+    with writing(alone, workers, partial(_streams_there, choice)) as writer:
+        yield writer
+
+
+def _streams_there(choice: Choice) -> Streams:
+    """In a process of its own."""
+    return open_store(choice).streams
 
 
 def _written(path: str) -> IO[str]:

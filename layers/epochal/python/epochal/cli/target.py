@@ -6,11 +6,12 @@ project.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -48,6 +49,9 @@ _URL = re.compile(r"https?://[^/\s]+")
 TABLES = {each.flag: (each.name, each.table) for each in declared().values() if each.option and each.table}
 """Options that name tables: the settings they are, and the kinds that the tables must be of."""
 
+
+MOST_WORKERS: Final = 4
+"""Unless more are asked for: they share a machine with what its user does."""
 
 INDEX = "index_table"
 """The setting that names the table which every store has."""
@@ -183,6 +187,19 @@ def open_store(choice: Choice) -> OpenedStore:
     }
     client = partial(service_client, endpoint=place.endpoint, region=place.region)
     return _opened(place.deployment(settings, at_once=SIDE_BY_SIDE, kinds=kinds), client)
+
+
+def side_by_side(workers: int | None) -> tuple[Choice | None, int]:
+    """What other processes open the store of a command by, and how many of them there are to be, which a user may have
+    said. A store that a program brought is in that program alone.
+    """
+    opener = click.get_current_context().find_root().obj
+    of_stage = isinstance(opener, partial) and opener.func is open_store
+    if workers is None:
+        workers = min(MOST_WORKERS, os.cpu_count() or 1) if of_stage else 1
+    if workers > 1 and not of_stage:
+        raise click.UsageError("--workers is for a store that every process can open.")
+    return (opener.args[0] if of_stage else None), workers
 
 
 def _local() -> OpenedStore:

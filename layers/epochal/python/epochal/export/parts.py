@@ -405,7 +405,7 @@ def _side_by_side(
     told: Callable[[ExportCounts], object],
 ) -> None:
     """Ranges by several processes at once."""
-    with ProcessPoolExecutor(workers, get_context("spawn"), _end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), end_with_parent) as pool:
         left = {pool.submit(_whole_range, export, each, opener, file_rows) for each in export.ranges}
         try:
             while left:
@@ -417,7 +417,7 @@ def _side_by_side(
             pool.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """A worker whose parent was killed ends at once: else it would hold its range against the next run."""
 
     def watch() -> None:
