@@ -32,7 +32,7 @@ mutant = MUTANTS.add
 def an_input_that_was_had_is_taken(patch: Patch) -> None:
     take = Process.take
 
-    def again(self: Process, stream: str, source: str, given: Stored, instance: Instance) -> Any:
+    def again(self: Process, stream: str, source: str, given: Stored, instance: Instance, **_: Any) -> Any:
         return take(self, stream, source, given, replace(instance, had={}))
 
     patch.setattr(Process, "take", again)
@@ -42,7 +42,7 @@ def an_input_that_was_had_is_taken(patch: Patch) -> None:
 def who_is_done_takes_inputs(patch: Patch) -> None:
     take = Process.take
 
-    def late(self: Process, stream: str, source: str, given: Stored, instance: Instance) -> Any:
+    def late(self: Process, stream: str, source: str, given: Stored, instance: Instance, **_: Any) -> Any:
         return take(self, stream, source, given, replace(instance, done=False))
 
     patch.setattr(Process, "take", late)
@@ -120,7 +120,7 @@ def timers_are_left_to_who_is_done(patch: Patch) -> None:
 def how_far_an_instance_is_counts_for_all_streams(patch: Patch) -> None:
     take = Process.take
 
-    def anywhere(self: Process, stream: str, source: str, given: Stored, instance: Instance) -> Any:
+    def anywhere(self: Process, stream: str, source: str, given: Stored, instance: Instance, **_: Any) -> Any:
         had = dict.fromkeys([source], max(instance.had.values(), default=0))
         return take(self, stream, source, given, replace(instance, had=had))
 

@@ -15,6 +15,9 @@ Which inputs an instance has had is part of its state: of each stream, the index
 comes again is passed, however late it comes, and nothing depends on keys that expire. Whatever else is appended to the
 stream is an input, too: what a timer brings, a refusal, the answer of a function, a message of somebody else's.
 
+A stream may be copied to another layout, under its name and with its indices. So what was had of one layout counts for
+all, but for sources that the inbox has found to have other events.
+
 `evolve` has inputs alone: outputs follow from them. The state is folded again from copies of inputs where its unfold
 is gone, so it outlives the streams that they came from.
 """
@@ -70,9 +73,10 @@ NAME: Final = re.compile(r"[A-Za-z0-9]{1,56}", re.ASCII)
 STATE: Final = "$process"
 """The unfold that is an instance."""
 
-Passed = Literal["again", "late", "unknown", "gone"]
-"""Why an input is passed: the instance has had it; it is done; it has not begun, and this begins none, or began with a
-version that does not know it; the event was pruned, or has expired, before it came."""
+Passed = Literal["again", "copy", "late", "unknown", "gone"]
+"""Why an input is passed: the instance has had it; it has had it from another layout; it is done; it has not begun, and
+this begins none, or began with a version that does not know it; the event was pruned, or has expired, before it came.
+"""
 
 OnPassed = Callable[[Passed, FeedEvent], object]
 """Called with each input that is passed, and why."""
@@ -252,11 +256,27 @@ class Process:
                 return instance
 
     def take(
-        self, stream: str, source: str, given: Stored, instance: Instance
+        self,
+        stream: str,
+        source: str,
+        given: Stored,
+        instance: Instance,
+        *,
+        apart: Collection[str] = (),
     ) -> tuple[Passed | None, list[Event]]:
-        """What the instance of a stream stores for an input from a source, or why it passes it."""
+        """What the instance of a stream stores for an input from a source, or why it passes it.
+
+        Args:
+            apart: sources of other layouts whose stream of this name has other events.
+        """
         if given.index < instance.had.get(source, 0):
             return "again", []
+        name = source.partition("/")[2]
+        if any(
+            given.index < below and other not in apart and other.partition("/")[2] == name
+            for other, below in instance.had.items()
+        ):
+            return "copy", []
         if instance.done:
             return "late", []
         rules = self.of(instance.version or self.version)

@@ -29,6 +29,7 @@ from epochal.model.events import Event, content_of
 from epochal.model.kinds import must_be_done
 from epochal.processes.outputs import (
     APPEND,
+    INPUT,
     PERFORMED,
     PUBLISH,
     REFUSED,
@@ -44,7 +45,7 @@ from epochal.scheduling import event_of
 from epochal.store.streams import Streams
 
 if TYPE_CHECKING:
-    from epochal.processes.process import Instance, OnPassed, Process
+    from epochal.processes.process import Instance, OnPassed, Passed, Process
 
 HOME: Final = "pages"
 """The layout of instances' streams."""
@@ -80,13 +81,44 @@ class Inbox:
             stream = event.stream if own else self.process.instance_of(given)
             if stream is None:
                 continue
-            take = partial(self.process.take, stream, f"{layout}/{event.stream}", given)
             try:
-                why, _ = self.instances.transact_result(stream, take)
+                why = self._take(stream, f"{layout}/{event.stream}", given)
             except StreamDeleted:  # so is an instance that nobody wants any more
                 why = "late"
             if why is not None:
                 self.on_passed(why, event)
+
+    def _take(self, stream: str, source: str, given: Stored) -> Passed | None:
+        """Take an input of a source, once it is known which streams of its name are others."""
+        apart: frozenset[str] = frozenset()
+        while True:
+            take = partial(self.process.take, stream, source, given, apart=apart)
+            why, _ = self.instances.transact_result(stream, take)
+            if why != "copy" or (found := self._apart(stream, source, given)) <= apart:
+                return why
+            apart = found
+
+    def _apart(self, stream: str, source: str, given: Stored) -> frozenset[str]:
+        """Sources of other layouts whose stream of this name has another event at this index.
+
+        A copy has the type, the body and the time of its original. Of an event that was not taken the time alone is
+        known: it is not after that of the next one. Where that was pruned, it is a copy.
+        """
+        taken: dict[str, Stored] = {}
+        for event in self.instances.streams.read(stream, types={INPUT}):
+            told = told_by(event)
+            other, _, index = told["of"].rpartition("@")
+            if other != source and other.partition("/")[2] == given.stream and int(index) >= given.index:
+                taken.setdefault(other, message_in(told, given.stream, int(index)))
+        return frozenset(
+            other
+            for other, had in taken.items()
+            if (
+                (had.type, had.data, had.timestamp) != (given.type, given.data, given.timestamp)
+                if had.index == given.index
+                else had.timestamp < given.timestamp
+            )
+        )
 
 
 class Outbox:
