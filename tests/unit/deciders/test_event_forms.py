@@ -12,9 +12,12 @@ import msgspec
 import pydantic
 import pydantic.dataclasses
 import pytest
+from pydantic.alias_generators import to_camel
 
 from epochal.deciders.codecs import Stored, json_codec
+from epochal.deciders.shapes import form_of
 from epochal.errors import CorruptData, InvalidInput
+from epochal.schemas.classes import schema_of
 
 AT = datetime(2013, 1, 1, 5, 17, tzinfo=UTC)
 
@@ -124,3 +127,72 @@ def test_a_struct_that_is_an_array_in_json_is_refused_when_the_codec_is_made() -
 
     with pytest.raises(TypeError, match="Listed is an array"):
         json_codec(Listed)
+
+
+def _field(_name: str = "f", _config: Any = None, _default: Any = ..., **settings: Any) -> type:
+    """A model with one field, inside of another."""
+    inner = pydantic.create_model(
+        "Inner", __config__=_config, **{_name: (int, pydantic.Field(_default, **settings))}
+    )
+    return pydantic.create_model("Outer", inner=(list[inner], ...))  # type: ignore[valid-type]
+
+
+BY_NAME = pydantic.ConfigDict(populate_by_name=True)
+CHOICES = pydantic.AliasChoices("new", pydantic.AliasPath("old", 0))
+
+
+@pytest.mark.parametrize("default", [..., 3])
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"serialization_alias": "F"}, "Inner.f is written as F, and read as f: say one alias"),
+        ({"validation_alias": "F"}, "Inner.f is written as f, and read as F"),
+        ({"validation_alias": CHOICES}, "Inner.f is written as f, and read as new"),
+        (
+            {"validation_alias": pydantic.AliasPath("old", "f")},
+            "Inner.f is written as f, and read as something deeper",
+        ),
+        (
+            {"alias": "F", "serialization_alias": "G", "_config": BY_NAME},
+            "Inner.f is written as G, and read as F or f",
+        ),
+        (
+            {"alias": "F", "_config": pydantic.ConfigDict(validate_by_alias=False, validate_by_name=True)},
+            "Inner.f is written as F, and read as f",
+        ),
+    ],
+)
+def test_a_field_that_is_not_read_as_it_is_written_is_refused_and_not_lost(
+    settings: dict[str, Any], why: str, default: Any
+) -> None:
+    with pytest.raises(TypeError, match=why):
+        form_of(_field(_default=default, **settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "member"),
+    [
+        ({}, "f"),
+        ({"alias": "F"}, "F"),
+        ({"alias": "F", "_config": BY_NAME}, "F"),
+        ({"validation_alias": "F", "_config": BY_NAME}, "f"),
+        ({"validation_alias": CHOICES, "serialization_alias": "new"}, "new"),
+        ({"validation_alias": pydantic.AliasChoices("old", "new"), "serialization_alias": "new"}, "new"),
+        ({"_name": "some_field", "_config": pydantic.ConfigDict(alias_generator=to_camel)}, "someField"),
+    ],
+)
+def test_a_field_with_an_alias_is_read_as_it_was_written_and_its_schema_says_how(
+    settings: dict[str, Any], member: str
+) -> None:
+    kind = _field(**settings)
+    form = form_of(kind)
+    value = form.read({"inner": [{member: 7}]})
+    assert form.write(value) == {"inner": [{member: 7}]}
+    assert schema_of(kind)["$defs"]["Inner"]["required"] == [member]
+
+
+def test_a_field_that_is_excluded_has_a_default() -> None:
+    with pytest.raises(TypeError, match="Inner.f is excluded"):
+        form_of(_field(exclude=True))
+    form = form_of(_field(exclude=True, _default=3))
+    assert form.write(form.read({"inner": [{"f": 4}]})) == {"inner": [{}]}

@@ -326,3 +326,15 @@ def test_a_part_of_a_number_is_no_index(index: object) -> None:
     refused = FieldMapping().incoming(row, "line 1")
     assert isinstance(refused, Misfit)
     assert "must be a whole number" in repr(refused)
+
+
+def test_a_column_named_as_a_template_is_taken_and_the_templates_own_columns_stay() -> None:
+    fields = FieldMapping(mapped("stream=O-{i},type=what,time=at,data=*", ""))
+    row = {"O-{i}": "Order-1", "i": "7", "what": "x", "at": "2026-01-01T00:00Z"}
+    found = fields.incoming(row, "line 1")
+    assert isinstance(found, Incoming)
+    assert (found.stream, found.event.data) == ("Order-1", b'{"i":"7"}')
+    del row["O-{i}"]
+    found = fields.incoming({**row, "n": 1}, "line 2")
+    assert isinstance(found, Incoming)
+    assert (found.stream, found.event.data) == ("O-7", b'{"n":1}')

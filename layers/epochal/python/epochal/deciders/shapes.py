@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Any,
     Final,
@@ -395,7 +395,8 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
 # How events of a class become JSON values: by the library that the class is made with.
 #
 #     dataclass, attrs      their fields' hints, as they are read above
-#     pydantic              `model_dump` and `model_validate_json`: validators, aliases and defaults are the model's
+#     pydantic              `model_dump` and `model_validate_json`: validators, aliases and defaults are the model's; a
+#                           field is read by the alias that it is written under, or the class is refused
 #     msgspec.Struct        `to_builtins` and `json.decode`
 #
 # Whoever made the class has loaded its library, so it is imported where it is used. What could not be read back is
@@ -438,6 +439,15 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]
     import pydantic  # noqa: PLC0415  as above
 
     adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
+    for owner, name, field, by in pydantic_fields(adapter.core_schema, kind):
+        written, read = written_as(name, field), _read_as(name, field, by)
+        if field.get("serialization_exclude") and field["schema"]["type"] != "default":
+            raise TypeError(f"{owner.__name__}.{name} is excluded from what is written, and has no default")
+        if written not in read and not field.get("serialization_exclude"):
+            found = " or ".join(sorted(read)) or "something deeper"
+            raise TypeError(
+                f"{owner.__name__}.{name} is written as {written}, and read as {found}: say one alias"
+            )
 
     def write(value: Any) -> Any:
         return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True)
@@ -451,6 +461,50 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]
             raise Mismatch(rule, ".".join(map(str, first["loc"]))) from None
 
     return write, parse
+
+
+def pydantic_fields(
+    schema: Any, owner: type, by: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[tuple[type, str, dict[str, Any], Mapping[str, Any]]]:
+    """The fields in a core schema of Pydantic's, at any depth: each with its class, its name, and the class's settings."""
+    if isinstance(schema, list | tuple):
+        for each in schema:
+            yield from pydantic_fields(each, owner, by)
+    if isinstance(schema, dict):
+        owner, by = schema.get("cls", owner), schema.get("config", by)
+        for name, field in fields_in(schema):
+            yield owner, name, field, by
+        for key, part in schema.items():
+            if key not in ("config", "metadata", "serialization"):
+                yield from pydantic_fields(part, owner, by)
+
+
+def fields_in(schema: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The fields of one model, dataclass or typed dictionary."""
+    fields = schema.get("fields", ())
+    if isinstance(fields, dict):
+        return [*fields.items()]
+    return [(each["name"], each) for each in fields if isinstance(each, dict)]
+
+
+def written_as(name: str, field: Mapping[str, Any]) -> str:
+    """The member under which a field of Pydantic's is written."""
+    return str(field.get("serialization_alias", name))
+
+
+def _read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[str]:
+    """The members by any of which it is read."""
+    alias = field.get("validation_alias", name)
+    if not by.get("validate_by_alias", True):
+        return {name}
+    paths = alias if isinstance(alias, list) and isinstance(alias[0], list) else [alias]
+    single = {
+        path if isinstance(path, str) else path[0]
+        for path in paths
+        if isinstance(path, str) or len(path) == 1
+    }
+    by_name = by.get("validate_by_name", by.get("populate_by_name", False))
+    return single | ({name} if by_name else set())
 
 
 def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:

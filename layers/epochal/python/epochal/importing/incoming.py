@@ -15,7 +15,7 @@ from __future__ import annotations
 import json as plain_json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -137,7 +137,7 @@ class FieldMapping:
     first: int = 0
     closed: bool = False
     _get: Mapping[str, _Get] = field(init=False, repr=False, compare=False)
-    _taken: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _taken: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.fields.keys() - set(FIELDS)):
@@ -148,10 +148,8 @@ class FieldMapping:
         for name, where in self.fields.items():
             if where == _REST and name not in _BODIES:
                 raise InvalidInput("map", f"{_REST} is of data and metadata, not of {name}")
-        taken = dict.fromkeys(
-            column for where in self.fields.values() for column in _COLUMN.findall(where) or (where,)
-        )
-        object.__setattr__(self, "_taken", tuple(taken))
+        taken = {where: tuple(_COLUMN.findall(where)) or (where,) for where in self.fields.values()}
+        object.__setattr__(self, "_taken", taken)
         object.__setattr__(
             self, "_get", {name: _getter(name, self.fields.get(name)) for name in (*FIELDS, "gone")}
         )
@@ -275,10 +273,16 @@ def _getter(name: str, where: str | None) -> _Get:
     return found
 
 
-def _without(row: Mapping[str, Any], taken: Iterable[str]) -> dict[str, Any]:
-    """What nothing takes of a row. Of an object that something is taken out of, the rest stays, if there is any."""
+def _without(row: Mapping[str, Any], taken: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """What nothing takes of a row. Of an object that something is taken out of, the rest stays, if there is any.
+
+    Args:
+        taken: the columns of what a mapping has: its own name, where a row has a column of that.
+    """
     rest = dict(row)
-    for path in taken:
+    for path in (
+        path for where, columns in taken.items() for path in ((where,) if where in row else columns)
+    ):
         if path in rest:
             del rest[path]
         elif "." in path and path not in row:

@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) of the classes that events are made of, by the library that a class is made with.
 
     dataclass, attrs      their fields' hints, as `deciders.shapes` writes and reads them
-    pydantic              `TypeAdapter.json_schema`, of what the model reads
+    pydantic              `TypeAdapter.json_schema`, of what the model reads, by the names that it writes
     msgspec.Struct        `msgspec.json.schema`
 
 What a codec writes fits its schema. What fits is read, as far as types say: a class may have rules that no type has.
@@ -19,7 +19,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, NewType, Union, get_args, get_origin
 from uuid import UUID
 
-from epochal.deciders.shapes import ARRAYS, arguments_of, hints_of, is_record
+from epochal.deciders.shapes import ARRAYS, arguments_of, fields_in, hints_of, is_record, written_as
 
 Schema = dict[str, Any]
 
@@ -44,15 +44,28 @@ _SCALARS: Final[dict[Any, Schema]] = {
 def schema_of(kind: type) -> Schema:
     """The schema of a class that a codec takes, its own members at the root, and others in `$defs`."""
     if hasattr(kind, "__pydantic_validator__"):
-        import pydantic  # noqa: PLC0415  whoever made the class has loaded it
+        import pydantic.json_schema  # noqa: PLC0415  whoever made the class has loaded it
 
-        return _at_root(pydantic.TypeAdapter(kind).json_schema())
+        core = _as_written(pydantic.TypeAdapter(kind).core_schema)
+        return _at_root(pydantic.json_schema.GenerateJsonSchema().generate(core))
     if hasattr(kind, "__struct_config__"):
         import msgspec  # noqa: PLC0415  as above
 
         return _at_root(msgspec.json.schema(kind))
     made = _Hints()
     return _at_root({**made.of(kind), "$defs": made.records})
+
+
+def _as_written(schema: Any) -> Any:
+    """A core schema of Pydantic's that reads each field by the name alone that it is written under."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_as_written, schema))
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: part if key in ("config", "metadata") else _as_written(part) for key, part in schema.items()}
+    for name, field in fields_in(made):
+        field["validation_alias"] = written_as(name, field)
+    return made
 
 
 def _at_root(schema: Schema) -> Schema:
