@@ -466,7 +466,7 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]
 def pydantic_fields(
     schema: Any, owner: type, by: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[tuple[type, str, dict[str, Any], Mapping[str, Any]]]:
-    """The fields in a core schema of Pydantic's, at any depth: each with its class, its name, and the class's settings."""
+    """The fields in a core schema of Pydantic's, at any depth: class, name, field, and the settings of the class."""
     if isinstance(schema, list | tuple):
         for each in schema:
             yield from pydantic_fields(each, owner, by)
