@@ -2,19 +2,20 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 
 import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, PartitionTail
-from epochal.feed.reader import POLL_SECONDS
+from epochal.feed.reader import LONGER, LONGEST_POLL, POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import PlacedEntry
 from epochal.layout.port import partition_of
-from epochal.plan.ops import Put
+from epochal.plan.ops import Get, Op, Put, Reply
 from tests.unit.feed.feeds import Feeds, head, record
 
 Where = tuple[str, int]
@@ -282,7 +283,7 @@ def test_a_page_ends_its_waiting_as_soon_as_something_comes() -> None:
     feeds.clock.at_sleep = something
     page = feeds.reader().page(0, start=tail, wait=20.0)
     assert where(page.items) == [("E-1", 0)]
-    assert feeds.clock.now == pytest.approx(3 * POLL_SECONDS)
+    assert feeds.clock.now == pytest.approx(POLL_SECONDS * (1 + LONGER + LONGER**2))
 
 
 def test_what_a_filter_drops_does_not_end_the_waiting() -> None:
@@ -309,6 +310,72 @@ def test_waiting_crosses_into_an_epoch_that_begins_meanwhile() -> None:
     tail = feeds.reader().page(0).next
     feeds.clock.at_sleep = lambda: index(feeds, "A-1")
     assert where(feeds.reader().page(0, start=tail, wait=20.0).items) == [("A-1", 2)]
+
+
+def units_a_second(readers: int, seconds: float = 600.0) -> float:
+    """What readers that wait take of a partition's key, together: each in a process of its own."""
+    feeds = many(3)
+    reader = feeds.reader()
+    tail, before = reader.page(0).next, reader.driver.meter.units.read
+    reader.page(0, start=tail, wait=seconds, seconds=seconds)
+    return readers * (reader.driver.meter.units.read - before) / seconds
+
+
+def test_a_thousand_readers_that_wait_take_300_read_units_a_second_at_most() -> None:
+    figures = [units_a_second(readers) for readers in (1, 100, 1_000)]
+    assert figures == pytest.approx([0.26, 26, 260], rel=0.05)
+    assert figures[-1] <= 300
+
+
+def test_an_entry_makes_looks_frequent_again() -> None:
+    feeds = many(3)
+    came = list[float]()
+
+    def something() -> None:
+        if feeds.clock.now > 30 and not came:
+            came.append(feeds.clock.now)
+            index(feeds, "E-1")
+
+    feeds.clock.at_sleep = something
+    pages = feeds.reader().follow(0, wait=60.0, start=feeds.reader().page(0).next)
+    assert where(next(pages).items) == [("E-1", 0)]
+    assert feeds.clock.now <= came[0] + LONGEST_POLL
+    feeds.clock.at_sleep = lambda: index(feeds, "E-1")
+    begun = feeds.clock.now
+    next(pages)
+    assert feeds.clock.now == pytest.approx(begun + POLL_SECONDS)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_looks_that_lag_lose_nothing_and_give_nothing_twice(seed: int) -> None:
+    feeds, luck = indexed(["A-1"], entries=3), random.Random(seed)
+    before = [feeds.tables.copy()]
+    perform, looks = feeds.tables.execute, list[bool]()
+
+    def lagging(op: Op) -> Reply:
+        if isinstance(op, Get):
+            looks.append(op.consistent)
+            return perform(op) if op.consistent else luck.choice(before).execute(op)
+        return perform(op)
+
+    def something() -> None:
+        before.append(feeds.tables.copy())
+        if luck.random() < 0.6 and len(before) < 40:
+            index(feeds, *[luck.choice(("A-1", "B-1"))] * luck.randrange(1, 3))
+
+    feeds.clock.at_sleep = something
+    reader = feeds.reader()
+    reader = replace(reader, driver=replace(reader.driver, execute=lagging))
+    met = list[tuple[str, int]]()
+    for page in reader.follow(0, wait=30.0):
+        met += where(page.items)
+        if not page.items:
+            break
+    assert met == where(feeds.reader().page(0, limit=10_000).items)
+    assert len(met) > 10
+    assert looks.count(False) > 5
+    assert looks[0], "what a reader is given is not known to exist"
+    assert looks[-1], "an empty page says where the tail is"
 
 
 def test_following_gives_what_is_there_then_what_comes() -> None:

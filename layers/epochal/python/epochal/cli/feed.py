@@ -21,6 +21,7 @@ from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem, ListedStream
+from epochal.feed.reader import Pauses
 from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_of
 from epochal.model.events import Recorded
@@ -186,12 +187,15 @@ def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
 
 def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
     """What successive looks find, with a pause after each that finds nothing."""
+    pauses = Pauses(POLL_SECONDS)
     for found in looks:
         yield from found
         if end is not None and time.monotonic() >= end:
             return
-        if not found:
-            time.sleep(POLL_SECONDS)
+        if found:
+            pauses = Pauses(POLL_SECONDS)
+        else:
+            time.sleep(pauses.longer())
 
 
 def _follow_stream(store: OpenedStore, stream: str, start: str | None) -> Iterator[tuple[Recorded, ...]]:

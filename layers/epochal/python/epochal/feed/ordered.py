@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, hydrated, name_of
+from epochal.feed.reader import Pauses, Predicate
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.model.events import PER_SECOND, Ticks, body_size, from_unix_nanoseconds, parse_time
@@ -38,7 +39,6 @@ from epochal.model.kinds import must_be
 
 if TYPE_CHECKING:
     from epochal.feed.history import Hydrate, PageBounds
-    from epochal.feed.reader import Predicate
     from epochal.store.driver import Driver
 
 LONGEST: Final = 3_600.0
@@ -52,9 +52,6 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 
 RECENT: Final = 20_000
 """Names of released events that are remembered, so that their effects need not wait for them."""
-
-POLL_SECONDS: Final = 0.25
-"""Between looks at the partitions: half a read unit for each."""
 
 FIRST_ITEMS: Final = 4
 """Items of the index that the first request of a partition asks for; every further one asks for twice as many."""
@@ -268,6 +265,7 @@ class OrderedReader:
     once: bool = False
     strict: bool = False
     room: PageBounds | None = None
+    pauses: Pauses = field(default_factory=Pauses)
     _filled: _Filled | None = None
     _heap: list[tuple[int, tuple[int, Checkpoint, int], _Held]] = field(default_factory=list)
     _named: dict[str, _Held] = field(default_factory=dict)
@@ -342,7 +340,9 @@ class OrderedReader:
                     items = [self._filled.shown(item) for item in items]
                 return OrderedPage(items=tuple(items), next=self._next(), at_tail=at_tail, early=early)
             if behind is None:
-                self.driver.sleep(min(POLL_SECONDS, patience - self.driver.clock()))
+                if self._heap:  # the time that passes releases it
+                    self.pauses = Pauses()
+                self.driver.sleep(min(self.pauses.longer(), patience - self.driver.clock()))
                 for each in self.partitions:
                     each.at_tail = False
             else:
@@ -361,6 +361,8 @@ class OrderedReader:
             page = self.driver.run(step(self.table, partition.walk, partition.items))
             partition.walk, partition.items = page.walk, min(2 * partition.items, MOST_ITEMS)
             partition.left.extend(page.placed)
+            if page.placed:
+                self.pauses = Pauses()
             partition.tail = asked if page.at_tail else None
             if not (partition.left or partition.entries):
                 partition.done = page.walk.at

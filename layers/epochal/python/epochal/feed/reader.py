@@ -98,7 +98,13 @@ def check_wanted(categories: Collection[str] | None, predicate: Predicate | None
 # next request can be made while the reader works on the last one.
 
 POLL_SECONDS: Final = 0.25
-"""Between looks at the tail while waiting: half a read unit each."""
+"""From a look at the tail that found nothing to the next: half a read unit, where its Tip has 4 KB at most."""
+
+LONGEST_POLL: Final = 2.0
+"""The same, where nothing has come for long: so a thousand readers that wait take 250 read units a second."""
+
+LONGER: Final = 1.5
+"""Times the last pause, while nothing comes."""
 
 FIRST_ITEMS: Final = 4
 """Items that the first request asks for, some 30 KB each; every further one asks for twice as many."""
@@ -155,6 +161,18 @@ class _Page:
                 self.count += 1
 
 
+@dataclass(slots=True)
+class Pauses:
+    """Pauses between looks, each longer than the last. Whatever comes begins them anew."""
+
+    seconds: float = POLL_SECONDS
+
+    def longer(self) -> float:
+        """How long the next one is."""
+        pause, self.seconds = self.seconds, min(LONGER * self.seconds, LONGEST_POLL)
+        return pause
+
+
 @dataclass(slots=True, kw_only=True)
 class SpanReader:
     """Where a reader of the index in `table` has got to.
@@ -168,6 +186,7 @@ class SpanReader:
         first: the first entry of the last page.
         last: the last one.
         following: the one after that page, where it is here already; else the page's last.
+        pauses: between looks at the tail, while it waits.
     """
 
     driver: Driver
@@ -180,6 +199,7 @@ class SpanReader:
     first: PlacedEntry | None = None
     last: PlacedEntry | None = None
     following: PlacedEntry | None = None
+    pauses: Pauses = field(default_factory=Pauses)
     _coming: Future[WalkPage] | None = None
 
     @classmethod
@@ -210,16 +230,20 @@ class SpanReader:
         page = _Page(
             wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
         )
+        consistent = True
         while True:
             if not self.left:
-                self._read_on()
+                self._read_on(consistent=consistent)
             while self.left and not page.full:
                 page.take(self.left.popleft())
             if not self.left:
                 page.at = self.walk.at
             at_tail, now = self.at_tail and not self.left, self.driver.clock()
             if at_tail and not page.count and now < patience and forward:
-                self.driver.sleep(min(POLL_SECONDS, patience - now))
+                # Nobody waits for more than there is, but the last look says where the tail is.
+                pause, left = self.pauses.longer(), patience - now
+                consistent = pause >= left
+                self.driver.sleep(min(pause, left))
             elif at_tail or page.full or now >= ends:
                 self.first, self.last = page.first, page.last
                 self.following = self.left[0] if self.left else page.last
@@ -250,17 +274,19 @@ class SpanReader:
                 return
             wait = 0.0
 
-    def _read_on(self) -> None:
-        page = self._request() if self._coming is None else self._coming.result()
+    def _read_on(self, *, consistent: bool) -> None:
+        page = self._request(consistent=consistent) if self._coming is None else self._coming.result()
         self.walk, self.at_tail = page.walk, page.at_tail
+        if page.placed:
+            self.pauses = Pauses()
         self.left.extend(page.placed)
         self.items = min(2 * self.items, MOST_ITEMS)
         # What comes after the tail is not there yet: it is asked for when it is wanted.
         ahead = None if self.at_tail else self.ahead
         self._coming = None if ahead is None else ahead.submit(self._request)
 
-    def _request(self) -> WalkPage:
-        return self.driver.run(step(self.table, self.walk, self.items))
+    def _request(self, *, consistent: bool = True) -> WalkPage:
+        return self.driver.run(step(self.table, self.walk, self.items, consistent=consistent))
 
 
 def is_forward(direction: Direction) -> bool:

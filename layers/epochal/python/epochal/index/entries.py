@@ -363,9 +363,11 @@ def _only(kind: type, values: Iterable[object]) -> bool:
 # Reading them back.
 
 
-def epoch_tip(table: str, partition: int, epoch: int) -> Steps[Tip | None]:
-    """The Tip of an epoch, strongly consistent; None where the epoch has not begun."""
-    return load_tip(table, epoch_stream(partition, epoch))
+def epoch_tip(table: str, partition: int, epoch: int, *, consistent: bool = True) -> Steps[Tip | None]:
+    """The Tip of an epoch, or where the read need not be consistent one that has been; None where the epoch has not
+    begun.
+    """
+    return load_tip(table, epoch_stream(partition, epoch), consistent=consistent)
 
 
 def is_closed(tip: Tip | None) -> bool:

@@ -96,11 +96,13 @@ class WalkPage:
         return tuple((each.entry(), each.after) for each in self.placed)
 
 
-def step(table: str, walk: Walk, limit: int | None = None) -> Steps[WalkPage]:
+def step(table: str, walk: Walk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
     """Read on by one request (two where an epoch's Tip must be read first).
 
     Args:
         limit: entries wanted; more may come.
+        consistent: else a Tip may be one that has been, at half the cost, where the walk has come by itself: entries
+            that lie beyond may not be seen yet. Whatever a Tip ever told of an epoch stays so.
 
     Raises:
         BeyondTheEnd: the walk began where nothing is, nor will come next.
@@ -109,7 +111,9 @@ def step(table: str, walk: Walk, limit: int | None = None) -> Steps[WalkPage]:
         return (yield from _step_back(table, walk, limit))
     cursor = walk.cursor
     if cursor is None or cursor.at_end:
-        tip = yield from epoch_tip(table, walk.partition, walk.at.epoch)
+        tip = yield from epoch_tip(
+            table, walk.partition, walk.at.epoch, consistent=consistent or not walk.known
+        )
         if not walk.known:
             yield from _check(table, walk, tip)
         if tip is None or walk.at.offset >= tip.version:
