@@ -16,10 +16,10 @@ def test_the_documented_figures_are_the_librarys() -> None:
     assert f"nothing due takes {SHARDS // 2} read units" in text
 
 
-def test_a_timer_among_others_takes_at_most_eight_write_units_and_four_read_units_and_a_lone_one_five_and_six() -> (
+def test_a_timer_among_others_takes_at_most_five_write_units_and_two_read_units_and_a_lone_one_five_and_five() -> (
     None
 ):
-    for timers, read in ((1, 6), (TOGETHER, 4)):
+    for timers, read in ((1, 5), (TOGETHER, 2)):
         whole = life(timers=timers).whole
         assert whole.write <= 5
         assert whole.read <= read

@@ -13,7 +13,7 @@ from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
 from epochal.model.events import Event, Ticks
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put, Reply, Update
+from epochal.plan.ops import Delete, Get, Lost, NotApplied, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.scheduling import call_off, in_, later
 from epochal.timers.items import NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
@@ -472,3 +472,52 @@ def test_a_stream_that_is_emptied_between_two_attempts_has_no_timer() -> None:
     came = world.work()
     assert (came.fired, came.refused, came.gone) == (0, 1, 1)
     assert world.types("Loan-1") == ["Lent"]
+
+
+@LAYOUTS
+@pytest.mark.parametrize("seed", range(10))
+def test_replicas_that_lag_lose_no_timer_and_fire_none_twice_or_after_it_was_called_off(
+    layout: str, seed: int
+) -> None:
+    luck, world = Random(seed), World()
+    world.streams.append("Other-1", [Event.json("Made", {})])
+    before, perform = [world.tables.copy()], world.tables.execute
+    lagged = list[bool]()
+
+    def lagging(op: Op) -> Reply:
+        head = getattr(op, "table", "") in ("streams", "tips") and not getattr(op, "consistent", True)
+        if head and isinstance(op, Reading | Get):
+            lagged.append(True)
+            return luck.choice(before).execute(op)
+        return perform(op)
+
+    world.tables.execute = lagging  # type: ignore[method-assign]
+    called = set[str]()
+    for number in range(6):
+        stream = f"Loan-{number}"
+        world.set(stream, "reminder", 60, layout=layout)
+        before.append(world.tables.copy())
+        if luck.random() < 0.5:
+            world.stores[layout].append(stream, [call_off("reminder")])
+            called.add(stream)
+            if luck.random() < 0.5:
+                before.append(world.tables.copy())
+    world.arm()
+    world.advance(120)
+    world.advance(3_600)
+    for number in range(6):
+        came = world.types(f"Loan-{number}", layout).count("reminder came")
+        assert came == (f"Loan-{number}" not in called)
+    assert world.items() == []
+    assert lagged
+
+
+def test_a_timer_that_was_called_off_takes_half_a_read_unit_to_be_passed() -> None:
+    world = World()
+    world.set("Loan-1", "reminder", 60)
+    world.streams.append("Loan-1", [call_off("reminder")])
+    world.arm()
+    before = world.meter.capacity.read
+    (came,) = world.advance(61)
+    assert (came.fired, came.gone) == (0, 1)
+    assert world.meter.capacity.read - before == 0.5

@@ -157,7 +157,16 @@ class Engine:
             first = min(int(each.place) for each in asked.timers)
             # Of an append whose outcome nothing can tell, the stream may still tell what is pending.
             refused = asked.refused if isinstance(asked.refused, Conflict) else None
-            found = pending_in(self._of(self.streams, scope), scope.stream, first, asked.seen, refused)
+            load = partial(
+                pending_in, self._of(self.streams, scope), scope.stream, first, asked.seen, refused
+            )
+            # What a replica has of a stream is how it began: whatever ended in it has ended, and an append on it is
+            # refused where more has come. So it does, if it has all of the settings.
+            new = asked.seen.known is None and refused is None and not copied
+            found = load(consistent=not new)
+            last = max(int(each.place) for each in asked.timers)
+            if new and (found.known is None or found.known.version <= last):
+                found = load()
         else:
             places = {each.place for each in asked.timers}
             found = _tagged(self._of(self.tagged, scope), scope, places, asked.seen)

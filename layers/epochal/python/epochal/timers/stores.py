@@ -54,6 +54,8 @@ def pending_in(
     first: int = 0,
     seen: PendingTimers = PendingTimers(),
     refused: Conflict | None = None,
+    *,
+    consistent: bool = True,
 ) -> PendingTimers:
     """What is pending in a stream, of what was set from an index on. A setting that was pruned, and is in no archive,
     is gone, and so is what was set before it, which may have ended where nothing is left; those behind it are not.
@@ -61,8 +63,12 @@ def pending_in(
     Args:
         seen: what was found before, on which only what came since is read.
         refused: what an append on that was refused with.
+        consistent: False costs half, and what is found may have been so: an append on it is refused then.
     """
-    head = store.newest(stream, refused, whole=first == 0)
+    if consistent:
+        head = store.newest(stream, refused, whole=first == 0)
+    else:
+        head = store.head(stream, whole=first == 0, consistent=False)
     if head is None or head.deleted:
         return PendingTimers()
     token = head.token()
