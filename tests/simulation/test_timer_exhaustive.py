@@ -249,7 +249,7 @@ def only_settings_after_the_last_one_are_looked_at(patch: Patch) -> None:
     patch.setattr(
         engine,
         "pending_in",
-        lambda store, stream, first, *more: pending_in(store, stream, first + 1, *more),
+        lambda store, stream, first, *more, **how: pending_in(store, stream, first + 1, *more, **how),
     )
 
 

@@ -387,10 +387,10 @@ def a_stream_takes_any_firing(patch: Patch) -> None:
 
 def a_timer_goes_with_one_that_was_pruned(patch: Patch) -> None:
 
-    def none_behind(store: Any, stream: str, first: int, *more: Any) -> PendingTimers:
+    def none_behind(store: Any, stream: str, first: int, *more: Any, **how: Any) -> PendingTimers:
         if store.load(stream) is not None and store.page(stream, start=first, limit=1).hole is not None:
             return PendingTimers()
-        return pending_in(store, stream, first, *more)
+        return pending_in(store, stream, first, *more, **how)
 
     patch.setattr(engine, "pending_in", none_behind)
 
