@@ -7,7 +7,7 @@
     $publish    a message, and the target that it is for
     $call       a message, and the function that it is for
     $performed  all outputs below an index have been performed
-    $refused    so they have, and the last of them was a command that was refused: an input
+    $refused    so they have, and the last of them was refused, a command or events: an input
     $done       the instance takes no more inputs
 
 These names and forms are in streams, and so outlive the code. Timers are events of `model.timers`. A message is stored
@@ -119,13 +119,14 @@ Output = Send | Append | Publish | Call | After | Cancel | Done
 
 @dataclass(frozen=True, slots=True)
 class CommandRefused:
-    """An input: a command was refused by its decider, and changed nothing.
+    """An input: a command was refused by its decider, and changed nothing; or a stream that was to get a command or
+    events was deleted.
 
     Attributes:
-        command: as it was sent.
-        error: the class of what the decider raised.
+        command: as it was sent; of an `Append` the tuple of its events.
+        error: the class of what the decider raised, or `StreamDeleted`.
         text: its words.
-        to: the stream that the command was for.
+        to: the stream that it was for.
     """
 
     command: Any

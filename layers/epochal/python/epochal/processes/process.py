@@ -187,7 +187,9 @@ class Process:
         if stored.type != REFUSED:
             return self.codec.decode(stored)
         told = told_by(stored)
-        return CommandRefused(self.codec.decode(message_in(told)), told["error"], told["text"], told["to"])
+        read = [self.codec.decode(message_in(each)) for each in told.get("events", [told])]
+        refused = tuple(read) if "events" in told else read[0]
+        return CommandRefused(refused, told["error"], told["text"], told["to"])
 
     def reactions(
         self, streams: Streams, on_passed: OnPassed = lambda _why, _event: None

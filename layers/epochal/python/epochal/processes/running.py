@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deciders.codecs import Stored
 from epochal.deciders.on_streams import Deciders, transact_all
-from epochal.errors import StreamDeleted
+from epochal.errors import InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
 from epochal.model.events import Event, content_of
@@ -159,15 +159,19 @@ class Outbox:
             self._send(rules, event, told)
             return True
         if event.type == APPEND:
-            self.streams.append(told["to"], [*map(event_of, told["events"])], idempotency_key=key)
+            try:
+                self.streams.append(told["to"], [*map(event_of, told["events"])], idempotency_key=key)
+            except StreamDeleted as error:
+                self._gone(event, told, error)
+                return True
             return False
-        target, given = rules.targets[told["to"]], message_in(told)
+        target, given = _target(rules, told["to"]), message_in(told, event.stream, event.index)
         if event.type == PUBLISH:
             shown = cloud_event(replace(event, type=given.type, data=given.data))
             assert shown is not None  # noqa: S101  nothing is left out without a codec
-            target([message(event, shown, rules.name)])
+            must_be_done(target([message(event, shown, rules.name)]), told["to"])
             return False
-        answer = must_be_done(target(rules.codec.decode(given), key), told["to"])
+        answer = must_be_done(target(_read(rules, given), key), told["to"])
         if answer is None:
             return False
         note = partial(_note, below=below, events=[rules.codec.encode(answer)])
@@ -176,13 +180,9 @@ class Outbox:
 
     def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> None:
         """Decide on a command, and note it, in one transaction: once, whatever comes again, and whoever is late."""
-        target: Target = rules.targets[told["to"].partition("-")[0]]
-        command = rules.codec.decode(message_in(told))
+        target: Target = _target(rules, told["to"].partition("-")[0])
+        command = _read(rules, message_in(told, event.stream, event.index))
         below = event.index + 1
-
-        def refused(error: Exception) -> Event:
-            words = {"error": type(error).__name__, "text": str(error), "below": below}
-            return record(REFUSED, {**told, **words})
 
         def decide(state: Any, instance: Instance) -> tuple[Any, Any]:
             if instance.performed >= below:
@@ -190,16 +190,41 @@ class Outbox:
             try:
                 return target.decider.decide(command, state), _note(instance, below=below)
             except target.refusals as error:
-                return (), [refused(error)]
+                return (), [_refused(told, error, below)]
 
         deciders = Deciders(
             streams=self.streams, decider=target.decider, codec=target.codec, access=target.access
         )
         try:
             transact_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
-        except StreamDeleted as error:  # which whatever is sent there meets: an answer, too
-            gone = refused(error)
-            self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
+        except StreamDeleted as error:
+            self._gone(event, told, error)
+
+    def _gone(self, event: FeedEvent, told: dict[str, Any], error: StreamDeleted) -> None:
+        """Note that the stream was deleted, which whatever is for it meets: an answer, too."""
+        below = event.index + 1
+        gone = _refused(told, error, below)
+        self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
+
+
+def _target(rules: Process, name: str) -> Any:
+    """What performs an output, which a later version of the program may lack."""
+    if name not in rules.targets:
+        raise InvalidInput("targets", f"must have {name!r}, which an output is for that waits")
+    return rules.targets[name]
+
+
+def _read(rules: Process, given: Stored) -> Any:
+    """A message, of a type that a later version of the program may not know."""
+    found = rules.codec.decode(given)
+    if found is None:
+        raise UnknownType(given.stream, given.index, given.type)
+    return found
+
+
+def _refused(told: dict[str, Any], error: Exception, below: int) -> Event:
+    words = {"error": type(error).__name__, "text": str(error), "below": below}
+    return record(REFUSED, {**told, **words})
 
 
 def _note(instance: Instance, *, below: int, events: Sequence[Event] = ()) -> Sequence[Event]:
