@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.local import Local, dynamodb
 from bench.report import Report
-from epochal.care.tables import create_table
+from epochal.care.status import create_table
 from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages

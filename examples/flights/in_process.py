@@ -18,7 +18,7 @@ from typing import Final
 
 from botocore.config import Config
 
-from epochal.care.tables import create_table
+from epochal.care.status import create_table
 from epochal.dynamo.interpreter import CONNECTIONS, interpreter
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS

@@ -22,9 +22,8 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import calf_key, marks_name
-from epochal.index.epochs import EpochLimits
+from epochal.index.epochs import EpochLimits, register
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
-from epochal.index.series import register
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import INDEX, Source
 from epochal.model.events import Event

@@ -20,8 +20,7 @@ from epochal.care.catch_up import Mender
 from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.verify import Repairer, Verifier
 from epochal.index.chain_check import Kind
-from epochal.index.epochs import EpochLimits
-from epochal.index.series import register
+from epochal.index.epochs import EpochLimits, register
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import INDEX
 from epochal.plan.ops import Delete, Items, Scan

@@ -23,7 +23,7 @@ import pytest
 
 from epochal import Event, Unfold
 from epochal.care.catch_up import Mender
-from epochal.care.tables import create_table
+from epochal.care.status import create_table
 from epochal.care.verify import Repairer, Verifier
 from epochal.contrib.equinox import open_tips
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, open_aggregates

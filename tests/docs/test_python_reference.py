@@ -97,7 +97,7 @@ GUIDED = (
     "epochal.processes.outputs.Target",
     "epochal.schemas.asyncapi.asyncapi",
     "epochal.schemas.columns.columns",
-    "epochal.schemas.events.event_schemas",
+    "epochal.schemas.asyncapi.event_schemas",
     "epochal.testing.scenarios.given_process",
     "epochal.subjects.kms.open_subjects",
     "epochal.deciders.on_streams.transact_all",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from epochal.contrib.equinox.append import ByCost, append
-from epochal.index import epochs, ingestion, marks, series
+from epochal.index import epochs, ingestion, marks
 from epochal.index.checkpoints import REMOVALS, epoch_stream
 from epochal.index.entries import Entry, Part
 from epochal.index.epochs import Epoch, LoadedEpochs, decide
@@ -148,7 +148,7 @@ def marks_are_kept_from_one_epoch_to_the_next(patch: Patch) -> None:
 @mutant("backwards|lost")
 def the_epoch_closes_before_its_marks_are_written(patch: Patch) -> None:
     due: list[Any] = []
-    start_epoch = series.start_epoch
+    start_epoch = epochs.start_epoch
 
     def later(
         table: str, partition: int, _leaves: Leaves, some: list[tuple[str, int]], **_: Any
@@ -275,7 +275,7 @@ def the_series_is_told_before_the_epoch_has_closed(patch: Patch) -> None:
     write = Indexing._write  # noqa: SLF001  # the mutant is of this very step
 
     def hasty(self: Indexing, partition: Partition, loaded: LoadedEpochs, spans: list[Span]) -> Steps[bool]:
-        yield from series.start_epoch(self.table, partition.number, loaded.active.number + 1, self.ids())
+        yield from epochs.start_epoch(self.table, partition.number, loaded.active.number + 1, self.ids())
         return (yield from write(self, partition, loaded, spans))
 
     patch.setattr(Indexing, "_write", hasty)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from botocore.config import Config
 from botocore.credentials import Credentials
 
-from epochal.care.tables import Provisioned, create_table
+from epochal.care.status import Provisioned, create_table
 from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import SessionCarrier
 from epochal.local.endpoint import KEY, SECRET, Endpoint

@@ -15,7 +15,7 @@ from epochal.care.verify import Repairer
 from epochal.copying.exports import export_at
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.index.series import register
+from epochal.index.epochs import register
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages

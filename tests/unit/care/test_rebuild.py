@@ -19,9 +19,8 @@ from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import TIP, tip_key
-from epochal.index.epochs import EpochLimits
+from epochal.index.epochs import EpochLimits, register
 from epochal.index.marks import Leaves, read_marks
-from epochal.index.series import register
 from epochal.layout.port import INDEX, store_tables
 from epochal.plan.ops import Get, Put, Query, Update
 from epochal.plan.values import Item, number, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochal.cli.errors import TimerMissing
-from epochal.copying.timers import marked
+from epochal.copying.importing import marked
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, parse_time
 from epochal.scheduling import later

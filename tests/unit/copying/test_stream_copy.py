@@ -17,8 +17,8 @@ from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
 from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import stream_copy
+from epochal.copying.importing import unmarked
 from epochal.copying.stream_copy import Original, StreamCopier, StreamSource
-from epochal.copying.timers import unmarked
 from epochal.errors import Unavailable
 from epochal.model.events import content_of
 from epochal.plan.ops import Get, Op, Query, Reply

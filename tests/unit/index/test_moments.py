@@ -21,9 +21,8 @@ from epochal.index.checkpoints import (
     tip_key,
 )
 from epochal.index.entries import closing_entry, write_entry
-from epochal.index.epochs import EpochLimits
+from epochal.index.epochs import EpochLimits, register, start_epoch
 from epochal.index.feed_walk import SKEW, since, tail
-from epochal.index.series import register, start_epoch
 from epochal.index.tip import StoredSpan, events_attributes, holding, write_event
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Span

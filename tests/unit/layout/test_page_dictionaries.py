@@ -14,7 +14,7 @@ from epochal.care.rebuild import Rebuilder, Spool
 from epochal.codec.dictionaries import finished, id_of, is_known, learn
 from epochal.copying.exports import export_at
 from epochal.errors import CorruptData
-from epochal.index.series import register
+from epochal.index.epochs import register
 from epochal.layout.pages import dictionaries, writes
 from epochal.layout.pages.items import STREAMS, page_key, read_page
 from epochal.layout.pages.port import pages_source

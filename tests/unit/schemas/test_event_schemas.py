@@ -23,7 +23,7 @@ from epochal import upcast
 from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Event
-from epochal.schemas.events import bundle, event_schemas
+from epochal.schemas.asyncapi import bundle, event_schemas
 
 Gate = NewType("Gate", int)
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from epochal import Event, Query, QueryItem, timers_of
-from epochal.copying.importing import ImportedEvent, TaggedImporter
+from epochal.copying.importing import ImportedEvent, TaggedImporter, marked, unmarked
 from epochal.copying.stream_copy import StreamCopier, StreamSource
-from epochal.copying.timers import marked, unmarked
 from epochal.errors import InvalidInput
 from epochal.model.events import TIMER_FIRED, TIMER_SET
 from epochal.scheduling import call_off, in_, later

@@ -37,6 +37,7 @@ unseen, and has a twin named `try_…` that answers them as values. docs/referen
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -326,3 +327,22 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
         met.add(id(error))
         yield error
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+# Extras: what they bring is imported where it is used, and what is missing is told with the command that brings it.
+
+
+@contextmanager
+def brought_by(extra: str, what: str, *packages: str) -> Iterator[None]:
+    """Around imports of `packages`, which `what` needs and an extra brings.
+
+    Raises:
+        ModuleNotFoundError: one is missing; it says what to install. Of others it is raised as it is.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in packages:
+            raise
+        how = f"{what} need {error.name}, which the extra brings: pip install 'epochal[{extra}]'"
+        raise ModuleNotFoundError(how, name=error.name) from error

@@ -26,8 +26,7 @@ from epochal.bulk import Bulk
 from epochal.codec import json
 from epochal.deciders.loading import Loader
 from epochal.deciders.loop import DecisionSource
-from epochal.errors import EpochalError, InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.feed.history import FeedEvent
 from epochal.joined import JoinedAppends
 from epochal.model.events import Event, category_of

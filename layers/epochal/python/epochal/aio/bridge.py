@@ -15,8 +15,7 @@ from contextvars import copy_context
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
-from epochal.errors import InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import InvalidInput, brought_by
 from epochal.store.driver import POOL, TURN
 
 with brought_by("async", "asynchronous stores", "greenlet"):

@@ -24,8 +24,7 @@ from epochal.dynamo.clients import credentials, dynamodb_client
 from epochal.dynamo.interpreter import CONNECT_SECONDS, READ_SECONDS, performed
 from epochal.dynamo.protocol import DynamoRequest, answer_of, body_of, headers_of
 from epochal.dynamo.stores import Place
-from epochal.errors import InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import InvalidInput, brought_by
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies, Objects

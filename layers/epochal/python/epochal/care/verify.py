@@ -25,8 +25,8 @@ from epochal.errors import CorruptData
 from epochal.index.chain_check import Break, ChainPosition, Finding, Following, HashRange, Kind, step
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import Entry
+from epochal.index.epochs import Series, read_series, register
 from epochal.index.marks import Leaves, read_marks, write_marks
-from epochal.index.series import Series, read_series, register
 from epochal.layout.port import End, Gap, Source
 from epochal.plan.values import Key
 from epochal.store.driver import Driver

@@ -5,15 +5,14 @@ from epochal.cdk import EventStore, Process, Reaction
 
 from __future__ import annotations
 
-from epochal.extras import brought_by
+from epochal.errors import brought_by
 
 with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
     from epochal.cdk.store import EventStore, Store, SubjectKeys
 from epochal.cdk.lake import Lake
 from epochal.cdk.parts.functions import Network
-from epochal.cdk.process import Process
 from epochal.cdk.publish import Publish, Webhook
-from epochal.cdk.reaction import Reaction
+from epochal.cdk.reaction import Process, Reaction
 
 __all__ = [
     "EventStore",

@@ -26,7 +26,7 @@ from epochal.dynamo.bucket import S3Objects
 from epochal.dynamo.clients import s3_client
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.index.chain_check import Finding, Kind
-from epochal.index.series import read_series
+from epochal.index.epochs import read_series
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source, layout_names
 from epochal.settings import DECLARED, MAX_PARTITIONS

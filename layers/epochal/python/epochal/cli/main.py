@@ -5,6 +5,7 @@ Exit status: 0 done, 1 an error said in one line on standard error, 2 a command 
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -18,25 +19,22 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
-from epochal.cli import output
-from epochal.cli.bulk import append_each
+from epochal.cli import inputs, output
 from epochal.cli.copying import copy
 from epochal.cli.export import export, sql
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
 from epochal.cli.importing import import_
 from epochal.cli.index import index
-from epochal.cli.keep import keep
 from epochal.cli.local import local, new
-from epochal.cli.mcp import mcp
 from epochal.cli.models import models
 from epochal.cli.prove import prove
 from epochal.cli.react import groups, load_reactions, parked, react
-from epochal.cli.schema import schema
-from epochal.cli.stats import stats, tables, train
-from epochal.cli.streams import append, append_all, delete, prune, read, state, versions
+from epochal.cli.stats import keep, stats, tables, train
+from epochal.cli.streams import append, append_all, append_each, delete, prune, read, state, versions
 from epochal.cli.tagged import tagged
 from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, store_options
 from epochal.cli.timers import timers
+from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
 from epochal.plugins import NATIVE, layouts, parts
 from epochal.settings import Settings
@@ -102,6 +100,67 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         serving.serve_forever()
     finally:
         serving.server_close()
+
+
+@click.command()
+@pass_store
+def mcp(store: OpenedStore) -> None:
+    """Let an agent read the store, as an MCP server.
+
+    It speaks on standard input and output, and an agent's settings name the command. Nothing can be written through it.
+    """
+    try:
+        from epochal.mcp.server import server  # noqa: PLC0415  an extra, that no other command needs
+    except ModuleNotFoundError as error:
+        raise InvalidInput("mcp", f"needs {error.name}: pip install 'epochal[mcp]'") from error
+    server(store.deployment).run()
+
+
+@click.command()
+@click.option(
+    "--codec",
+    "codecs",
+    metavar="[CATEGORY=]MODULE:NAME",
+    multiple=True,
+    required=True,
+    help="A codec of json_codec's, and the category that it is of; may be repeated.",
+)
+@click.option(
+    "--asyncapi", "as_asyncapi", is_flag=True, help="An AsyncAPI 3.0 document: channels and messages."
+)
+@click.option(
+    "--cloudevents", is_flag=True, help="With --asyncapi: as Publish sends events, not as the feed has them."
+)
+@click.option("--title", default="Events", show_default=True, help="Of the AsyncAPI document.")
+@output.with_json
+def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title: str) -> None:
+    """Print the JSON Schemas of a codec's events.
+
+    They are one document. No store is needed.
+    """
+    from epochal.schemas.asyncapi import asyncapi, bundle, event_schemas  # noqa: PLC0415  no other needs it
+
+    if cloudevents and not as_asyncapi:
+        raise click.UsageError("--cloudevents is of --asyncapi.")
+    opened = [_opened(each) for each in codecs]
+    if as_asyncapi:
+        if len(dict(opened)) < len(opened):
+            raise click.UsageError("Each category has one codec.")
+        found = asyncapi(dict(opened), title=title, cloud_events=cloudevents)
+    else:
+        schemas = [(name, each) for _, codec in opened for name, each in event_schemas(codec).items()]
+        found = bundle(dict(schemas))
+        if twice := next((name for name, each in schemas if found["$defs"][name] != each), None):
+            raise InvalidInput("--codec", f"two have a type {twice}, of which each says otherwise")
+    click.echo(json.dumps(found, indent=None if output.as_json() else 2, ensure_ascii=False))
+
+
+def _opened(target: str) -> tuple[str, EventCodec[object]]:
+    category, _, place = target.rpartition("=")
+    found = inputs.named(place, "--codec", "a codec")
+    if not isinstance(found, EventCodec):
+        raise InvalidInput("--codec", f"{place} is no codec")
+    return category, found
 
 
 FAILED = 1

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
 
 from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
+from epochal.care.catch_up import Mender
 from epochal.care.checking import SPECS
-from epochal.care.tables import Provisioned, complete, create_table, differs
+from epochal.care.status import Provisioned, complete, create_table, differs
 from epochal.cli import output
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
@@ -232,3 +234,31 @@ def _made(
             complete(client, name, there, spec, recover=recover)
         return "is there already"
     return "created"
+
+
+# `keep`: what rules of retention would prune.
+
+
+@click.command()
+@click.argument("rules", nargs=-1, required=True, metavar="RULE...")
+@click.option("--dry-run", is_flag=True, help="Only count: a stage's setting keep has the auditor prune.")
+@on_store
+def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
+    """Count what rules of retention would prune now.
+
+    A rule is Visit:100, Log:30d or Trace:100:30d. All heads are read.
+    """
+    from epochal.care.retention import prunable, rules_of  # noqa: PLC0415  no other command needs it
+
+    if not dry_run:
+        raise click.UsageError("Say --dry-run: what prunes is the auditor, by a stage's setting keep.")
+    mender = Mender(driver=store.feed.driver, index_table=store.feed.table)
+    with output.progress("reading heads"):
+        found = prunable(mender, store.deployment.sources, rules_of(rules))
+    output.stream(
+        found,
+        asdict,
+        lambda each: (
+            f"{each.category}: {output.events(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"
+        ),
+    )

@@ -19,7 +19,7 @@ from epochal.feed.causes import before
 from epochal.feed.history import FeedItem, PartitionTail
 from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream
-from epochal.index.series import read_series
+from epochal.index.epochs import read_series
 from epochal.index.tip import load_tip
 from epochal.layout.port import Source, layout_of, layouts_in
 from epochal.model.events import parse_time, unix_seconds

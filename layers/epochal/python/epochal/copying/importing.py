@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
-from epochal.copying.timers import marked
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import append
 from epochal.model.events import (
     PER_SECOND,
+    TIMER_SET,
+    Claim,
     Event,
     Recorded,
     Ticks,
@@ -34,6 +35,22 @@ from epochal.model.tags import DatedEvent, parse_place, place_of
 from epochal.model.versions import Appended
 from epochal.plan.ops import TRANSACTION_ITEMS
 from epochal.store.tagged import TaggedEvents, TaggedStore
+
+_OPENED: Final = b'{"copied":true,'
+
+
+def marked(event: Event) -> Event:
+    """The event, as its copy has it. One that sets no timer is the same."""
+    if event.type != TIMER_SET or isinstance(event.data, Claim) or event.data != unmarked(event.data):
+        return event
+    return replace(event, data=event.data.replace(b"{", _OPENED, 1))
+
+
+def unmarked(body: bytes) -> bytes:
+    """The body of a setting, as its original has it."""
+    before, opened, rest = body.partition(_OPENED)
+    return body if before.strip() or not opened else before + b"{" + rest
+
 
 FUTURE: Final = 24 * 60 * 60 * PER_SECOND
 """How far a history may be ahead of our clock. Later appends to a tag exceed its last id, so one id from far in the

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
-from epochal.copying.timers import marked, unmarked
+from epochal.copying.importing import marked, unmarked
 from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Span

@@ -19,8 +19,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from epochal.errors import InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import InvalidInput, brought_by
 from epochal.rows import COLUMNS, VERSION, Kind, Row, as_json, time_text
 
 if TYPE_CHECKING:

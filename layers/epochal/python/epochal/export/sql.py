@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.errors import InvalidInput
+from epochal.errors import InvalidInput, brought_by
 from epochal.export.files import FORMATS, TYPED, Format
 from epochal.export.parts import found_in
-from epochal.extras import brought_by
 from epochal.rows import COLUMNS, Kind
 
 if TYPE_CHECKING:

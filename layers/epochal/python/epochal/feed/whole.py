@@ -44,7 +44,7 @@ from epochal.feed.reader import (
     wanted,
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
-from epochal.index.series import read_series
+from epochal.index.epochs import read_series
 from epochal.layout.port import Span, base_of, partition_of
 from epochal.model.events import TAG_STREAMS, Ticks, format_ticks
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from epochal.errors import InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import InvalidInput, brought_by
 
 
 def parted(place: str, default: str = "") -> tuple[str, str]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from epochal.errors import InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import InvalidInput, brought_by
 from epochal.importing.incoming import FieldMapping
 from epochal.importing.sources import Columns, HistorySource
 

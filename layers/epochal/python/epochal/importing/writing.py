@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from epochal.copying.importing import marked
 from epochal.copying.stream_copy import Digest, StreamCopier, StreamSource, said_by
-from epochal.copying.timers import marked
 from epochal.errors import EventsPruned, InvalidInput, MissingBody, WrongTable
 from epochal.importing.incoming import Incoming
 from epochal.layout.port import layout_named

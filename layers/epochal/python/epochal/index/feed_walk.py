@@ -21,7 +21,7 @@ from epochal.index.entries import (
     read_spans,
     stored_entries,
 )
-from epochal.index.series import read_series
+from epochal.index.epochs import read_series
 from epochal.index.tip import (
     Cursor,
     StoredSpan,

@@ -48,10 +48,10 @@ from epochal.index.epochs import (
     load_newest,
     load_next,
     refresh,
+    start_epoch,
     unknown_streams,
 )
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
-from epochal.index.series import start_epoch
 from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of, left_by
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Span

@@ -20,9 +20,8 @@ from epochal.codec.bodies import Encoded, encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.checkpoints import MAX_KEY_BYTES, mark_name, poison_stream
 from epochal.index.entries import MAX_ENTRY_BYTES
-from epochal.index.epochs import STANDARD, EpochLimits
+from epochal.index.epochs import STANDARD, EpochLimits, register
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
-from epochal.index.series import register
 from epochal.index.tip import load_tip
 from epochal.index.tip_append import Ids, append_marked, batch_of
 from epochal.layout.once import KeyRecord, lower, remember

@@ -32,8 +32,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from epochal.errors import Contended, InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import Contended, InvalidInput, brought_by
 from epochal.feed.history import FeedEvent
 from epochal.layout.removals import Removal
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
-from epochal.errors import InvalidInput
-from epochal.extras import brought_by
+from epochal.errors import InvalidInput, brought_by
 
 with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
     from sqlalchemy import event, func, null

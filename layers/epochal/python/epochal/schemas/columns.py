@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
 from epochal.model.events import VERSION
+from epochal.schemas.asyncapi import event_schemas
 from epochal.schemas.classes import DEFINITIONS, Schema
-from epochal.schemas.events import event_schemas
 
 ColumnType = Literal["text", "int64", "float64", "decimal", "bool", "timestamp", "json"]
 

@@ -4,9 +4,12 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from epochal.errors import brought_by
 from epochal.schemas.classes import Schema
 
 _HOLDERS: Final = (
@@ -96,3 +99,79 @@ def define(schemas: Schema, place: str, key: str, schema: Schema) -> None:
     schemas[key] = draft7(own, refer)
     for name, each in schema.get("$defs", {}).items():
         schemas[inner[f"#/$defs/{name}"]] = draft7(each, refer)
+
+
+# Schemas of events as a Python module that checks bodies, made when a stage is synthesised: a function that gets it
+# needs no library for schemas, and starts as fast. `fastjsonschema` writes it. Of formats, date-time, date and uuid
+# are held to, as readers take them: a time may have no offset. Others are hints, as JSON Schema has it.
+
+_DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_CLOCK: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
+_ZONE: Final = r"([Zz]|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9](:?[0-5][0-9](\.[0-9]+)?)?)?)"
+_FORMATS: Final = {
+    "date-time": f"^{_DAY}[Tt ]{_CLOCK}{_ZONE}?$",
+    "date": f"^{_DAY}$",
+    "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+}
+_HINTS: Final = ("default", "contentEncoding", "contentMediaType", "title", "description", "examples")
+
+_RAISED: Final = re.compile(r"^from fastjsonschema import .*$", re.MULTILINE)
+_RAISED_HERE: Final = (
+    "from epochal.http.checked import Unfit as JsonSchemaValueException, Unfit as JsonSchemaValuesException"
+)
+
+
+def schemas_in(document: Any) -> Mapping[str, Schema]:
+    """The schemas of types that `epochal schema` has printed; raises `ValueError` where these are none."""
+    match document:
+        case {"$defs": dict(found)} if found:
+            return found
+    raise ValueError("must be a document of `epochal schema`, with the schemas of types in its $defs")
+
+
+def compiled(schemas: Mapping[str, Schema]) -> str:
+    """The source of the module: `KEYS` has a key for each type, and `validate({key: body})` raises `Unfit`.
+
+    Raises:
+        ValueError: a schema has what cannot be checked.
+    """
+    with brought_by("cdk", "compiled schemas", "fastjsonschema"):
+        from fastjsonschema import compile_to_code  # noqa: PLC0415  of synthesis alone
+
+    definitions, keys = Schema(), {name: f"t{position}" for position, name in enumerate(schemas)}
+    for name, schema in schemas.items():
+        try:
+            define(definitions, "#/definitions/", keys[name], schema)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    properties = {key: {"$ref": f"#/definitions/{key}"} for key in keys.values()}
+    try:
+        checks = {name: each_schema(each, _asserted) for name, each in definitions.items()}
+        source = compile_to_code(
+            {"properties": properties, "definitions": checks}, use_default=False, use_formats=False
+        )
+    except re.error as error:
+        raise ValueError(str(error)) from error
+    lean = ast.unparse(_Lean().visit(ast.parse(_RAISED.sub(_RAISED_HERE, source))))
+    return f"{lean}\n\nKEYS = {keys!r}\n"
+
+
+class _Lean(ast.NodeTransformer):
+    """Leaves out what errors say beside their words and place: the schemas around it, which are most of the module."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        if isinstance(node.func, ast.Name) and node.func.id == "JsonSchemaValueException":
+            node.keywords = [each for each in node.keywords if each.arg == "name"]
+        return node
+
+
+def _asserted(schema: Schema) -> Schema:
+    """What is held to: `format` as a pattern, and no hints, of which some would change the body."""
+    if "multipleOf" in schema and not (schema.get("type") == "integer" and type(schema["multipleOf"]) is int):
+        # A decimal of a few bytes may have a million digits.
+        raise ValueError("multipleOf can be checked of integers alone")
+    kept = {name: each for name, each in schema.items() if name not in (*_HINTS, "format")}
+    pattern = _FORMATS.get(str(schema.get("format")))
+    if pattern is None:
+        return kept
+    return {"allOf": [kept, {"pattern": pattern}]} if "pattern" in kept else {**kept, "pattern": pattern}

@@ -22,8 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.errors import CorruptData, InvalidInput, SubjectForgotten
-from epochal.extras import brought_by
+from epochal.errors import CorruptData, InvalidInput, SubjectForgotten, brought_by
 from epochal.model.events import SEALED, Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.plan.ops import Scan

@@ -10,7 +10,7 @@ Events of an application with dynamic consistency boundaries are the stream `Ken
 tags.
 """
 
-from epochal.extras import brought_by
+from epochal.errors import brought_by
 
 with brought_by("eventsourcing", "its recorders", "eventsourcing"):
     from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
