@@ -24,12 +24,13 @@ from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, ever
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.deciders.codecs import json_codec
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, REQUIRE_LOAD, AllowStale, Cache, Loader
-from epochal.deciders.on_queries import Decisions, projection
+from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, transact_all
 from epochal.errors import Contended, EventsPruned, OutcomeUndetermined
 from epochal.layout import once
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
+from epochal.layout.pages.tags import append as tagged_append
 from epochal.layout.streams import AnyStreamLayout, Unknown
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
@@ -51,6 +52,7 @@ from tests.unit.contrib.event_store_adapter.test_deciders import Sum
 from tests.unit.contrib.event_store_adapter.test_deciders import evolve as add_up
 from tests.unit.deciders.tally import CODEC, DECIDER, STRATEGIES, Added, Tallies, Tally
 
+TAGGED = replace(CODEC, encode=lambda event: replace(CODEC.encode(event), tags=("money",)))
 SEEDS = 300
 KEYS = ("k", "l")
 STREAM, OTHER = "Tally-1", "Tally-2"
@@ -108,6 +110,7 @@ class World:
 class OnStreams(World):
     """One stream in each layout and with each strategy, which may be pruned, with an archive or without."""
 
+    codec: Any = CODEC
     layout: AnyStreamLayout = field(init=False)
     strategy: str = field(init=False)
     pruned: str = field(init=False, default="never")
@@ -115,7 +118,8 @@ class OnStreams(World):
     seen: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.layout = self.luck.choice(list(WAYS.values()))
+        tagged = self.codec is TAGGED
+        self.layout = WAYS["pages"] if tagged else self.luck.choice(list(WAYS.values()))
         self.strategy = self.luck.choice(ACCESS)
         self.pruned = self.luck.choice(("never", "never", "for good", "archived"))
 
@@ -133,7 +137,7 @@ class OnStreams(World):
         return Tallies(
             streams=self.streams(name, execute),
             decider=DECIDER,
-            codec=CODEC,
+            codec=self.codec,
             access=STRATEGIES[self.strategy],
             cache=self.caches.get(name),
         )
@@ -214,6 +218,33 @@ class OnSeveral(OnStreams):
 
 
 @dataclass(slots=True)
+class OnStreamAndQuery(OnStreams):
+    """A stream whose events carry a tag, and a query of it, which events of another stream match, too."""
+
+    def decide(self, name: str, execute: Execute, draw: Draw, key: str | None, luck: random.Random) -> Told:
+        counted = projection(tags=["money"], initial=0, on={"Added": lambda found, _: found + 1})
+        tallies = self.tallies(name, execute)
+        stream = STREAM if key is not None or luck.random() < 0.5 else OTHER
+        made = transact_with(
+            tallies.on(stream),
+            {"count": counted},
+            lambda state, model: [] if model["count"] % 3 == 1 else added(draw, state),
+            load=luck.choice((REQUIRE_LOAD, ALLOW_LAG, AllowStale())),
+            attempts=30,
+            idempotency_key=key,
+        )
+        return of(made.events), (made.state, made.version, made.token and made.token.etag)
+
+    def numbers(self) -> list[int]:
+        elsewhere = self.streams("judge", self.tables.execute).read(OTHER)
+        found = [*OnStreams.numbers(self), *(event.by for event in map(CODEC.read, elsewhere))]  # type: ignore[union-attr]
+        tagged = self.streams("judge", self.tables.execute).tagged
+        count = len(tagged.read(Query(items=(QueryItem(tags=frozenset({"money"})),))).events)
+        assert count == len(found), "streams and tag have the same"
+        return found
+
+
+@dataclass(slots=True)
 class OnAggregates(World):
     """One aggregate, with snapshots that are taken more or less often."""
 
@@ -282,6 +313,20 @@ def on_several(seed: int) -> World:
     return OnSeveral(seed, random.Random(f"{seed} world"), Gradual({"t": STREAMS}))
 
 
+def on_a_stream_with_tags(seed: int) -> World:
+    return OnStreams(seed, random.Random(f"{seed} world"), Gradual({"t": STREAMS, "a": STREAMS}), TAGGED)
+
+
+def on_several_with_tags(seed: int) -> World:
+    return OnSeveral(seed, random.Random(f"{seed} world"), Gradual({"t": STREAMS}), TAGGED)
+
+
+def on_a_stream_and_a_query(seed: int) -> World:
+    return OnStreamAndQuery(
+        seed, random.Random(f"{seed} world"), Gradual({"t": STREAMS, "a": STREAMS}), TAGGED
+    )
+
+
 def on_aggregates(seed: int) -> World:
     return OnAggregates(seed, random.Random(f"{seed} world"), AggregateTables(seed).tables)
 
@@ -297,7 +342,17 @@ def on_tables_of_tags(seed: int) -> World:
 
 
 KINDS: dict[str, Callable[[int], World]] = {
-    each.__name__: each for each in (on_streams, on_several, on_aggregates, on_tags, on_tables_of_tags)
+    each.__name__: each
+    for each in (
+        on_streams,
+        on_a_stream_with_tags,
+        on_several,
+        on_several_with_tags,
+        on_a_stream_and_a_query,
+        on_aggregates,
+        on_tags,
+        on_tables_of_tags,
+    )
 }
 
 
@@ -444,6 +499,21 @@ def a_decision_on_several_leaves_no_record(patch: Patch) -> None:
         return kept(self, table, appends, reads, None, *rest)
 
     patch.setattr(Pages, "append_all_on", unkeyed)
+
+
+@mutant("one key", on="on_several_with_tags")
+def a_decision_with_tags_leaves_no_record(patch: Patch) -> None:
+    kept = tagged_append.append_mixed
+
+    def unkeyed(site: Any, appends: Any, tagged: Any, condition: Any, _: Any, **rest: Any) -> Any:
+        return kept(site, appends, tagged, condition, None, **rest)
+
+    patch.setattr(tagged_append, "append_mixed", unkeyed)
+
+
+@mutant("told of what|one key", on="on_a_stream_and_a_query")
+def a_decision_on_a_stream_and_a_query_is_not_looked_for_before_deciding(patch: Patch) -> None:
+    patch.setattr(Streams, "decided_all", lambda *_: None)
 
 
 @mutant("told of what", on="on_aggregates")

@@ -18,7 +18,7 @@ from epochal.deciders.loading import AllowStale, Cache
 from epochal.deciders.on_queries import transact_with
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended, InvalidInput
-from epochal.plan.ops import Op, Put, Reply, Transact, Update
+from epochal.plan.ops import Lost, Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
@@ -107,9 +107,30 @@ def test_a_cached_decision_with_a_tag_is_two_requests() -> None:
     )
 
 
-def test_what_cannot_be_found_again_under_a_key_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="idempotency_key: must not be given"):
-        students(memory_streams()).handle("Student-1", "dcb", idempotency_key="k")
+def test_a_decision_whose_events_have_tags_is_made_once_under_a_key() -> None:
+    streams = memory_streams()
+    first = students(streams).handle("Student-1", "dcb", idempotency_key="k")
+    students(streams).handle("Student-1", "other")
+    again = students(streams).handle("Student-1", "dcb", idempotency_key="k")
+    assert (again.state, again.events, again.version) == (first.state, first.events, first.version)
+    assert (first.replayed, again.replayed) == (False, True)
+    assert of_course(streams) == [("Student-1", 0), ("Student-1", 1)]
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_lost_answer_of_one_with_tags_is_no_refusal_at_its_last_attempt(lost: int) -> None:
+    streams, left = memory_streams(), iter(range(lost))
+
+    def execute(op: Op) -> Reply:
+        reply = streams.driver.execute(op)
+        if isinstance(op, Transact):
+            for _ in left:
+                raise Lost("cut off")
+        return reply
+
+    once = students(streams.on(replace(streams.driver, execute=execute, sleep=lambda _: None)), attempts=1)
+    assert once.handle("Student-1", "dcb", idempotency_key="k").state == ("dcb",)
+    assert of_course(streams) == [("Student-1", 0)]
 
 
 def test_a_decision_on_several_streams_leads_to_events_with_tags_that_queries_find() -> None:
@@ -122,12 +143,16 @@ def test_a_decision_on_several_streams_leads_to_events_with_tags_that_queries_fi
     assert [each.version for each in made.parties] == [1, 2, 0]
     assert made.capacity.write == 8.0, "two streams, a tag, and the stream that is only read"
     assert of_course(streams) == [("Student-1", 0), ("Student-2", 0), ("Student-2", 1)]
-    with pytest.raises(InvalidInput, match="idempotency_key: must not be given"):
+    twice = [
         transact_all(
             (deciders.on("Student-1"), deciders.on("Student-2")),
             lambda *_: (["dcb"], []),
             idempotency_key="k",
         )
+        for _ in range(2)
+    ]
+    assert twice[0].parties[0].version == twice[1].parties[0].version == 2
+    assert [stream for stream, _ in of_course(streams)].count("Student-1") == 2
 
 
 @pytest.mark.parametrize("other", ["Student-1", "Student-2"])
@@ -169,6 +194,21 @@ def test_a_decision_on_a_stream_and_a_query_is_stored_in_the_stream() -> None:
     )
     assert of_course(streams) == [("Student-1", 0)]
     assert json.loads(next(streams.read("Student-1")).meta) == {"user": "ada"}
+
+
+def test_a_repeat_of_a_decision_on_a_stream_and_a_query_is_answered_like_the_first() -> None:
+    streams = memory_streams()
+    party = students(streams).on("Student-1")
+    first = transact_with(party, TAKEN, enrol, idempotency_key="k")
+    for number in range(2, 5):
+        streams.append(f"Student-{number}", [Event(type="Enrolled", data=b"dcb", tags=(COURSE,))])
+    with pytest.raises(Full):
+        transact_with(students(streams).on("Student-9"), TAKEN, enrol, idempotency_key="k")
+    again = transact_with(party, TAKEN, enrol, idempotency_key="k")
+    assert (again.state, again.events, again.version) == (first.state, first.events, first.version)
+    assert (first.replayed, again.replayed) == (False, True)
+    with pytest.raises(InvalidInput, match="idempotency_key"):
+        transact_with(party, TAKEN, enrol, idempotency_key="")
 
 
 def test_the_last_seat_goes_to_one_of_two_students_who_decide_at_once() -> None:

@@ -34,7 +34,7 @@ from epochal.deciders.loop import (
     decision_of,
     without_result,
 )
-from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, encoded
+from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access, encoded
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Also, Head, Result
@@ -44,6 +44,7 @@ from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, 
 from epochal.model.versions import NOTHING, Capacity, Conflict, Position, StreamAppend
 from epochal.store.appending import Forbidden, append_on
 from epochal.store.driver import Driver
+from epochal.store.encoding import check_key
 from epochal.store.streams import Streams, token_of
 from epochal.store.tagged import TaggedEvents, TaggedStore
 
@@ -401,26 +402,31 @@ def transact_with(
     load: Load | AllowStale = REQUIRE_LOAD,
     attempts: int = ATTEMPTS,
     metadata: Mapping[str, Any] | None = None,
+    idempotency_key: str | None = None,
 ) -> Transacted[S, E]:
     """Store the events that `decide` finds in a stream's state and in the answers of projections, if both still hold.
 
-    The stream may be in the projections, too: by events of its own that carry tags. It takes no idempotency key.
+    The stream may be in the projections, too: by events of its own that carry tags.
 
     Args:
         projections: over tagged events of the same table; they are the condition of the append.
-        load, attempts, metadata: as in `transact_all`.
+        load, attempts, metadata, idempotency_key: as in `transact_all` on this stream alone.
 
     Raises:
         InvalidInput: the layout keeps no tags; or what `Deciders.transact` raises it for.
         StreamDeleted, Contended, ConditionUnmet, OutcomeUndetermined, Unavailable, EventsPruned, UnknownType: as
             `Deciders.transact`.
     """
+    if idempotency_key is not None:
+        check_key(idempotency_key)
+        check_access(party.deciders.access)
     decided = _StreamAndQuery(
         parties=(party,),
         streams=party.deciders.streams,
         projections=projections,
         decision=partial(without_result, decide),
         how=load,
+        key=idempotency_key,
     ).decide(attempts=attempts, metadata=metadata)[1]
     return replace(decided.parties[0], capacity=decided.capacity)
 
@@ -431,28 +437,29 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
 
     projections: Mapping[str, Projection[Any]]
 
-    def load(self) -> DecisionBase:
+    def load(self) -> DecisionBase | Earlier[R, Any]:
         (party,) = self.parties
         model = Decisions(store=self._tagged)
-        loaded = party.deciders.loader.load(party.stream, self.how)
-        return DecisionBase(loaded=(loaded,), model=model.model(self.projections), confirmed=False)
+        loaded = (party.deciders.loader.load(party.stream, self.how),)
+        return self._free(loaded, DecisionBase(loaded=loaded, model=model.model(self.projections)))
 
     def confirmed(self, base: DecisionBase) -> bool:
         return base.confirmed
 
-    def confirm(self, base: DecisionBase) -> DecisionBase:
+    def confirm(self, base: DecisionBase) -> DecisionBase | Earlier[R, Any]:
         ((party,), (before,)) = self.parties, base.loaded
         loaded = party.deciders.loader.read(party.stream, before)
         if token_of(loaded.known) == token_of(before.known):
             return DecisionBase(loaded=(loaded,), model=base.model)
-        return DecisionBase(loaded=(loaded,), model=self._caught_up(base.model), confirmed=False)
+        free = self._free((loaded,), base)
+        return free if isinstance(free, Earlier) else replace(free, model=self._caught_up(base.model))
 
     def _append(
         self, base: DecisionBase, appends: Sequence[StreamAppend], also: Also
     ) -> Mapping[str, Result[Head] | None] | Moved[DecisionBase, R, Any]:
         (only,) = appends
         forbidden = Forbidden(fail_if=base.model.query, after=base.model.position, also=also)
-        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], forbidden)
+        result = append_on(self.streams, {only.stream: base.loaded[0].known}, [only], forbidden, self.key)
         if not isinstance(result, Conflict):
             return result
         if result.unmet:
@@ -464,8 +471,11 @@ class _StreamAndQuery(OnStreams[R], Generic[R]):
 
         return Moved(name=only.stream, onward=onward)
 
-    def _free(self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None) -> DecisionBase:
-        return DecisionBase(loaded=tuple(loaded), model=before and before.model, confirmed=False)
+    def _free(
+        self, loaded: Sequence[Loaded[Any]], before: DecisionBase | None = None
+    ) -> DecisionBase | Earlier[R, Any]:
+        free = super()._free(loaded, before)
+        return free if isinstance(free, Earlier) else replace(free, confirmed=False)
 
     @property
     def _tagged(self) -> TaggedEvents:

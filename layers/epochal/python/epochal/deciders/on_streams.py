@@ -292,7 +292,7 @@ class Deciders(Generic[C, S, E]):
     ) -> tuple[R, Transacted[S, E]]:
         check_expected(expected)
         if key is not None:
-            _check_access(self.access)
+            check_access(self.access)
         result, outcome = OnStreams(
             parties=(self.on(stream),),
             streams=self.streams,
@@ -428,7 +428,7 @@ def _several(
     if key is not None:
         check_key(key)
         for party in parties:
-            _check_access(party.deciders.access)
+            check_access(party.deciders.access)
     if len({party.stream for party in parties}) < len(parties):
         raise InvalidInput("parties", "must name a stream once")
     streams = parties[0].deciders.streams
@@ -730,7 +730,7 @@ def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, T
     return before, Transacted(state=state, events=events, token=written.token, replayed=True)
 
 
-def _check_access(access: Access[Any, Any]) -> None:
+def check_access(access: Access[Any, Any]) -> None:
     """Raise `InvalidInput` where a decision leaves nothing to answer a repeat under a key from."""
     if access.state_in_unfolds:
         raise InvalidInput("idempotency_key", _NEEDS_EVENTS)

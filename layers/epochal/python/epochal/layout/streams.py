@@ -444,6 +444,7 @@ class TaggedStreams(Protocol):
         key: str | None,
         *,
         reads: Mapping[str, Known[Any]] | None = None,
+        decided: bool = False,
     ) -> Steps[Any]:
         """See `layout.pages.tags.append`."""
 

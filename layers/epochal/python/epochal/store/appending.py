@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from epochal.also import checked
 from epochal.errors import InvalidInput, TooLarge
+from epochal.layout.once import DecisionKey
 from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
 from epochal.layout.pages.tags.entries import label_of
 from epochal.layout.streams import (
@@ -30,6 +31,7 @@ from epochal.layout.streams import (
     TaggedStreams,
     Unmet,
     Written,
+    decision_id,
 )
 from epochal.model.events import Event, no_step, stream_name
 from epochal.model.kinds import must_be_list
@@ -111,9 +113,10 @@ def append_on(
     known: Mapping[str, Known[Head]],
     appends: Sequence[StreamAppend],
     forbidden: Forbidden,
+    key: DecisionKey | str | None,
 ) -> Mapping[str, Result[Head] | None] | Conflict:
     """Append events with tags, or under a query, on exactly what is known of these streams and of others that are only
-    read: what came of each stream, or what is in the way of the query or of `also`.
+    read: what came of each stream, or what is in the way of the query or of `also`. The key is of the decision.
     """
     given = list[StreamAppend]()
     for each in appends:
@@ -124,15 +127,24 @@ def append_on(
     reads = {stream: each for stream, each in known.items() if stream not in writing}
     with going_with(forbidden.also):
         stored = batches(store, given, tagged=True)
-        results, tags = _with_tags(store, given, stored, forbidden, None, reads=reads)
+        record = key if isinstance(key, str) else None
+        if key is not None and record is None:
+            (only,) = stored
+            append_id = decision_id(cast("DecisionKey", key).append_id, len(only.events))
+            stored = [replace(only, append_id=append_id, keyed=True)]
+        results, tags = _with_tags(store, given, stored, forbidden, record, reads=reads)
     return tags if isinstance(tags, Conflict) else results
 
 
 def append_tagged_on(
-    store: Streams, known: Mapping[str, Known[Head]], appends: Sequence[StreamAppend], also: Also
+    store: Streams,
+    known: Mapping[str, Known[Head]],
+    appends: Sequence[StreamAppend],
+    key: DecisionKey | str | None,
+    also: Also,
 ) -> Mapping[str, Result[Head] | None]:
     """`Streams.append_on` of events with tags."""
-    came = append_on(store, known, appends, Forbidden(also=checked_also(store, also)))
+    came = append_on(store, known, appends, Forbidden(also=checked_also(store, also)), key)
     if isinstance(came, Conflict):  # of which no query is the cause, since there is none
         raise in_the_way(came)
     return came
@@ -287,7 +299,7 @@ def _with_tags(
     *,
     reads: Mapping[str, Known[Head]] | None = None,
 ) -> tuple[Mapping[str, Any], Appended | Conflict | None]:
-    """What came of each stream, and of the tags of all events."""
+    """What came of each stream, and of the tags of all events. A decision has `reads`, and the key is its own."""
     layout: TaggedStreams = store.layout  # type: ignore[assignment]  # as was checked
     tagged = store.tagged
     result: MixedResult | Unmet = store.driver.run(
@@ -301,12 +313,13 @@ def _with_tags(
             tagged.condition(forbidden.fail_if, forbidden.after, forbidden.takes),
             key,
             reads=reads,
+            decided=reads is not None,
         )
     )
     if isinstance(result, Unmet):
         return {}, unmet(result)
     tags = result.tags
-    if tags is None and all(isinstance(each, Written) for each in result.streams.values()):
+    if tags is None and reads is None and all(isinstance(each, Written) for each in result.streams.values()):
         tags = _replayed(replace(tagged, driver=store.driver.telling()), appends, forbidden)
     if tags is not None and forbidden.takes is None:
         tags = replace(tags, events=tagged.whole(tags.events))

@@ -526,7 +526,6 @@ class Streams:
 
         Args:
             key: all of it is one decision under this key: of one stream, on a head that `layout.once` has answered.
-                Then no event has tags: a search of streams alone does not tell what tags got.
 
         Raises:
             ConditionUnmet: a condition of what goes with it does not hold.
@@ -534,9 +533,7 @@ class Streams:
         if any(event.tags for each in appends for event in each.events):
             from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
-            if key is not None:
-                raise InvalidInput("idempotency_key", "must not be given for a decision on events with tags")
-            return appending.append_tagged_on(self, known, appends, also)
+            return appending.append_tagged_on(self, known, appends, key, also)
         batches = list[Batch]()
         if len(known) == len(appends) == 1 and not isinstance(key, str):
             (only,) = appends

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from epochal.layout import once
 from epochal.layout.once import (
@@ -58,6 +58,8 @@ from epochal.layout.streams import (
 from epochal.model.events import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet
+
+T = TypeVar("T")
 
 _ETAG_BYTES: Final = 16
 _NO_ETAG: Final = "00" * _ETAG_BYTES
@@ -327,6 +329,30 @@ def _waited_for(table: str, left: Mapping[str, Token]) -> Steps[dict[str, Token]
     return found
 
 
+def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Made | Unmet | T | Settled]:
+    """A commit of a batch that a key knows and no record: where it was not made, its stream is searched for what
+    another process has made under the key, or a lost try; others have the key, and may have the moment, too.
+    """
+    table, sent = wanted.table, list[Planned]()
+
+    def records(writes: Writes) -> tuple[()]:
+        sent.append(writes[batch.stream])
+        return ()
+
+    came = yield from commit(replace(wanted, records=records, keyed=True))
+    if isinstance(came, Made):
+        return came
+    moved = came.get(batch.stream) if isinstance(came, dict) else None
+    head = moved.head if isinstance(moved, Rejected) else (yield from load_head(table, batch.stream))
+    since, planned = version_of(wanted.known[batch.stream]), sent[-1] if sent else None
+    settled = (
+        None
+        if head is None
+        else (yield from settle(table, batch, head, since, repeatable=repeatable, planned=planned))
+    )
+    return settled or came
+
+
 # What `layout.once` tries with a batch under an idempotency key.
 
 
@@ -357,29 +383,12 @@ class PageAttempts:
         """See `streams.append_on`. What goes with it is part of the commit, whose page tells of all of it."""
         if not self.also:
             return (yield from append_on(self.table, self.batch, known, repeatable=repeatable))
-        # Whether it was made the stream is searched for: others have the key, and may have the moment, too.
-        part, sent = StreamsPart.of(self.table, [(self.batch, exactly(known))]), list[Planned]()
-
-        def records(writes: Writes) -> tuple[()]:
-            sent.extend(writes.values())
-            return ()
-
-        wanted = replace(
-            part.commit, known={self.batch.stream: known}, records=records, also=self.also, keyed=True
-        )
-        came = yield from commit(wanted)
-        result = cast("Answer[Page]", came if isinstance(came, Unmet) else part.results(came)[0])
-        if not isinstance(result, Rejected | Unmet):
-            return result
-        head = result.head if isinstance(result, Rejected) else (yield from self.load())
-        if head is None:
-            return result
-        planned = sent[-1] if sent else None
-        since = version_of(known)
-        settled = yield from settle(
-            self.table, self.batch, head, since, repeatable=repeatable, planned=planned
-        )
-        return settled or result
+        part = StreamsPart.of(self.table, [(self.batch, exactly(known))])
+        wanted = replace(part.commit, known={self.batch.stream: known}, also=self.also)
+        came = yield from searched(self.batch, wanted, repeatable=repeatable)
+        if isinstance(came, Unmet | Written | Unknown):
+            return came
+        return cast("Answer[Page]", part.results(came)[0])
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
         """See `streams.settle`."""

@@ -453,12 +453,13 @@ class Pages:
         key: str | None,
         *,
         reads: Mapping[str, Known[Page]] | None = None,
+        decided: bool = False,
     ) -> Steps[MixedResult | Unmet]:
         """See `tags.append`."""
         from epochal.layout.pages.tags.append import append_mixed  # noqa: PLC0415  likewise
 
         batches = yield from self._all_packed(site.table, appends)
-        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads))
+        return (yield from append_mixed(site, batches, tagged, condition, key, reads=reads, decided=decided))
 
     def append_together(
         self, table: str, batches: Sequence[Batch], start: Token | None

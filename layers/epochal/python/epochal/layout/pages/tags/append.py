@@ -34,7 +34,7 @@ from epochal.layout.pages.commit import Commit, Heads, Made, Writes, commit
 from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import load_head, query, stand
-from epochal.layout.pages.several import SeveralKey, StreamsEnd, StreamsPart
+from epochal.layout.pages.several import SeveralKey, StreamsEnd, StreamsPart, searched
 from epochal.layout.pages.streams import settle
 from epochal.layout.pages.tags.entries import (
     EventOfTag,
@@ -536,14 +536,16 @@ def append_mixed(
     key: str | None = None,
     *,
     reads: Mapping[str, Known[Page]] | None = None,
+    decided: bool = False,
 ) -> Steps[MixedResult | Unmet]:
     """Append to every stream, and to the tags of all events; or nowhere.
 
     Args:
         appends: batches of one append, no two to one stream.
         tagged: the events of all of them, in order, with their homes.
-        key: that the batches are known by.
+        key: that the batches are known by. One batch that is keyed without it is searched for in its stream.
         reads: what is known of other streams, which must be as they are known.
+        decided: the key is of a decision on all of these streams, whatever it leads to.
 
     Raises:
         TooLarge: too many streams, tags and fences; the events of one fit no item, or all of them no transaction.
@@ -552,11 +554,18 @@ def append_mixed(
     """
     batches = [batch for batch, _ in appends]
     once = None if key is None else _key_of(batches, key)
+    if key is not None and decided:
+        once = SeveralKey.of([*(each.stream for each in batches), *(reads or ())], key, batches[0].now)
     both = Mixed(
         streams=StreamsPart.of(site.table, appends, reads, once), tags=TagsPart.of(site, tagged, condition)
     )
-    came = yield from commit(both.commit)
-    return came if isinstance(came, Unmet) else both.told(came)
+    if key is not None or not batches[0].keyed:
+        came = yield from commit(both.commit)
+        return came if isinstance(came, Unmet) else both.told(came)
+    found = yield from searched(batches[0], both.commit, repeatable=True)
+    if isinstance(found, Written | Unknown):
+        return MixedResult(streams={batches[0].stream: found})
+    return found if isinstance(found, Unmet) else both.told(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
