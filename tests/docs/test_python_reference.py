@@ -73,7 +73,7 @@ INNER = {
 """Likewise, of rooms that have others."""
 
 
-SHOWN = ("epochal.index.checkpoints.", "epochal.layout.removals.", "epochal.layout.port.Span")
+SHOWN = ("epochal.index.checkpoints.", "epochal.layout.port.Removal", "epochal.layout.port.Span")
 """And what programs get from these."""
 
 

@@ -38,7 +38,7 @@ from sqlalchemy.exc import DBAPIError
 
 from epochal import Delivery, FeedEvent
 from epochal.errors import Contended
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal
 from epochal.read_models.sql import SqlReadModel, SqlReadModels
 
 RATE: Final = 0.01

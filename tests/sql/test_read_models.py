@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from epochal import Delivery, Event, FeedEvent, reaction
 from epochal.errors import Contended, InvalidInput
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal
 from epochal.read_models.sql import ATTEMPTS, FEW, SqlReadModel, SqlReadModels
 from epochal.testing.feeds import MemoryFeed
 from tests.sql.dsql import MAX_ROWS, dsql_engine, refuse_commits

@@ -21,8 +21,7 @@ from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
 from epochal.feed.reader import reader_of
 from epochal.indexer.indexer import Indexer, Record, Report, sources_of
-from epochal.layout.port import INDEX, Gap, Port, Source, layouts_in
-from epochal.layout.removals import Removal
+from epochal.layout.port import INDEX, Gap, Port, Removal, Source, layouts_in
 from epochal.plan.ops import Execute, Op, Reply, Scan, holds
 from epochal.plan.values import Item
 from epochal.reactions.handling import Member

@@ -18,8 +18,7 @@ from epochal.errors import InvalidInput
 from epochal.index.checkpoints import BEGINNING
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import ARCHIVE
-from epochal.layout.port import INDEX, READ_MODELS, store_tables
-from epochal.layout.removals import Removal
+from epochal.layout.port import INDEX, READ_MODELS, Removal, store_tables
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables

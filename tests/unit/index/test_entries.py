@@ -25,8 +25,7 @@ from epochal.index.entries import (
     with_ours,
     write_entry,
 )
-from epochal.layout.port import Span
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal, Span
 from epochal.layout.streams import EncodedEvent
 from tests.unit.feed.feeds import spans_of
 

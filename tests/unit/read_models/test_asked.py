@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import READ_MODELS
-from epochal.layout.removals import Removal
+from epochal.layout.port import READ_MODELS, Removal
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.asking import FoundDocument, Page, question
 from epochal.read_models.documents import Documents, ReadModel, ReadModels

@@ -14,8 +14,7 @@ from epochal.index.epochs import load_newest, names_of, refresh, unknown_streams
 from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
 from epochal.indexer.indexer import IndexWriter
-from epochal.layout.port import Change, End, Source, Touched, end_since, head_key
-from epochal.layout.removals import Removal
+from epochal.layout.port import Change, End, Removal, Source, Touched, end_since, head_key
 from epochal.model.events import is_fed
 from epochal.plan.ops import Get, Items, Scan, Steps
 from epochal.plan.values import Item, Key

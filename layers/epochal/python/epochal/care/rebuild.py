@@ -27,8 +27,7 @@ from typing import Final, Self
 
 from epochal.care.catch_up import Mender, ScannedHead, by_partition, heads, read_heads, told_by
 from epochal.errors import CorruptData
-from epochal.layout.port import Change, Gap, Heal, Healed, Source, Span, head_key
-from epochal.layout.removals import Removal
+from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span, head_key
 from epochal.model.events import is_fed
 from epochal.plan.ops import Steps, holds
 from epochal.plan.values import Item

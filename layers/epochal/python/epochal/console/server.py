@@ -12,7 +12,7 @@ from typing import Any, Final
 from flask import Flask, Response, abort, render_template, request
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from epochal.console import overview, reactions, streams, timers
+from epochal.console import overview, reactions, streams
 from epochal.console.page import Services, ago, body, instant, moment, size
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, GroupMissing, InvalidInput, MissingTable, Refused
@@ -129,7 +129,7 @@ def pages(services: Services) -> tuple[ConsolePage, ...]:
         ConsolePage(path="/feed", name="feed", show=overview.show_feed),
         ConsolePage(path="/trace", name="trace", show=streams.show_conversation),
         ConsolePage(path="/reactions", name="reactions", show=partial(reactions.show, services)),
-        ConsolePage(path="/timers", name="timers", show=partial(timers.show, services)),
+        ConsolePage(path="/timers", name="timers", show=partial(reactions.show_timers, services)),
         ConsolePage(path="/projections", name="projections", show=streams.show_projections),
         ConsolePage(path="/health", name="health", show=overview.health),
         ConsolePage(path="/parked", name="parked", show=partial(reactions.ask, services)),

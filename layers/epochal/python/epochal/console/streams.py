@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from epochal.care.catch_up import PAGE_BYTES, PAGE_UNITS, named
-from epochal.console import read_models
+from epochal.codec import json
 from epochal.console.page import LOOKED_AT, Services, read_key, whole, written_key
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
@@ -15,10 +16,12 @@ from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.layout.port import StoredItem, layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.events import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem
-from epochal.plan.ops import Scan
+from epochal.plan.ops import Get, Scan
 from epochal.plan.values import Item
 from epochal.plugins import NATIVE, layouts
-from epochal.read_models.documents import generations_in
+from epochal.read_models.asking import value_from
+from epochal.read_models.documents import ReadModel, ReadModels, generations_in
+from epochal.read_models.keys import ALL, DeclaredKey, head_key, read_head
 from epochal.store.reading import StreamState
 from epochal.store.tagged import TaggedStore
 
@@ -220,7 +223,7 @@ VERSIONS: Final = 50
 
 
 def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> dict[str, Any]:
-    """The versions of a `projection`, or what `read_models.show` does of a read `model`.
+    """The versions of a `projection`, or what `show_model` does of a read `model`.
 
     Where neither is named, the names that stand first in the tables.
     """
@@ -241,9 +244,7 @@ def show_projections(deployment: Deployment, arguments: Mapping[str, str]) -> di
         "stream": stream,
         "looked": LOOKED_AT,
         "named": named,
-        "shown": read_models.show(deployment, model, document, stream, arguments)
-        if model and models
-        else None,
+        "shown": show_model(deployment, model, document, stream, arguments) if model and models else None,
     }
 
 
@@ -268,3 +269,79 @@ def _named(deployment: Deployment, states: Any, models: str) -> dict[str, tuple[
         page = deployment.driver.ask(Scan(table=table, consistent=False, limit=LOOKED_AT))
         found[kind] = (names(page.items), page.last is None)
     return found
+
+
+# Read models: a generation, how far it is in a stream, and its documents, by key and by what they are asked.
+
+ASKED: Final = ("by", "values", "prefix", "backward")
+"""What a question is made of, as its form has it."""
+
+
+def show_model(
+    deployment: Deployment, name: str, document: str, stream: str, arguments: Mapping[str, str]
+) -> dict[str, Any]:
+    """A generation, the live one where none is named; a document, how far it is in a stream, or what a key finds."""
+    models = ReadModels(driver=deployment.driver, table=deployment.settings.read_models_table)
+    live = models.live(name)
+    generation = whole(arguments, "generation", live.generation, 2**31)
+    model = models.open(name, generation)
+    declared = _declared(model)
+    shown: dict[str, Any] = {
+        "generation": generation,
+        "live": generation == live.generation,
+        "declared": declared,
+        "names": sorted(each for each in declared or () if each != ALL),
+        "place": None,
+        "ends": [],
+        "found": None,
+        "asked": {each: arguments.get(each, "") for each in ASKED},
+        "keys": None,
+    }
+    if document:
+        value = model.get(document)
+        shown["value"] = None if value is None else json.dumps(value)
+    elif not stream:
+        shown |= _looked(model, arguments) if declared is None else _asked(model, arguments)
+    if stream:
+        shown |= _place(deployment, model, stream)
+    return shown
+
+
+def _declared(model: ReadModel) -> dict[str, DeclaredKey] | None:
+    """What the generation is asked by; None where it was built without keys."""
+    head = model.driver.ask(Get(table=model.table, key=head_key(f"{model.name}@{model.generation}"))).item
+    return None if head is None or "z" in head else read_head(head)
+
+
+def _place(deployment: Deployment, model: ReadModel, stream: str) -> dict[str, Any]:
+    """How far it is in a stream, and where that ends in each layout."""
+    settings, ends = deployment.settings, []
+    for each in layouts_in(settings):
+        partition = partition_of(stream, settings.partitions(each.partitions), each.base)
+        end = deployment.feed.end_of(partition, stream, 0)
+        if end:
+            ends.append((each.name, partition, end))
+    return {"place": model.place(stream), "ends": ends}
+
+
+def _asked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """A page of documents: of all by their keys, or by the values of a secondary key."""
+    by, prefix, after = (arguments.get(each, "").strip() for each in ("by", "prefix", "after"))
+    values = [value_from(each.strip()) for each in arguments.get("values", "").split(",") if each.strip()]
+    how: dict[str, Any] = {"prefix": prefix, "limit": whole(arguments, "items", 50, LOOKED_AT)}
+    how |= {"after": after or None, "backward": bool(arguments.get("backward"))}
+    page = model.find(by, *values, **how) if by else model.list(**how)
+    found = [(each.key, json.dumps(each.value).decode()) for each in page.items]
+    same = {each: arguments[each] for each in ASKED if arguments.get(each)}
+    on = urlencode({"model": model.name, "generation": model.generation, **same})
+    return {"by": by, "found": found, "after": page.next, "on": on}
+
+
+def _looked(model: ReadModel, arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Keys of documents among the next items of the table, which nothing lists, and where to go on."""
+    begins, after = f"{model.name}@{model.generation}#", arguments.get("after")
+    start = read_key(after) if after else None
+    page = model.driver.ask(Scan(table=model.table, consistent=False, limit=LOOKED_AT, after=start))
+    names = (each["pk"]["S"] for each in page.items if each["sk"]["S"] == "document")
+    keys = sorted(each.removeprefix(begins) for each in names if each.startswith(begins))
+    return {"keys": keys, "after": None if page.last is None else written_key(page.last)}

@@ -16,8 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self
 
 from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
-from epochal.layout.port import End, Span, layouts_in
-from epochal.layout.removals import Removal, RemovalKind
+from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
 from epochal.layout.streams import Head
 from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, json_of
 from epochal.plugins import Layout, at, parts

@@ -38,8 +38,7 @@ from epochal.feed.history import (
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
 from epochal.index.entries import Part
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
-from epochal.layout.port import Categories, Span, layout_of, source_of
-from epochal.layout.removals import Removal
+from epochal.layout.port import Categories, Removal, Span, layout_of, source_of
 from epochal.model.kinds import (
     must_be,
     must_be_done,

@@ -20,8 +20,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, epoch_tip, read_ours, read_spans, stored_entries
 from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_event, stand
-from epochal.layout.port import Span
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal, Span
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key
 

@@ -31,8 +31,7 @@ from epochal.codec.bodies import Encoded, decode_inline, encode
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import epoch_stream
 from epochal.index.tip import StoredSpan, Tip, load_tip
-from epochal.layout.port import Span
-from epochal.layout.removals import Removal, RemovalKind
+from epochal.layout.port import Removal, RemovalKind, Span
 from epochal.layout.streams import EncodedEvent
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue

@@ -20,8 +20,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.index.checkpoints import SERIES, removals_of
 from epochal.index.entries import Entry, Part, epoch_tip, read_entry, stored_entries
 from epochal.index.tip import Tip, advance, event_bytes, load_tip, read_event, read_unfold, stand
-from epochal.layout.port import Change, Gap, Touched, base_of
-from epochal.layout.removals import Removal, end_of_mark
+from epochal.layout.port import Change, Gap, Removal, Touched, base_of, end_of_mark
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
 from epochal.plan.ops import Steps
 

@@ -54,8 +54,7 @@ from epochal.index.epochs import (
 from epochal.index.marks import Leaves, begin_marks, hash_of, read_marks, write_marks
 from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of, left_by
-from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Span
-from epochal.layout.removals import Removal
+from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Removal, Span
 from epochal.layout.streams import Written
 from epochal.model.events import Ticks
 from epochal.plan.ops import Steps

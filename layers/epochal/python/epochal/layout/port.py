@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, Union
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, get_args
 
 from epochal.declaration import Setting
 from epochal.errors import CorruptData
@@ -26,9 +26,53 @@ from epochal.plugins import Layout, layouts, own_settings
 from epochal.settings import DECLARED, Options, Settings, partitions_setting, table_setting
 
 if TYPE_CHECKING:
-    from epochal.layout.removals import Removal, RemovalKind
     from epochal.layout.streams import ReadCursor, ReadPart
     from epochal.model.events import Ticks
+
+
+RemovalKind = Literal["pruned", "emptied", "deleted"]
+"""`pruned`: events, and nothing else. `emptied`: all events and unfolds, while the stream goes on at its next index.
+`deleted`: the same, and it takes no more events."""
+
+_KINDS: Final[tuple[RemovalKind, ...]] = get_args(RemovalKind)
+
+
+class Removal(NamedTuple):
+    """Events of a stream that are gone: a prune, or a deletion.
+
+    Attributes:
+        end: all events below this index are gone.
+        kind: what went.
+        next: the stream's next index when they went. In the feed all events below it come before, all others after.
+        first: events below this index were gone by the removal before.
+    """
+
+    stream: str
+    end: int
+    kind: RemovalKind
+    next: int
+    first: int = 0
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """It has no events."""
+        return ()
+
+    @property
+    def mark(self) -> int:
+        """It increases along a stream, and two that say the same have the same."""
+        return 4 * self.end + _KINDS.index(self.kind) + 1
+
+    @property
+    def late(self) -> bool:
+        """Whether events have come before it that are not gone, although all were that there were when they went."""
+        return self.kind != "pruned" and self.next > self.end
+
+
+def end_of_mark(mark: int) -> int:
+    """The `end` of the removal that has this mark; 0 of none."""
+    return mark // 4
+
 
 # Which layouts a deployment has, which tables and settings, and which partitions of the feed are whose. This outlives
 # the code: a change of a table needs a migration (FORMATS).
@@ -171,8 +215,6 @@ class End:
         """What is gone of the stream; None where nothing is."""
         if not self.pruned and self.left == "pruned":
             return None
-        from epochal.layout.removals import Removal  # noqa: PLC0415  what appends and reads needs none
-
         return Removal(self.stream, self.pruned, self.left, self.next or self.pruned)
 
 
@@ -226,7 +268,7 @@ class Touched:
     stream: str
 
 
-Change = Union[Span, Touched, "Removal"]
+Change = Span | Touched | Removal
 """What a stream record tells. A removal has the `next` that the head has."""
 
 

@@ -38,8 +38,7 @@ from epochal.index.groups import (
     save,
 )
 from epochal.index.tip_append import Ids
-from epochal.layout.port import Categories, Span, source_of
-from epochal.layout.removals import Removal
+from epochal.layout.port import Categories, Removal, Span, source_of
 from epochal.model.kinds import must_be
 from epochal.reactions.reaction import Delivery, Reaction, Start, caused_by
 from epochal.store.driver import Driver, Patience

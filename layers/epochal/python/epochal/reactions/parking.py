@@ -14,7 +14,7 @@ from math import inf
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal
 from epochal.reactions.handling import Failure, Member, Progress, Task, Work, stand_in, still_parked, unparked
 from epochal.reactions.reactor import Reactor
 

@@ -27,8 +27,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
 from epochal.index.groups import MAX_MEMBERS, Sharing
-from epochal.layout.port import Span, layout_names
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal, Span, layout_names
 from epochal.model.events import TAG_STREAMS, TIMERS, content_of
 from epochal.model.kinds import (
     is_async,

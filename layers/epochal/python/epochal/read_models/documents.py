@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from epochal.codec import json
 from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
-from epochal.layout.removals import Removal
+from epochal.layout.port import Removal
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.plan.ops import (
     ITEM_BYTES,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from epochal.contrib.equinox.reading import advance, begin
 from epochal.errors import CorruptData
@@ -21,6 +21,7 @@ from epochal.layout.port import (
     Heal,
     Permission,
     Port,
+    RemovalKind,
     Source,
     Span,
     Touched,
@@ -29,9 +30,6 @@ from epochal.layout.port import (
 from epochal.plan.ops import BeginsWith, Condition, KeyAttribute, Not, TableSpec, equals
 from epochal.plan.values import Item, number, read_list, read_number
 from epochal.settings import Options, Settings, variable
-
-if TYPE_CHECKING:
-    from epochal.layout.removals import RemovalKind
 
 TIPS: Final = TableSpec(
     kind="tips",

@@ -52,7 +52,7 @@ from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
 
 if TYPE_CHECKING:
-    from epochal.layout.removals import RemovalKind
+    from epochal.layout.port import RemovalKind
 
 
 def pages_source(table: str, partitions: int = 1) -> Source:
