@@ -16,10 +16,24 @@ from epochal import Event
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.deployment import Deployment
 from epochal.errors import Refused
-from epochal.mcp.server import BODIES, EVENTS, ReadBodies, ReadBucket, Tools, WriteRefused, read_only, server
+from epochal.layout.port import TIMERS
+from epochal.mcp import server as served
+from epochal.mcp.server import (
+    BODIES,
+    EVENTS,
+    TAGS,
+    ReadBodies,
+    ReadBucket,
+    Tools,
+    WriteRefused,
+    read_only,
+    server,
+)
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
+from epochal.scheduling import call_off, in_, later
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.stores import MemoryBucket, memory_settings
+from tests.unit.timers.world import World
 
 CALLS: Mapping[str, dict[str, Any]] = {
     "streams": {},
@@ -29,6 +43,7 @@ CALLS: Mapping[str, dict[str, Any]] = {
     "newest": {},
     "search": {"words": "order"},
     "trace": {"correlation": "c-1"},
+    "timers": {"stream": "Order-1"},
     "health": {"groups": ["board"]},
 }
 
@@ -243,6 +258,98 @@ def test_a_sealed_body_and_whom_it_is_about_are_hidden(tool: str) -> None:
     assert "AAAA" not in text
 
 
+def test_what_a_timer_will_append_is_hidden_where_it_is_sealed() -> None:
+    feed = MemoryFeed()
+    within = later("mail", [Event(type="Mailed", data=SEALED)], at=in_(days=1))
+    escaped = Event(type="Noted", data=SEALED.replace(b"$", b"\\u0024").join((b'{"of":', b"}")))
+    open_ = Event(type="Noted", data=b'{"price":"$1","of":"\\u0041da"}')
+    feed.streams.append("Order-1", [within, escaped, open_])
+    agent = agent_of(feed)
+    for tool in ("read", "feed", "newest", "search"):
+        text = json.dumps(agent(tool, **{**CALLS[tool], "words": ""} if tool == "search" else CALLS[tool]))
+        assert "AAAA" not in text
+        assert "ada@" not in text
+        assert "$1" in text
+    assert agent("search", words="ada@example")["events"] == []
+
+
+def test_the_timers_of_a_stream_are_those_that_are_pending_without_their_bodies() -> None:
+    feed = MemoryFeed()
+    many = [Event(type=f"T{number}", data=b'{"secret":1}') for number in range(12)]
+    feed.streams.append(
+        "Order-1",
+        [
+            later("later", many, at="2027-01-02T00:00:00Z"),
+            later("sooner", [Event(type="Reminded")], at="2027-01-01T00:00:00Z"),
+            later("over", [Event(type="Reminded")], at=in_(days=1)),
+            call_off("over"),
+        ],
+    )
+    agent = agent_of(feed)
+    assert agent("timers", stream="Order-1") == {
+        "timers": [
+            {
+                "name": "sooner",
+                "due": "2027-01-01T00:00:00.0000000+00:00",
+                "set": 1,
+                "appends": 1,
+                "types": ["Reminded"],
+            },
+            {
+                "name": "later",
+                "due": "2027-01-02T00:00:00.0000000+00:00",
+                "set": 0,
+                "appends": 12,
+                "types": [f"T{number}" for number in range(10)],
+                "cut": ["types"],
+            },
+        ],
+        "omitted": 0,
+        "since": 0,
+    }
+    first = agent("timers", stream="Order-1", limit=1)
+    assert ([each["name"] for each in first["timers"]], first["omitted"]) == (["sooner"], 1)
+    assert agent("timers", stream="Order-9") == {"timers": [], "omitted": 0, "since": 0}
+
+
+def test_the_latest_events_of_a_long_stream_are_looked_at_for_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "TIMER_EVENTS", 2)
+    feed = MemoryFeed()
+    for name in ("old", "new"):
+        feed.streams.append("Order-1", [later(name, [Event(type="Reminded")], at=in_(days=1))])
+        feed.streams.append("Order-1", [Event(type="Placed")])
+    found = agent_of(feed)("timers", stream="Order-1")
+    assert ([each["name"] for each in found["timers"]], found["since"]) == (["new"], 2)
+
+
+def test_the_timers_of_a_store_are_those_that_wait_in_its_table(agent: Agent) -> None:
+    assert "must be named" in agent.refused("timers")
+    world = World()
+    for stream, day in (("Order-7", 2), ("Order-8", 1)):
+        events = [Event(type="Reminded")]
+        world.streams.append(stream, [later("reminder", events, at=f"2027-01-0{day}T00:00:00Z")])
+    long = tuple(f"t{number}:{'x' * 400}" for number in range(5))
+    world.tagged.append([later("reminder", [Event(type="Noted", tags=long)], at=in_(days=400), tags=long)])
+    world.arm()
+    agent = agent_of(world.feed)
+    agent.deployment = replace(agent.deployment, settings=memory_settings(timers_table=TIMERS.kind))
+    waiting = agent("timers", limit=1)
+    assert waiting == {
+        "timers": [
+            {
+                "due": "2027-01-01T00:00:00.0000000+00:00",
+                "layout": "pages",
+                "stream": "Order-8",
+                "set": 0,
+            }
+        ],
+        "more": True,
+    }
+    *named, tagged = agent("timers")["timers"]
+    assert [each["stream"] for each in named] == ["Order-8", "Order-7"]
+    assert tagged["tags"] == list(long[:2])
+
+
 def test_a_search_does_not_look_into_what_is_sealed() -> None:
     feed = MemoryFeed()
     feed.streams.append("Order-1", [Event(type="Placed", data=SEALED)])
@@ -260,6 +367,19 @@ def test_bodies_are_cut_and_many_have_less_room_each() -> None:
     assert len(many["events"]) == 100
     assert sum(len(each["data"]) for each in many["events"]) <= BODIES
     assert many["next"] == 100
+
+
+def test_long_tags_are_cut_and_short_ones_are_not() -> None:
+    feed = MemoryFeed()
+    long, short = tuple(f"t{number:02d}:{'x' * 300}" for number in range(20)), ("a:1", "b:2")
+    feed.streams.append("Order-1", [Event(type="Placed", tags=long), Event(type="Paid", tags=short)])
+    for tool in ("read", "newest"):
+        shown = {each["type"]: each for each in agent_of(feed)(tool, **CALLS[tool])["events"]}
+        assert shown["Placed"]["tags"] == list(long[:3])
+        assert shown["Placed"]["cut"] == ["tags"]
+        assert sum(map(len, shown["Placed"]["tags"])) <= TAGS
+        assert shown["Paid"]["tags"] == list(short)
+        assert "cut" not in shown["Paid"]
 
 
 def test_an_answer_has_a_bound_of_events_and_says_what_it_left_out() -> None:

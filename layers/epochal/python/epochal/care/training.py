@@ -144,7 +144,7 @@ def subjects_of(event: EncodedEvent) -> Iterator[str]:
     for body in (event.data, event.meta):
         try:
             found = decode(body)
-            sealed = _sealed_in(json.loads(found)) if isinstance(found, bytes) and found else ()
+            sealed = sealed_in(json.loads(found)) if isinstance(found, bytes) and found else ()
         except (CorruptData, ValueError):
             continue
         yield from (each["subject"] for each in sealed if isinstance(each.get("subject"), str))
@@ -156,12 +156,12 @@ def _plain(body: Encoded) -> bytes | None:
         found = decode(body)
         if not isinstance(found, bytes):
             return None
-        return None if found and any(_sealed_in(json.loads(found))) else found
+        return None if found and any(sealed_in(json.loads(found))) else found
     except (CorruptData, ValueError):
         return None
 
 
-def _sealed_in(value: Any) -> Iterator[dict[str, Any]]:
+def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
     """What in it is sealed for a subject (FORMATS §7)."""
     level = [value]
     while level:

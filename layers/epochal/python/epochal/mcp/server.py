@@ -15,20 +15,24 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from typing import Annotated, Any, Final, ParamSpec
 
 from epochal.care.status import standings
+from epochal.care.training import sealed_in
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, EventsPruned, GroupMissing, InvalidInput, StreamDeleted, brought_by
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
-from epochal.model.events import Claim, Recorded, parse_time
+from epochal.model.events import SEALED, Claim, Event, Recorded, format_ticks, parse_time
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.rows import Row, as_json, row_of
 from epochal.store.encoding import Bodies
 from epochal.store.streams import Streams
+from epochal.timers.care import coming
+from epochal.timers.engine import engine_of
+from epochal.timers.stores import pending_in
 
 with brought_by("mcp", "servers of MCP", "mcp", "pydantic"):
     from mcp.server.mcpserver import MCPServer
@@ -59,6 +63,15 @@ ENTRIES: Final = 5_000
 BODY: Final = 2_000
 BODIES: Final = 100_000
 """Characters of a column's text, where nobody says otherwise, and of all of an answer."""
+
+TAGS: Final = 1_000
+"""Characters of an event's tags."""
+
+TYPES: Final = 10
+"""Of the events of a timer."""
+
+TIMER_EVENTS: Final = 20_000
+"""Latest events of a stream that are read for its timers."""
 
 _TEXTS: Final = ("data", "data64", "metadata", "metadata64", "fault")
 
@@ -132,7 +145,7 @@ def server(deployment: Deployment) -> MCPServer[Any]:
     about = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     served: Sequence[Callable[..., dict[str, Any]]] = (
         *(tools.streams, tools.read, tools.partitions, tools.feed, tools.newest),
-        *(tools.search, tools.trace, tools.health),
+        *(tools.search, tools.trace, tools.timers, tools.health),
     )
     for tool in served:
         made.add_tool(answering(tool), annotations=about, structured_output=False)
@@ -283,6 +296,51 @@ class Tools:
         most = min(body_chars, BODIES // max(1, min(len(found), EVENTS)))
         return {"roots": [_node(each, most) for each in roots], "omitted": max(0, len(found) - EVENTS)}
 
+    def timers(
+        self,
+        stream: Annotated[str, Field(description="One stream; all where none is named.")] = "",
+        limit: Limit = 50,
+    ) -> dict[str, Any]:
+        """List timers, which append events later, by due times: the pending ones of a stream, or what waits in all.
+
+        Of all, one that was called off is listed until its time has come. `set` is the event that set it; `since` the
+        index of the stream from which on timers were looked for.
+        """
+        if not stream:
+            return self._waiting(limit)
+        head = self._streams.head(stream)
+        first = 0 if head is None else max(0, head.version - TIMER_EVENTS)
+        found = pending_in(self._streams, stream, first)
+        listed = [
+            {
+                "name": each.name,
+                "due": each.due,
+                "set": each.setting,
+                "appends": len(each.events),
+                **_types(each.events),
+                **({"copied": True} if each.copied else {}),
+            }
+            for each in found.pending[:limit]
+        ]
+        return {"timers": listed, "omitted": len(found.pending) - len(listed), "since": first}
+
+    def _waiting(self, limit: int) -> dict[str, Any]:
+        table = self.deployment.settings.timers_table
+        if not table:
+            raise InvalidInput("stream", "must be named: the store has no table of timers")
+        engine = engine_of(self.deployment, table, lambda _: None)
+        found = list(coming(engine, limit=limit + 1))
+        listed = [
+            {
+                "due": format_ticks(each.due),
+                "layout": each.layout,
+                **({"stream": each.stream} if each.stream else _tags(each.tags)),
+                "set": each.place,
+            }
+            for each in found[:limit]
+        ]
+        return {"timers": listed, "more": len(found) > limit}
+
     def health(
         self,
         groups: Annotated[list[str] | None, Field(description="Names of reactions to look at.")] = None,
@@ -341,19 +399,42 @@ def rows_of(events: Sequence[Recorded | FeedEvent], body_chars: int) -> list[dic
 
 
 def _shown(row: Row, most: int) -> dict[str, Any]:
-    hidden = dict.fromkeys(_TEXTS) if row.sealed else {}
+    hidden = {"sealed": True, **dict.fromkeys(_TEXTS)} if _seals(row) else {}
     row_ = as_json(row) | hidden
     named = {
         name: each for name, each in row_.items() if each is not None and each is not False and each != []
     }
-    cut = [name for name in _TEXTS if len(named.get(name, "")) > most]
-    return named | {name: named[name][:most] for name in cut} | ({"cut": cut} if cut else {})
+    short = {name: named[name][:most] for name in _TEXTS if len(named.get(name, "")) > most}
+    short |= _tags(row.tags) if sum(map(len, row.tags)) > TAGS else {}
+    return named | short | ({"cut": [*short]} if short else {})
+
+
+def _tags(tags: Sequence[str]) -> dict[str, Any]:
+    """The first of them, as an answer has room."""
+    room = accumulate(map(len, tags))
+    return {"tags": [tag for tag, taken in zip(tags, room, strict=True) if taken <= TAGS]}
+
+
+def _types(events: Sequence[Event]) -> dict[str, Any]:
+    types = list(dict.fromkeys(each.type for each in events))
+    return {"types": types[:TYPES], **({"cut": ["types"]} if len(types) > TYPES else {})}
+
+
+def _seals(row: Row) -> bool:
+    """Whether anything in it is sealed, at any depth: what sets a timer has the events that this will append."""
+    bodies = (each for each in (row.data, row.metadata) if each and (SEALED in each or "\\u" in each))
+    try:
+        return row.sealed or any(
+            any(sealed_in(json.loads(each, parse_int=str, parse_float=str))) for each in bodies
+        )
+    except RecursionError:  # nobody knows
+        return True
 
 
 def _text(event: FeedEvent) -> str:
     """What a search looks into."""
     row = row_of(event)
-    bodies: Iterable[str | None] = () if row.sealed else (row.data, row.metadata)
+    bodies: Iterable[str | None] = () if _seals(row) else (row.data, row.metadata)
     said = (
         event.stream,
         event.type,

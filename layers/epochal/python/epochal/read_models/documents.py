@@ -66,6 +66,22 @@ FULL: Final = TRANSACTION_ITEMS - 10
 """Items after which a delivery is committed in part: one event more rarely touches ten."""
 
 
+def reached(
+    version: int,
+    place: Callable[[], int | None],
+    seconds: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], object],
+) -> bool:
+    """Look until a place is at a version, or for so many seconds; whether it is."""
+    ends = clock() + seconds
+    while (place() or 0) < version:
+        if clock() >= ends:
+            return False
+        sleep(POLL_SECONDS)
+    return True
+
+
 @dataclass(slots=True)
 class _Document:
     """A document as it was read, and as it is to be.
@@ -286,12 +302,7 @@ class ReadModel:
         With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
         stream's events: an event that is never delivered is waited for in vain.
         """
-        ends = self.driver.clock() + seconds
-        while (self.place(stream) or 0) < version:
-            if self.driver.clock() >= ends:
-                return False
-            self.driver.sleep(POLL_SECONDS)
-        return True
+        return reached(version, lambda: self.place(stream), seconds, self.driver.clock, self.driver.sleep)
 
     def _load(self, key: str) -> _Document:
         found = self._get(self._key(key, "document"))

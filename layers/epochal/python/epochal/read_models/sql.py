@@ -37,6 +37,7 @@ from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.reactions.reaction import Delivery
+from epochal.read_models.documents import reached
 
 with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
     from sqlalchemy import (
@@ -98,9 +99,6 @@ LOCKED: Final = frozenset({5, 6})
 
 PAUSE_SECONDS: Final = 0.01
 LONGEST_PAUSE_SECONDS: Final = 1.0
-
-POLL_SECONDS: Final = 0.05
-"""Between looks while waiting."""
 
 AT_ONCE: Final = 1_000
 """Rows of a generation that are deleted in one transaction."""
@@ -269,12 +267,8 @@ class SqlReadModel:
         With the version of an append, what is read afterwards shows it. It needs a reaction to all types of the
         stream's events: an event that is never delivered is waited for in vain.
         """
-        ends = self.database.clock() + seconds
-        while (self.place(stream) or 0) < version:
-            if self.database.clock() >= ends:
-                return False
-            self.database.sleep(POLL_SECONDS)
-        return True
+        of = self.database
+        return reached(version, lambda: self.place(stream), seconds, of.clock, of.sleep)
 
     def _progress(self, connection: Connection, stream: str) -> Row[Any]:
         """How far a stream is, all null where it has no row; and the mark of the transaction, `began`."""
