@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import pytest
+
 from bench.timers import TOGETHER, life, units_of_lives
 from epochal.model.events import Event
 from epochal.scheduling import in_, later
@@ -16,13 +18,17 @@ def test_the_documented_figures_are_the_librarys() -> None:
     assert f"nothing due takes {SHARDS // 2} read units" in text
 
 
-def test_a_timer_among_others_takes_at_most_five_write_units_and_two_read_units_and_a_lone_one_five_and_five() -> (
-    None
-):
-    for timers, read in ((1, 5), (TOGETHER, 2)):
-        whole = life(timers=timers).whole
-        assert whole.write <= 5
-        assert whole.read <= read
+@pytest.mark.parametrize(
+    ("timers", "warm", "read"),
+    [(1, False, 5), (1, True, 4), (TOGETHER, False, 2)],
+    ids=["cold", "warm", "among others"],
+)
+def test_a_timer_takes_at_most_five_write_units_and_four_read_units_and_one_more_where_all_is_cold(
+    timers: int, warm: bool, read: float
+) -> None:
+    whole = life(timers=timers, warm=warm).whole
+    assert whole.write <= 5
+    assert whole.read <= read
 
 
 def test_what_waits_besides_moves_no_figure() -> None:

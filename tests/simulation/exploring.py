@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import pytest
 
+from epochal.errors import EpochalError
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -504,9 +505,13 @@ def driven(steps: Steps[T], instead: Callable[[Op | Several], Steps[Any] | None]
         op = next(steps)
         while True:
             other = instead(op)
-            # A variable, so that it tells states apart: what it is read into may be between two of them.
-            reply = (yield op) if other is None else (yield from other)
-            op = steps.send(reply)
+            try:
+                # A variable, so that it tells states apart: what it is read into may be between two of them.
+                reply = (yield op) if other is None else (yield from other)
+            except EpochalError as error:
+                op = steps.throw(error)
+            else:
+                op = steps.send(reply)
     except StopIteration as end:
         outcome: T = end.value
         return outcome

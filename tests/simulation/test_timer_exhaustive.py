@@ -227,8 +227,8 @@ def all_of(table: str, wake: Wake, now: Callable[[], Ticks], worked: Worked, fir
 def what_is_early_is_not_woken_again(patch: Patch) -> None:
     waking = protocol.waking
 
-    def silent(table: str, wakes: Sequence[Wake], now: Callable[[], Ticks]) -> Doing[Worked]:
-        steps = waking(table, wakes, now)
+    def silent(table: str, wakes: Sequence[Wake], now: Callable[[], Ticks], into: Worked) -> Doing[Worked]:
+        steps = waking(table, wakes, now, into)
         asked = next(steps)
         try:
             while True:

@@ -28,7 +28,7 @@ from epochal.testing.stores import memory_streams
 from epochal.timers import engine, protocol
 from epochal.timers.engine import Engine, armed_of
 from epochal.timers.items import Armed, Sent, Wake, read_wake_up
-from epochal.timers.protocol import Doing, Fire
+from epochal.timers.protocol import Doing, Fire, Worked
 from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.seeds import ranges
@@ -243,7 +243,7 @@ class World:
                 if wake not in worked.failed and message in self.messages:
                     self.messages.remove(message)
 
-        self._begin(process, protocol.waking(TIMERS.kind, wakes, _ticks(process.engine)), over)
+        self._begin(process, protocol.waking(TIMERS.kind, wakes, _ticks(process.engine), Worked()), over)
 
     def _begin(self, process: Process, doing: Doing[Any], over: Callable[[Any], object]) -> None:
         process.doing, process.over = flat(doing), over
@@ -256,18 +256,20 @@ class World:
             return
         try:
             answer = process.engine._answer(process.asked, 1e12)  # noqa: SLF001  as the engine performs it
-        except EpochalError:
-            process.doing = None
-            return
-        self._sent(process, answer)
+        except EpochalError as error:
+            self._sent(process, None, error)
+        else:
+            self._sent(process, answer)
 
-    def _sent(self, process: Process, answer: Any) -> None:
+    def _sent(self, process: Process, answer: Any, error: EpochalError | None = None) -> None:
         assert process.doing is not None
         try:
-            process.asked = process.doing.send(answer)
+            process.asked = process.doing.send(answer) if error is None else process.doing.throw(error)
         except StopIteration as end:
             process.doing = None
             process.over(end.value)
+        except EpochalError:
+            process.doing = None
 
     # -------------------------------------------------------------------------------------------------- what came
 

@@ -32,7 +32,7 @@ from epochal.testing.stores import memory_streams, memory_tables
 from epochal.timers import protocol
 from epochal.timers.engine import Engine, armed_of
 from epochal.timers.items import Armed, Sent, Wake, read_armed
-from epochal.timers.protocol import Doing, Fire, LoadPending, SideBySide
+from epochal.timers.protocol import Doing, Fire, LoadPending, SideBySide, Worked
 from tests.simulation.exploring import driven, explore, put
 
 STREAM: Final = "Loan-1"
@@ -280,7 +280,7 @@ class World:
             if kind == "arm":
                 doing = protocol.arming(TIMERS.kind, self._armed(subject), lambda: clock[0])
             else:
-                doing = protocol.waking(TIMERS.kind, [subject], lambda: clock[0])
+                doing = protocol.waking(TIMERS.kind, [subject], lambda: clock[0], Worked())
             steps = flat(doing)
             try:
                 asked = next(steps)

@@ -80,7 +80,10 @@ def test_a_setting_whose_body_is_gone_keeps_nobody_from_listing_and_calling_off(
     assert [each.name for each in timers_of(streams).pending("Loan-1")] == ["first", "last"]
     assert timers_of(streams).cancel("Loan-1", "first") is not None
     assert [each.name for each in timers_of(streams).pending("Loan-1")] == ["last"]
+    assert timers_of(streams).cancel("Loan-1", "never") is None
     assert timers_of(streams).cancel("Loan-1", "lost") is None
+    assert timers_of(streams).cancel("Loan-1", "lost") is None
+    assert [each.type for each in streams.page("Loan-1", fetch=False).events][3:] == ["$timer-cancelled"] * 2
 
 
 def test_a_setting_under_tags_whose_body_is_gone_stops_itself_alone() -> None:
@@ -109,6 +112,58 @@ def test_a_rebuild_tells_of_a_setting_whose_body_is_gone_and_arms_it_with_the_ot
     bodies(world.streams).update(kept)
     world.time += 600 * SECOND
     assert world.engine.sweep().fired == 3
+    assert world.items() == []
+
+
+@LAYOUTS
+def test_a_timer_that_was_set_anew_does_not_fire_as_it_was_where_the_body_of_that_is_gone(
+    layout: str,
+) -> None:
+    world = World()
+    for name, event in (("x", NOTED), ("other", NOTED), ("x", LARGE), ("last", NOTED)):
+        world.set("Loan-1", name, 60, event, layout=layout)
+    world.arm()
+    kept = dict(bodies(world.stores[layout]))
+    bodies(world.stores[layout]).clear()
+    assert [each.name for each in timers_of(world.stores[layout]).pending("Loan-1")] == ["other", "last"]
+    world.time += 61 * SECOND
+    came = world.work()
+    assert (came.fired, came.gone) == (2, 1)
+    assert [(armed.place, type(error)) for armed, error in came.failures] == [(2, MissingBody)]
+    assert [each.place for each in world.items()] == [2]
+    bodies(world.stores[layout]).update(kept)
+    assert world.engine.work(came.failed).fired == 1
+    assert types(world, layout)[-2:] == ["lost came", "$timer-fired"]
+
+
+def test_a_timer_of_tags_that_was_set_anew_does_not_fire_as_it_was_where_the_body_of_that_is_gone() -> None:
+    world, tags = World(), ("loan:17",)
+    for name, event in (("x", NOTED), ("other", NOTED), ("x", LARGE)):
+        world.tagged.append([later(name, [event], at=in_(seconds=60), tags=tags)])
+    world.tagged.append([later("x", [NOTED], at=in_(seconds=60), tags=(*tags, "desk:1"))])
+    world.arm()
+    bodies(world.tagged).clear()
+    world.time += 61 * SECOND
+    came = world.work()
+    assert (came.fired, came.gone, len(came.failures)) == (2, 1, 1), "one of more tags is another"
+    assert timers_of(world.tagged).cancel(tags, "x") is None
+    again = world.engine.work(came.failed)
+    assert (again.gone, again.failures, world.items()) == (1, [], [])
+
+
+@pytest.mark.parametrize("end", ["called off", "set anew"])
+def test_a_setting_whose_body_is_gone_is_over_once_its_name_is_called_off_or_set_anew(end: str) -> None:
+    world = three()
+    world.arm()
+    bodies(world.streams).clear()
+    if end == "called off":
+        assert timers_of(world.streams).cancel("Loan-1", "lost") is None
+    else:
+        world.set("Loan-1", "lost", 50, NOTED)
+        world.arm()
+    world.time += 61 * SECOND
+    came = world.work()
+    assert (came.fired, came.gone, came.failures) == (2 + (end == "set anew"), 1, [])
     assert world.items() == []
 
 

@@ -16,9 +16,10 @@ from moto import mock_aws
 
 from epochal.errors import InvalidRequest, Refused, Unavailable
 from epochal.hosting.timers import TimerQueue, TimersFunction, sent_or_swept
+from epochal.layout.port import TIMERS
 from epochal.metrics import Metrics
 from epochal.model.events import PER_SECOND, Event, Ticks
-from epochal.plan.ops import Op, Put
+from epochal.plan.ops import Delete, Op, Put, Query
 from epochal.scheduling import call_off
 from epochal.settings import Settings
 from epochal.timers.items import GRACE, NEAR, Armed, Sent, Wake
@@ -226,6 +227,62 @@ def test_what_fails_of_a_batch_comes_again_and_the_rest_is_done(
     (told,) = [each for each in caplog.records if each.message == "timers cannot be fired"]
     assert vars(told)["error"].startswith("Unavailable")
     assert "Loan-1" not in str(vars(told)), "names may identify people"
+
+
+def test_what_was_fired_before_the_table_of_timers_is_out_is_counted_and_comes_again(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = Queue()
+    deployed = function(world, queue)
+    world.engine = deployed.engine
+    world.set("Loan-1", "reminder", 5)
+    world.arm()
+    world.time += 10 * 10**9
+
+    def out(op: Op) -> None:
+        if isinstance(op, Delete):
+            raise Unavailable("out")
+
+    world.fails = out
+    records = queue.records(by=5)
+    answer = deployed.handle({"Records": records}, Context())  # type: ignore[arg-type]
+    assert len(answer["batchItemFailures"]) == 1
+    figures = counted(capsys.readouterr().out)
+    assert (figures["Timers.fired"], figures["Timers.stuck"]) == (1, 1)
+    world.fails = lambda _: None
+    assert deployed.handle({"Records": records}, Context()) == {"batchItemFailures": []}  # type: ignore[arg-type]
+    assert "Timers.fired" not in counted(capsys.readouterr().out)
+    assert (world.types("Loan-1").count("reminder came"), world.items()) == (1, [])
+
+
+@pytest.mark.parametrize("swept", [False, True], ids=["woken", "by a tick"])
+def test_what_was_fired_before_an_outage_ends_all_is_counted(
+    world: World, capsys: pytest.CaptureFixture[str], swept: bool
+) -> None:
+    deployed = function(world, Queue())
+    world.engine = deployed.engine
+    for number in range(20):
+        world.set(f"Loan-{number}", "reminder", 5)
+    world.arm()
+    world.time += 5 * 10**9 + GRACE * 100 + 10**9
+    asked = 0
+
+    def out(op: Op) -> None:
+        nonlocal asked
+        if isinstance(op, Query) and op.table == TIMERS.kind:
+            asked += 1
+            if asked > 8:
+                raise Unavailable("out")
+
+    world.fails = out
+    slots = [{"messageId": str(each.shard), "body": Wake.of_slot(each).body} for each in world.items()]
+    event = {} if swept else {"Records": [*{str(each["body"]): each for each in slots}.values()]}
+    with pytest.raises(Unavailable):
+        deployed.handle(event, Context())  # type: ignore[arg-type]
+    figures = counted(capsys.readouterr().out)
+    fired = sum(world.types(f"Loan-{number}")[-1] == "$timer-fired" for number in range(20))
+    assert 0 < figures["Timers.fired"] == fired < 20
+    assert ("Timers.swept" in figures) == swept
 
 
 def _failing(stream: str) -> Any:

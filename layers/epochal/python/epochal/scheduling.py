@@ -233,31 +233,58 @@ def pending(events: Iterable[Recorded]) -> tuple[Timer, ...]:
     return found.pending
 
 
-class Fold:
-    """What is pending after some events, beginning with what was pending before them; and settings that are lost, by
-    their places, with the errors.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LostSetting:
+    """A setting whose body is gone from the bucket. It replaces what its name had, and cannot fire.
+
+    Attributes:
+        name: of the timer; empty where its claim check does not have it.
+        scope: its stream, or its tags.
+        place: its index, or its id.
     """
 
-    def __init__(
-        self, before: Iterable[Timer] = (), lost: Iterable[tuple[int | str, EpochalError]] = ()
-    ) -> None:
+    name: str
+    scope: str | tuple[str, ...]
+    place: int | str
+    error: EpochalError
+
+
+class Fold:
+    """What is pending after some events, beginning with what was pending before them; and what is lost, likewise."""
+
+    def __init__(self, before: Iterable[Timer] = (), lost: Iterable[LostSetting] = ()) -> None:
         self.found: dict[tuple[object, str], Timer] = {
             (each.stream or each.tags, each.name): each for each in before
         }
-        self.lost = dict(lost)
+        self.lost = {each.place: each for each in lost}
 
     def take(self, event: Recorded) -> None:
         """One more event of a timer."""
         record = _stored(event)
-        key = _stream_of(event) or event.tags, record["name"]
-        if event.type == TIMER_SET:
-            self.found[key] = timer_of(event)
-        elif event.type == TIMER_CANCELLED or (
-            key in self.found and self.found[key].setting == record["set"]
-        ):
-            self.found.pop(key, None)
+        scope, name = _stream_of(event) or event.tags, record["name"]
         if event.type == TIMER_FIRED:
             self.lost.pop(record["set"], None)
+            if (scope, name) in self.found and self.found[scope, name].setting == record["set"]:
+                del self.found[scope, name]
+            return
+        self._end(scope, name)
+        if event.type == TIMER_SET:
+            self.found[scope, name] = timer_of(event)
+
+    def lose(self, event: Recorded, error: EpochalError) -> None:
+        """One more setting, whose body is gone."""
+        scope, stream = _stream_of(event) or event.tags, _stream_of(event)
+        name = event.data.timer if isinstance(event.data, Claim) else ""
+        if name:
+            self._end(scope, name)
+        place = event.index if stream else event.id or ""
+        self.lost[place] = LostSetting(name=name, scope=scope, place=place, error=error)
+
+    def _end(self, scope: str | tuple[str, ...], name: str) -> None:
+        self.found.pop((scope, name), None)
+        for each in [*self.lost.values()]:
+            if (each.scope, each.name) == (scope, name):
+                del self.lost[each.place]
 
     @property
     def pending(self) -> tuple[Timer, ...]:

@@ -97,6 +97,7 @@ def encode_claim(claim: Claim) -> Encoded:
     fields: dict[str, str | int] = {"key": claim.key, "sha256": claim.sha256, "bytes": claim.size}
     if claim.encoding:
         fields["encoding"] = claim.encoding
+    fields |= {"timer": claim.timer} if claim.timer else {}
     return Encoded(CLAIM, json.dumps(fields, separators=(",", ":")).encode())
 
 
@@ -171,10 +172,11 @@ def _claim(data: bytes) -> Claim:
             sha256=fields["sha256"],
             size=fields["bytes"],
             encoding=fields.get("encoding", DIRECT),
+            timer=fields.get("timer", ""),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptData("a body under encoding 64 is not a claim check") from error
-    texts, numbers = (claim.key, claim.sha256), (claim.size, claim.encoding)
+    texts, numbers = (claim.key, claim.sha256, claim.timer), (claim.size, claim.encoding)
     if not all(type(text) is str for text in texts) or not all(type(number) is int for number in numbers):
         raise CorruptData("a body under encoding 64 is a claim check of other types")
     check_claim(claim)

@@ -165,8 +165,11 @@ class TimersFunction:
         seconds = context.get_remaining_time_in_millis() / 1000 * (1 - SPARED)
         if "Records" in event:
             return self._woken(event["Records"], seconds)
-        swept = self.engine.sweep(seconds)
-        self._tell(swept, swept=swept.fired)
+        swept = Worked()
+        try:
+            self.engine.sweep(seconds, worked=swept)
+        finally:  # an outage in the middle has its counts
+            self._tell(swept, swept=swept.fired)
         return {"fired": swept.fired}
 
     def _woken(self, records: Sequence[dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -177,8 +180,11 @@ class TimersFunction:
             except InvalidInput as error:
                 self.logger.warning("a message is no wake-up of timers", error=kinds_of(error))
                 failed.append(each["messageId"])
-        worked = self.engine.work([*wake_ups.values()], seconds)
-        self._tell(worked)
+        worked = Worked()
+        try:
+            self.engine.work([*wake_ups.values()], seconds, worked=worked)
+        finally:
+            self._tell(worked)
         failed += [id_ for id_, each in wake_ups.items() if each in worked.failed]
         return {"batchItemFailures": [{"itemIdentifier": each} for each in failed]}
 

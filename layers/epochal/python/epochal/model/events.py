@@ -126,12 +126,14 @@ class Claim:
         sha256: 64 hex digits over the object's content.
         size: bytes of the object.
         encoding: how the object's content encodes the body (0 direct, 1 deflate, 2 brotli).
+        timer: name of the timer that the body sets, which outlives the object.
     """
 
     key: str
     sha256: str
     size: int
     encoding: int = 0
+    timer: str = ""
 
 
 Body = bytes | Claim

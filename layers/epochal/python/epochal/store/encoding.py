@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any, Final, Protocol
 
+from epochal.codec import json
 from epochal.codec.bodies import (
+    CLAIM,
     DIRECT,
     UPLOADS,
     Encoded,
@@ -23,6 +25,7 @@ from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.streams import IDENTIFIED, Also, EncodedEvent, EncodedUnfold, id_in
 from epochal.model.events import (
     MAX_TYPE_BYTES,
+    TIMER_SET,
     Body,
     Claim,
     Event,
@@ -30,6 +33,7 @@ from epochal.model.events import (
     RecordedUnfold,
     Unfold,
     check_event,
+    content_of,
     time_or_now,
 )
 from epochal.model.kinds import must_be_text
@@ -197,7 +201,7 @@ def store_events(
     return tuple(
         EncodedEvent(
             type=event.type,
-            data=data,
+            data=named(event, data),
             meta=meta,
             timestamp=time_or_now(event.timestamp, now, f"events[{position}].timestamp"),
             correlation_id=event.correlation_id,
@@ -206,6 +210,13 @@ def store_events(
         )
         for position, (event, (data, meta)) in enumerate(zip(events, bodies, strict=True))
     )
+
+
+def named(event: Event, data: Encoded) -> Encoded:
+    """An event's data as it is stored: a claim check has the name of the timer that is set, if its object gets lost."""
+    if event.type == TIMER_SET and data.encoding == CLAIM and isinstance(claim := decode(data), Claim):
+        return encode_claim(replace(claim, timer=json.loads(content_of(event.data))["name"]))
+    return data
 
 
 def store_unfolds(unfolds: Sequence[Unfold], now: str, codec: BodyCodec) -> tuple[EncodedUnfold, ...]:

@@ -68,7 +68,7 @@ from epochal.model.versions import Appended, Conflict, Position, Reached, Token
 from epochal.plan.ops import TRANSACTION_ITEMS, PlacedName, Steps
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
-from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, with_metadata
+from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
 from epochal.store.outcomes import going_with, in_the_way, unmet
 from epochal.store.seals import Seals
 from epochal.store.streams import Streams, streams_of
@@ -488,7 +488,7 @@ class TaggedEvents(TaggedStore):
         now = from_unix_nanoseconds(self.now())
         return TaggedBatch(
             events=tuple(events),
-            bodies=tuple(zip(packed[::2], packed[1::2], strict=True)),
+            bodies=tuple(zip(map(named, events, packed[::2]), packed[1::2], strict=True)),
             now=now,
             dated=format_ticks(now) in {event.timestamp for event in events},
             append_id=self.fresh(16),

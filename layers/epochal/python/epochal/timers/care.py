@@ -111,9 +111,9 @@ def _sets(span: Span) -> bool:
 def _arm(engine: Engine, mine: list[Armed], done: TimersRebuilt) -> None:
     """Arm those of a scope that are pending."""
     found = engine.pending_of(mine)
-    waiting = {each.setting for each in found.pending} | {place for place, _ in found.lost}
+    waiting = {each.setting for each in found.pending} | {each.place for each in found.lost}
     armed = [each for each in mine if each.place in waiting]
-    done.troubles += (f"{mine[0].stream}@{place}: {error}" for place, error in found.lost)
+    done.troubles += (f"{mine[0].stream}@{each.place}: {each.error}" for each in found.lost)
     engine.arm_all(armed)
     done.armed += len(armed)
 

@@ -87,22 +87,28 @@ class Engine:
         if given := tuple(timers):
             self._do(arming(self.table, given, self._ticks), inf)
 
-    def work(self, wake_ups: Sequence[Wake], seconds: float = inf) -> Worked:
+    def work(self, wake_ups: Sequence[Wake], seconds: float = inf, *, worked: Worked | None = None) -> Worked:
         """Do what wake-ups ask for, side by side. What there is no time for is handed to `send`, and scopes that fail
         keep nobody from the others.
 
-        Raises:
-            Unavailable: the table of timers was, or what sends: nothing of the wake-ups is done.
-        """
-        return self._do(waking(self.table, wake_ups, self._ticks), self.driver.clock() + seconds)
+        Args:
+            worked: what comes of it is added here, also where this raises.
 
-    def sweep(self, seconds: float = inf, *, grace: Ticks = GRACE) -> Worked:
+        Raises:
+            Unavailable: the table of timers was, or what sends: the wake-ups are not done, and come again.
+        """
+        worked = Worked() if worked is None else worked
+        return self._do(waking(self.table, wake_ups, self._ticks, worked), self.driver.clock() + seconds)
+
+    def sweep(self, seconds: float = inf, *, grace: Ticks = GRACE, worked: Worked | None = None) -> Worked:
         """Fire whatever has been due for longer than `grace`: what a lost wake-up was for. 16 queries where there is
         nothing, however much is pending.
         """
         until = Ticks(self._ticks() - grace)
         return self.work(
-            [Wake(shard=shard, since=BEGINNING, until=until) for shard in range(SHARDS)], seconds
+            [Wake(shard=shard, since=BEGINNING, until=until) for shard in range(SHARDS)],
+            seconds,
+            worked=worked,
         )
 
     def pending_of(self, timers: Sequence[Armed], *, copied: bool = False) -> PendingTimers:
@@ -125,7 +131,12 @@ class Engine:
         try:
             asked = next(doing)
             while True:
-                asked = doing.send(self._answer(asked, ends))
+                try:
+                    answer = self._answer(asked, ends)
+                except EpochalError as error:
+                    asked = doing.throw(error)
+                else:
+                    asked = doing.send(answer)
         except StopIteration as end:
             outcome: T = end.value
             return outcome
@@ -143,13 +154,8 @@ class Engine:
             case _:
                 return self.driver.run(_alone(asked))
 
-    def _scope(self, doing: Doing[Came], ends: float) -> Came | EpochalError | None:
-        if self.driver.clock() >= ends:
-            return None
-        try:
-            return self._do(doing, ends)
-        except EpochalError as error:
-            return error
+    def _scope(self, doing: Doing[Came], ends: float) -> Came | None:
+        return None if self.driver.clock() >= ends else self._do(doing, ends)
 
     def _load(self, asked: LoadPending, *, copied: bool = False) -> PendingTimers:
         scope = asked.timers[0]

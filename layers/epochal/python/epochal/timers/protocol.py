@@ -65,8 +65,8 @@ class Fire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:
-    """Asks for several, in any order and at once. Answered with what came of each: a `Came`, an error, or None where
-    there was no time to begin.
+    """Asks for several, in any order and at once. Answered with what came of each, or None where there was no time to
+    begin.
     """
 
     doings: tuple[Doing[Came], ...]
@@ -85,12 +85,14 @@ class Came:
         refused: appends that others were faster than.
         gone: items of timers that were not pending any more.
         failures: those that are due and were not fired, whose items wait.
+        broke: what kept the rest from being done.
     """
 
     fired: tuple[Timer, ...] = ()
     refused: int = 0
     gone: int = 0
     failures: tuple[tuple[Armed, EpochalError], ...] = ()
+    broke: EpochalError | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -134,7 +136,15 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
     Args:
         timers: of the scope, of which there are items.
     """
-    fired, found = list[Timer](), PendingTimers()
+    fired = list[Timer]()
+    try:
+        return (yield from _fired(table, timers, now, fired))
+    except EpochalError as error:
+        return Came(fired=tuple(fired), broke=error)
+
+
+def _fired(table: str, timers: Sequence[Armed], now: Ticks, fired: list[Timer]) -> Doing[Came]:
+    found = PendingTimers()
     failed = dict[int | str, EpochalError]()
     refused: Any = None
     refusals = 0
@@ -158,7 +168,7 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
                 busy = Contended(timers[0].stream or ", ".join(timers[0].tags), refusals)
                 failed |= {each.setting: busy for each in ready}
                 break
-    ours, failed = {each.setting for each in fired}, {**failed, **dict(found.lost)}
+    ours, failed = {each.setting for each in fired}, failed | {each.place: each.error for each in found.lost}
     waiting = {each.setting for each in found.pending} | failed.keys()
     over = [each for each in timers if each.place in ours or each.place not in waiting]
     yield from side_by_side(Delete(table=table, key=each.key) for each in over)
@@ -170,9 +180,12 @@ def firing(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
     )
 
 
-def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks]) -> Doing[Worked]:
-    """All that wake-ups ask for: those of one timer together, those of many one after another."""
-    worked = Worked()
+def waking(table: str, wake_ups: Sequence[Wake], now: Callable[[], Ticks], worked: Worked) -> Doing[Worked]:
+    """All that wake-ups ask for: those of one timer together, those of many one after another.
+
+    Args:
+        worked: what comes of them is added to it.
+    """
     alone = {each.timer: each for each in wake_ups if each.timer is not None}
     if alone:
         at = now()
@@ -225,12 +238,12 @@ def _all_fired(
     answers = yield SideBySide(doings=doings)
     left, failed = list[Armed](), list[Armed]()
     for mine, came in zip(scopes.values(), answers, strict=True):
-        if isinstance(came, Came):
-            worked.take(came, now())
-            failed += (each for each, _ in came.failures)
-        elif came is None:
+        if came is None:
             left += mine
-        else:
-            worked.failures.append((mine[0], came))
+            continue
+        worked.take(came, now())
+        failed += (each for each, _ in came.failures)
+        if came.broke is not None:
+            worked.failures.append((mine[0], came.broke))
             failed += mine
     return left, failed

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from epochal.codec.bodies import encode_claim
-from epochal.errors import Contended, CorruptData, EpochalError, MissingBody
+from epochal.errors import Contended, CorruptData, MissingBody
 from epochal.model.events import TIMERS, Claim, Event, Recorded
 from epochal.model.tags import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
-from epochal.scheduling import At, Fold, Timer, call_off, later, query_of, timer_name
+from epochal.scheduling import At, Fold, LostSetting, Timer, call_off, later, query_of, timer_name
 from epochal.store.encoding import BodyCodec
 from epochal.store.outcomes import not_made
 from epochal.store.streams import Streams
@@ -39,13 +39,13 @@ class PendingTimers:
     """What is pending, and the state that says so, to append on.
 
     Attributes:
-        lost: places of settings whose bodies are gone from the bucket, with the errors. Each stops itself alone, as if
-            nothing were set there, until its body is back, or a `$timer-fired` names it.
+        lost: settings whose bodies are gone from the bucket. Each stops itself alone, until its body is back, its name
+            is called off or set anew, or a `$timer-fired` names it.
     """
 
     pending: tuple[Timer, ...] = ()
     known: Any = None
-    lost: tuple[tuple[int | str, EpochalError], ...] = ()
+    lost: tuple[LostSetting, ...] = ()
 
 
 def pending_in(
@@ -83,7 +83,7 @@ def pending_in(
             found = Fold()
         elif event.type in TIMERS:
             _take(found, event, store.codec)
-    return PendingTimers(pending=found.pending, known=token, lost=tuple(found.lost.items()))
+    return PendingTimers(pending=found.pending, known=token, lost=tuple(found.lost.values()))
 
 
 def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> PendingTimers:
@@ -92,7 +92,7 @@ def pending_under(store: TaggedStore, seen: PendingTimers, came: Seen) -> Pendin
     for event in sorted(came.events, key=lambda each: each.key):
         if not event.stream:
             _take(found, event, getattr(store, "codec", BodyCodec()))
-    return PendingTimers(pending=found.pending, known=came.position, lost=tuple(found.lost.items()))
+    return PendingTimers(pending=found.pending, known=came.position, lost=tuple(found.lost.values()))
 
 
 def _take(found: Fold, event: Recorded, codec: BodyCodec) -> None:
@@ -100,7 +100,7 @@ def _take(found: Fold, event: Recorded, codec: BodyCodec) -> None:
     try:
         found.take(_whole(event, codec))
     except MissingBody as error:
-        found.lost[event.index if event.stream else event.id or ""] = error
+        found.lose(event, error)
     except CorruptData:  # a writer without these rules
         return
 
@@ -141,7 +141,8 @@ class StreamTimers:
         return self.store.append(stream, [setting], expected=expected, idempotency_key=idempotency_key)
 
     def cancel(self, stream: str, name: str) -> Timer | None:
-        """Call a timer off: it never fires. None where none of the name is pending: it has fired, or never was.
+        """Call a timer off: it never fires. None where none of the name is pending: it has fired, or never was; or
+        where its body is gone, and nothing tells what it was.
 
         All of the stream is read. `append` takes `call_off(…)` without that, and does not tell.
 
@@ -154,7 +155,7 @@ class StreamTimers:
         for _ in range(ATTEMPTS):
             seen = pending_in(self.store, stream, seen=seen, refused=refused)
             timer = _named(name, seen.pending)
-            if timer is None:
+            if timer is None and not _lost(name, seen, stream):
                 return None
             outcome = self.store.try_append(stream, [call_off(name)], expected=seen.known)
             if isinstance(outcome, Appended):
@@ -199,12 +200,16 @@ class TagTimers:
         for _ in range(ATTEMPTS):
             seen = pending_under(store, seen, store.read(query, after=seen.known))
             timer = _named(name, (each for each in seen.pending if each.tags == own))
-            if timer is None:
+            if timer is None and not _lost(name, seen, own):
                 return None
             off = call_off(name, tags=own)
             if isinstance(self.store.try_append([off], fail_if=query, after=seen.known), Appended):
                 return timer
         raise Contended(f"timers of {', '.join(own)}", ATTEMPTS)
+
+
+def _lost(name: str, seen: PendingTimers, scope: str | tuple[str, ...]) -> bool:
+    return any((each.name, each.scope) == (name, scope) for each in seen.lost)
 
 
 def _named(name: str, timers: Iterable[Timer]) -> Timer | None:
