@@ -7,30 +7,11 @@ from typing import Any, Final
 
 from epochal.bulk import MAX_APPENDS, Answer, Bulk, BulkAppend
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
+from epochal.http import shapes
 from epochal.http.events import CONDITION, AnswerSize
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, problem_of
 from epochal.http.several import STREAM_APPEND, stream_append
-from epochal.http.shapes import (
-    CAPACITY,
-    DEFAULT_LIMIT,
-    Component,
-    Node,
-    QueryString,
-    Shown,
-    answer,
-    array,
-    capacity,
-    checked_key,
-    document,
-    flag,
-    operation,
-    record,
-    ref,
-    streams_for,
-    text,
-    whole,
-)
 from epochal.http.streams import (
     REACHED,
     STREAM,
@@ -54,16 +35,16 @@ MAX_CONDITIONS: Final = 100
 """Appends with a condition: the events in the way of all of them have to fit one answer."""
 
 _MEMBERS: Final = STREAM_APPEND.schema["properties"]
-EACH_APPEND: Final = Component(
+EACH_APPEND: Final = shapes.Component(
     "EachAppend",
     {
         **STREAM_APPEND.schema,
         "properties": {
             **_MEMBERS,
             # What its stream refuses is a problem of this append alone.
-            "events": {**_MEMBERS["events"], "items": ref("NewEvent")},
+            "events": {**_MEMBERS["events"], "items": shapes.ref("NewEvent")},
             **CONDITION,
-            "idempotencyKey": text(
+            "idempotencyKey": shapes.text(
                 "As the header `Idempotency-Key` of an append to this stream.",
                 most=255,
                 pattern=r"[\x21-\x7e]{1,255}",
@@ -71,11 +52,11 @@ EACH_APPEND: Final = Component(
         },
         "dependentRequired": WITH_QUERY,
     },
-    reads={**STREAM_APPEND.special, "idempotencyKey": lambda node: checked_key(node.value, node.name)},
+    reads={**STREAM_APPEND.special, "idempotencyKey": lambda node: shapes.checked_key(node.value, node.name)},
 )
 
 
-def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
+def one_of(node: shapes.Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     """An append of many, and all that was sent of it; raises `InvalidInput` naming the field that breaks a rule."""
     sent = EACH_APPEND.read(node)
     if "after" in sent and "failIf" not in sent:
@@ -83,12 +64,12 @@ def one_of(node: Node) -> tuple[StreamAppend, Mapping[str, Any]]:
     return stream_append(node, sent), sent
 
 
-APPEND_EACH: Final = Component(
+APPEND_EACH: Final = shapes.Component(
     "AppendEach",
-    record(
+    shapes.record(
         {
             "appends": {
-                **array(ref("EachAppend"), "Those to one stream in this order.", MAX_APPENDS),
+                **shapes.array(shapes.ref("EachAppend"), "Those to one stream in this order.", MAX_APPENDS),
                 "minItems": 1,
             }
         },
@@ -96,43 +77,47 @@ APPEND_EACH: Final = Component(
     ),
     reads={"appends": one_of},
 )
-RESULT: Final = Component(
+RESULT: Final = shapes.Component(
     "AppendResult",
-    record(
+    shapes.record(
         {
             "stream": STREAM,
-            "status": whole("As it would be answered by itself.", 200, 599),
-            "first": whole("Index of the first event.", 0, MAX_VERSION),
+            "status": shapes.whole("As it would be answered by itself.", 200, 599),
+            "first": shapes.whole("Index of the first event.", 0, MAX_VERSION),
             "version": VERSION,
             "token": TOKEN,
-            "replayed": flag("An earlier request had made it."),
-            "type": text("Of the problem, where it was not made."),
-            "title": text("The same in words."),
-            "detail": text("What happened."),
-            "field": text("The field that broke a rule."),
-            "rule": text("The rule it broke."),
-            "size": whole("How large it was."),
-            "limit": whole("How large it may be."),
-            "index": whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
-            "events": array(ref("TaggedEvent"), "Events that match `failIf` and are in the way."),
-            "more": flag("Whether others are in the way, too."),
+            "replayed": shapes.flag("An earlier request had made it."),
+            "type": shapes.text("Of the problem, where it was not made."),
+            "title": shapes.text("The same in words."),
+            "detail": shapes.text("What happened."),
+            "field": shapes.text("The field that broke a rule."),
+            "rule": shapes.text("The rule it broke."),
+            "size": shapes.whole("How large it was."),
+            "limit": shapes.whole("How large it may be."),
+            "index": shapes.whole("Where it would be, where nobody can tell whether it is.", 0, MAX_VERSION),
+            "events": shapes.array(
+                shapes.ref("TaggedEvent"), "Events that match `failIf` and are in the way."
+            ),
+            "more": shapes.flag("Whether others are in the way, too."),
             "position": REACHED,
-            "tried": flag("False: the time was over before anything was sent for it. Send it again."),
+            "tried": shapes.flag("False: the time was over before anything was sent for it. Send it again."),
         },
         required=("stream", "status"),
         description="What came of one append: what it made, or the problem that kept it.",
     ),
 )
-ANSWERED: Final = Shown(
+ANSWERED: Final = shapes.Shown(
     "AppendResults",
     {
-        "results": array(ref("AppendResult"), "What came of each, in the order of the request."),
-        "capacity": CAPACITY,
+        "results": shapes.array(
+            shapes.ref("AppendResult"), "What came of each, in the order of the request."
+        ),
+        "capacity": shapes.CAPACITY,
     },
 )
 
 
-@operation(
+@shapes.operation(
     "Append to streams, each for itself",
     "Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it "
     "would be there. Appends to one stream are made in their order, as one write where they can be; others side by "
@@ -140,17 +125,17 @@ ANSWERED: Final = Shown(
     takes=APPEND_EACH,
     gives=ANSWERED,
 )
-def append_each(on: Opened, request: Request, _: QueryString) -> Response:
+def append_each(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Make several appends, of which each is atomic by itself."""
     for given in ("If-Match", "If-None-Match", "Idempotency-Key"):
         if request.header(given) is not None:
             raise InvalidInput(given, "is of one append: each has its own `expected` and `idempotencyKey`")
-    sent = APPEND_EACH.read(document(request))["appends"]
+    sent = APPEND_EACH.read(shapes.document(request))["appends"]
     conditions = sum("failIf" in members for _, members in sent)
     if conditions > MAX_CONDITIONS:
         raise TooLarge("appends", conditions, MAX_CONDITIONS, "items with `failIf`")
-    store, meter = streams_for(on.streams, request)
-    room, limit = AnswerSize(), DEFAULT_LIMIT // max(1, conditions)
+    store, meter = shapes.streams_for(on.streams, request)
+    room, limit = AnswerSize(), shapes.DEFAULT_LIMIT // max(1, conditions)
     asked = [
         bulk_append(
             believed(store, wanted), wanted, members, condition_of(members, store, on.link, limit, room)
@@ -163,7 +148,9 @@ def append_each(on: Opened, request: Request, _: QueryString) -> Response:
         results.append(result)
         for name, count in counted.items():
             figures[name] = figures.get(name, 0.0) + count
-    return answer(meter, ANSWERED(results=results, capacity=capacity(meter.units)), figures=figures)
+    return shapes.answer(
+        meter, ANSWERED(results=results, capacity=shapes.capacity(meter.units)), figures=figures
+    )
 
 
 def bulk_append(

@@ -33,27 +33,8 @@ from epochal.codec import json
 from epochal.codec.bodies import BROTLI, DEFLATE, DIRECT, PREFIX
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput
+from epochal.http import shapes
 from epochal.http.problems import fault_of
-from epochal.http.shapes import (
-    MAX_ID_BYTES,
-    Component,
-    Node,
-    Read,
-    Schema,
-    Shown,
-    array,
-    base64,
-    json_body,
-    moment,
-    nests_too_deep,
-    record,
-    ref,
-    text,
-    text_of,
-    time_of,
-    whole,
-    words,
-)
 from epochal.model.events import (
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
@@ -94,23 +75,25 @@ MAX_NAMED: Final = TRANSACTION_ITEMS
 
 MAX_POSITION_BYTES: Final = 1024 * 1024
 
-TAG: Final = text(
+TAG: Final = shapes.text(
     "Printable text that does not begin with `$`; what precedes the first `:` is its group.",
     most=MAX_TAG_BYTES,
     pattern=r"[^$:\x00-\x1f\x7f][^\x00-\x1f\x7f]*",
     examples=["course:1"],
 )
-POSITION: Final = text("What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES)
+POSITION: Final = shapes.text(
+    "What a read has seen: opaque, to be sent back as it is.", most=MAX_POSITION_BYTES
+)
 CONDITION: Final = {
-    "failIf": ref("EventQuery"),
+    "failIf": shapes.ref("EventQuery"),
     "after": {
         **POSITION,
         "description": "Only events beyond this position are in the way; left out, any that match.",
     },
 }
-INDEX: Final = whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
-_SHA256: Final = text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
-_BYTES: Final = whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
+INDEX: Final = shapes.whole("Index within the stream, counted from 0.", 0, MAX_VERSION)
+_SHA256: Final = shapes.text("SHA-256 of the content, in hex.", pattern="[0-9a-f]{64}")
+_BYTES: Final = shapes.whole("Size of the content in bytes.", 1, MAX_CLAIM_BYTES)
 OMITTED: Final = {
     "const": True,
     "description": "The answer had no room for the bodies: read the event alone.",
@@ -119,21 +102,21 @@ OMITTED: Final = {
 
 # Bodies.
 
-CLAIM: Final = Shown(
+CLAIM: Final = shapes.Shown(
     "Claim",
     {
-        "key": (text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
+        "key": (shapes.text("Where the content lies.", pattern=f"{PREFIX}[0-9a-f]{{64}}"), "key"),
         "sha256": (_SHA256, "sha256"),
         "bytes": (_BYTES, "size"),
     },
     description="Content that has been uploaded (see `POST /bodies`).",
 )
-LINK: Final = Component(
+LINK: Final = shapes.Component(
     "Link",
-    record(
+    shapes.record(
         {
-            "url": text("Where to get the content, without further credentials.", format="uri"),
-            "expiresIn": whole("Seconds for which the URL works."),
+            "url": shapes.text("Where to get the content, without further credentials.", format="uri"),
+            "expiresIn": shapes.whole("Seconds for which the URL works."),
             "sha256": _SHA256,
             "bytes": _BYTES,
             "encoding": {"enum": list(CODINGS.values()), "description": "How the content encodes the body."},
@@ -184,23 +167,23 @@ def json_text(body: bytes) -> str | None:
             json.dumps(value)
     except ValueError:
         return None
-    return None if body.startswith(MARK) or nests_too_deep(body, value) else body.decode()
+    return None if body.startswith(MARK) or shapes.nests_too_deep(body, value) else body.decode()
 
 
 # Events and unfolds that are sent.
 
 
 _IDS: Final = {
-    "correlationId": text("The conversation that it belongs to.", most=MAX_ID_BYTES),
-    "causationId": text("What caused it.", most=MAX_ID_BYTES),
+    "correlationId": shapes.text("The conversation that it belongs to.", most=shapes.MAX_ID_BYTES),
+    "causationId": shapes.text("What caused it.", most=shapes.MAX_ID_BYTES),
 }
-ID: Final = text(
+ID: Final = shapes.text(
     "The event's id, a UUID.",
     pattern="[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     examples=["1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"],
 )
 _TAGGED: Final = {
-    "tags": array(TAG, "What it concerns: queries find it.", MAX_NAMED),
+    "tags": shapes.array(TAG, "What it concerns: queries find it.", MAX_NAMED),
     "id": {
         **ID,
         "description": "A UUID of the caller's. With tags, below `/events`, it makes repeats of the append harmless, "
@@ -210,21 +193,21 @@ _TAGGED: Final = {
 }
 
 
-def tag_of(node: Node) -> str:
+def tag_of(node: shapes.Node) -> str:
     """A tag; raises `InvalidInput` naming the field that breaks a rule."""
     from epochal.model.tags import check_tag  # noqa: PLC0415  a function starts without it: 380 lines
 
     return check_tag(node.text(MAX_TAG_BYTES), node.name)
 
 
-def event_id_of(node: Node) -> str:
+def event_id_of(node: shapes.Node) -> str:
     """The id of an event; raises `InvalidInput` where it is no UUID."""
     from epochal.model.tags import parse_event_id  # noqa: PLC0415  likewise
 
     return parse_event_id(node.text(64), node.name)
 
 
-def _uploaded(node: Node) -> Claim:
+def _uploaded(node: shapes.Node) -> Claim:
     """The body that a claim of a request names."""
     sent = CLAIM.read(node)
     key, claim = sent["key"], claim_of(sent)
@@ -236,50 +219,54 @@ def _uploaded(node: Node) -> Claim:
 
 def claim_of(sent: Mapping[str, Any]) -> Claim:
     """The claim check of a body with this hash and size, wherever it is kept."""
-    sha256: Node = sent["sha256"]
+    sha256: shapes.Node = sent["sha256"]
     digest = sha256.text(64)
     if not _DIGEST.fullmatch(digest):
         raise InvalidInput(sha256.name, "must be 64 lower-case hex digits")
     return Claim(key=f"{PREFIX}{digest}", sha256=digest, size=sent["bytes"])
 
 
-def _sent(name: str, more: dict[str, Schema]) -> Component:
-    schema = record(
+def _sent(name: str, more: dict[str, shapes.Schema]) -> shapes.Component:
+    schema = shapes.record(
         {
-            "type": text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
+            "type": shapes.text("What kind of event or state it is.", most=MAX_TYPE_BYTES),
             "data": {
                 "description": "The body: any JSON; of an event, what fits the schema of its type where the deployment "
                 "has one. Numbers are kept exactly as they are written."
             },
-            "data64": base64("The body, where it is not JSON."),
-            "claim": ref("Claim"),
+            "data64": shapes.base64("The body, where it is not JSON."),
+            "claim": shapes.ref("Claim"),
             "meta": {"description": "Metadata: any JSON."},
-            "meta64": base64("Metadata, where it is not JSON."),
-            "timestamp": moment("When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset."),
+            "meta64": shapes.base64("Metadata, where it is not JSON."),
+            "timestamp": shapes.moment(
+                "When it happened: ISO 8601, kept to 100 ns; UTC where it names no offset."
+            ),
             **more,
         },
         required=("type",),
     )
-    reads: dict[str, Read] = {
-        "data": json_body,
+    reads: dict[str, shapes.Read] = {
+        "data": shapes.json_body,
         "claim": _uploaded,
-        "meta": json_body,
-        "timestamp": time_of,
+        "meta": shapes.json_body,
+        "timestamp": shapes.time_of,
         "tags": tag_of,
         "id": event_id_of,
     }
-    return Component(name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64")))
+    return shapes.Component(
+        name, schema, reads=reads, one_of=(("data", "data64", "claim"), ("meta", "meta64"))
+    )
 
 
 NEW_UNFOLD: Final = _sent("NewUnfold", {})
 NEW_EVENT: Final = _sent("NewEvent", {**_IDS, **_TAGGED})
 NEW_UNTAGGED_EVENT: Final = _sent("NewUntaggedEvent", _IDS)
 _BOTH: Final = {"properties": {"tags": {"minItems": 1}}, "required": ["id", "tags"]}
-IN_STREAM: Final = {"allOf": [ref("NewEvent"), {"not": _BOTH}]}
+IN_STREAM: Final = {"allOf": [shapes.ref("NewEvent"), {"not": _BOTH}]}
 """An event of a stream: with an id it has no tags."""
 
 
-def event_of(node: Node) -> Event:
+def event_of(node: shapes.Node) -> Event:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     sent = NEW_EVENT.read(node)
     return Event(
@@ -291,7 +278,7 @@ def event_of(node: Node) -> Event:
     )
 
 
-def unfold_of(node: Node) -> Unfold:
+def unfold_of(node: shapes.Node) -> Unfold:
     """An unfold to store; raises `InvalidInput` naming the field that breaks a rule."""
     return Unfold(**_contents(NEW_UNFOLD.read(node)))
 
@@ -308,45 +295,45 @@ def _contents(sent: Mapping[str, Any]) -> dict[str, Any]:
 # Events and unfolds that are answered.
 
 
-def shown_bodies() -> dict[str, Schema]:
+def shown_bodies() -> dict[str, shapes.Schema]:
     """How bodies are shown; none of these where they are empty."""
     return {
         "data": {"description": "The body, as it is stored, where it is JSON."},
-        "data64": base64("The body, where it is not JSON."),
-        "dataUrl": ref("Link"),
+        "data64": shapes.base64("The body, where it is not JSON."),
+        "dataUrl": shapes.ref("Link"),
         "meta": {"description": "Metadata, where it is JSON."},
-        "meta64": base64("Metadata, where it is not JSON."),
-        "metaUrl": ref("Link"),
+        "meta64": shapes.base64("Metadata, where it is not JSON."),
+        "metaUrl": shapes.ref("Link"),
         "omitted": OMITTED,
     }
 
 
 # Other libraries write to the same tables, and bind themselves to less.
-IDS_SHOWN: Final = {name: words() for name in _IDS}
+IDS_SHOWN: Final = {name: shapes.words() for name in _IDS}
 
 SHOWN_EVENT: Final = {
-    "stream": words("The stream's name."),
+    "stream": shapes.words("The stream's name."),
     "index": INDEX,
-    "type": words("What kind of event it is."),
+    "type": shapes.words("What kind of event it is."),
 }
 TAGS_SHOWN: Final = {
-    "id": text("Of an event with tags: the same in the streams of all of them. Else its caller's."),
-    "tags": array(text("A tag."), "What it concerns, in order."),
+    "id": shapes.text("Of an event with tags: the same in the streams of all of them. Else its caller's."),
+    "tags": shapes.array(shapes.text("A tag."), "What it concerns, in order."),
 }
-EVENT: Final = Component(
+EVENT: Final = shapes.Component(
     "Event",
-    record(
-        {**SHOWN_EVENT, "timestamp": words(), **IDS_SHOWN, **TAGS_SHOWN, **shown_bodies()},
+    shapes.record(
+        {**SHOWN_EVENT, "timestamp": shapes.words(), **IDS_SHOWN, **TAGS_SHOWN, **shown_bodies()},
         required=("stream", "index", "type", "timestamp"),
     ),
 )
-UNFOLD: Final = Component(
+UNFOLD: Final = shapes.Component(
     "Unfold",
-    record(
+    shapes.record(
         {
-            "version": whole("The stream's version that it was made from.", 0, MAX_VERSION),
-            "type": words("What kind of state it is."),
-            "timestamp": words(),
+            "version": shapes.whole("The stream's version that it was made from.", 0, MAX_VERSION),
+            "type": shapes.words("What kind of state it is."),
+            "timestamp": shapes.words(),
             **shown_bodies(),
         },
         required=("version", "type", "timestamp"),
@@ -391,35 +378,41 @@ def _unfold_frame(found: RecordedUnfold) -> dict[str, Any]:
 
 # Items of the feed.
 
-FEED_ITEM: Final = Component(
+FEED_ITEM: Final = shapes.Component(
     "FeedItem",
-    record(
+    shapes.record(
         {
             **SHOWN_EVENT,
-            "timestamp": words(),
+            "timestamp": shapes.words(),
             **IDS_SHOWN,
             **shown_bodies(),
-            "id": text("A tagged event's id, the same in the streams of all its tags; or its caller's."),
-            "tags": array(text("A tag."), "A tagged event's tags; through the first it comes exactly once."),
-            "home": words(
+            "id": shapes.text(
+                "A tagged event's id, the same in the streams of all its tags; or its caller's."
+            ),
+            "tags": shapes.array(
+                shapes.text("A tag."), "A tagged event's tags; through the first it comes exactly once."
+            ),
+            "home": shapes.words(
                 "The stream that an event with tags was appended to: through it that comes exactly once."
             ),
             "pruned": {"const": True, "description": "The event has been pruned since it was indexed."},
             "expired": {"const": True, "description": "The event's time was over; its place stays."},
-            "removed": record(
+            "removed": shapes.record(
                 {
-                    "from": whole("Those before were gone by then."),
-                    "to": whole("All events before this index are gone."),
-                    "next": whole("The stream's next index then: what is before comes before in the feed."),
+                    "from": shapes.whole("Those before were gone by then."),
+                    "to": shapes.whole("All events before this index are gone."),
+                    "next": shapes.whole(
+                        "The stream's next index then: what is before comes before in the feed."
+                    ),
                 },
                 description="This is no event, and says that events are gone. `index` is as `to`.",
             ),
-            "fault": record(
+            "fault": shapes.record(
                 {
-                    "type": text(
+                    "type": shapes.text(
                         "The problem that reading the event alone would be: `corrupt-data` or `missing-body`."
                     ),
-                    "detail": text("What is wrong with what is stored."),
+                    "detail": shapes.text("What is wrong with what is stored."),
                 },
                 description="The event is there and cannot be read. Those around it can.",
             ),
@@ -460,7 +453,7 @@ class AnswerSize:
 
     def fit(self, view: Any) -> Any | None:
         """The view, if it has room."""
-        text = text_of(view)
+        text = shapes.text_of(view)
         size = sent_size(text)
         if self._used + size > RESPONSE_BYTES:
             return None
@@ -470,7 +463,7 @@ class AnswerSize:
     def put(self, view: dict[str, Any], frame: dict[str, Any]) -> Any:
         """The view; where it has no room even in an answer of its own, its frame, marked `omitted`."""
         self._kept = max(0, self._kept - _size_of(frame))
-        text = text_of(view)
+        text = shapes.text_of(view)
         size = sent_size(text)
         left = min(RESPONSE_BYTES if self._used else LARGEST, LARGEST - self._kept) - self._used
         if size > left:
@@ -487,4 +480,4 @@ def sent_size(text: str) -> int:
 
 
 def _size_of(view: Any) -> int:
-    return sent_size(text_of(view))
+    return sent_size(shapes.text_of(view))

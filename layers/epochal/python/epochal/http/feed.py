@@ -13,29 +13,10 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, PageBounds
 from epochal.feed.reader import FeedReader
-from epochal.http import problems
+from epochal.http import problems, shapes
 from epochal.http.events import LARGEST, Link, bare, event, sent_size
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem, fault_of
-from epochal.http.shapes import (
-    LIMIT,
-    MEGABYTES,
-    MOMENT,
-    QueryString,
-    Shown,
-    answer,
-    array,
-    driver_for,
-    flag,
-    operation,
-    path,
-    query,
-    record,
-    ref,
-    text,
-    text_of,
-    whole,
-)
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
 from epochal.index.entries import ITEM_BYTES, name_bytes
 from epochal.layout.port import partitions_of
@@ -57,35 +38,37 @@ ANSWER: Final = 2.0
 MAX_CATEGORY: Final = 512
 CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1,{MAX_CATEGORY}}}$"}
 
-CHECKPOINT: Final = text(
+CHECKPOINT: Final = shapes.text(
     "A position in a partition of the feed, `epoch@offset`.", pattern=r"\d{1,13}@\d{1,7}", examples=["0@17"]
 )
-PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{MOMENT})"
+PLACE: Final = rf"(beginning|tail|\d{{1,13}}@\d{{1,7}}|\d{{1,19}}|{shapes.MOMENT})"
 """Where a reader begins: a checkpoint, as text or as an integer, or a moment, too."""
 
-NUMBER: Final = whole("Its number.")
+NUMBER: Final = shapes.whole("Its number.")
 
-PARTITIONS: Final = Shown(
+PARTITIONS: Final = shapes.Shown(
     "Partitions",
     {
-        "partitions": array(
-            record({"partition": NUMBER, "tail": CHECKPOINT}),
+        "partitions": shapes.array(
+            shapes.record({"partition": NUMBER, "tail": CHECKPOINT}),
             "Every partition, and the checkpoint after its last entry.",
         )
     },
 )
-FEED_PAGE: Final = Shown(
+FEED_PAGE: Final = shapes.Shown(
     "FeedPage",
     {
         "partition": NUMBER,
-        "items": array(ref("FeedItem"), "In feed order: within a stream by index, without gaps."),
+        "items": shapes.array(
+            shapes.ref("FeedItem"), "In feed order: within a stream by index, without gaps."
+        ),
         "next": CHECKPOINT,
-        "atTail": (flag("The index held no more."), "at_tail"),
+        "atTail": (shapes.flag("The index held no more."), "at_tail"),
     },
 )
 
 
-CATEGORIES: Final = query(
+CATEGORIES: Final = shapes.query(
     "category",
     {
         "type": "array",
@@ -117,31 +100,33 @@ def opened(deployment: Deployment) -> Reading:
     )
 
 
-@operation(
+@shapes.operation(
     "List the feed's partitions and how far each has got",
     "A stream's events are all in one partition.",
     gives=PARTITIONS,
 )
-def list_partitions(reading: Reading, request: Request, _: QueryString) -> Response:
+def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
     """Every partition and how far it has got; an empty one is at the beginning."""
     source, meter = measured(reading.feed, request)
     found = _tails(source)
     shown = [{"partition": each, "tail": str(found.get(each, BEGINNING))} for each in reading.partitions]
-    return answer(meter, PARTITIONS(partitions=shown))
+    return shapes.answer(meter, PARTITIONS(partitions=shown))
 
 
-@operation(
+@shapes.operation(
     "Read a page of the feed",
     "A page ends with an entry of the index, so it may hold more than its limit. It ends "
-    f"at {MEGABYTES} MB too; of an entry whose events are more, what has no room is omitted. A filtered page may "
-    "be empty and still move on: follow `next` until `atTail`.",
+    f"at {shapes.MEGABYTES} MB too; of an entry whose events are more, what has no room is omitted. A filtered page "
+    "may be empty and still move on: follow `next` until `atTail`.",
     parameters=(
-        path("partition", whole("Its number.", 0, 999_999_999)),
-        query(
+        shapes.path("partition", shapes.whole("Its number.", 0, 999_999_999)),
+        shapes.query(
             "from",
-            text("A checkpoint, as text or an integer; a moment; `tail`; or `beginning`.", pattern=PLACE),
+            shapes.text(
+                "A checkpoint, as text or an integer; a moment; `tail`; or `beginning`.", pattern=PLACE
+            ),
         ),
-        query(
+        shapes.query(
             "direction",
             {
                 "enum": ["forward", "backward"],
@@ -150,19 +135,19 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
                 "then where to go on backward, and `atTail` says that nothing is older.",
             },
         ),
-        query("limit", {**LIMIT, "description": "Items after which the page ends."}),
-        query("data", flag("Also the events themselves.")),
-        query(
+        shapes.query("limit", {**shapes.LIMIT, "description": "Items after which the page ends."}),
+        shapes.query("data", shapes.flag("Also the events themselves.")),
+        shapes.query(
             "removals",
-            flag(
+            shapes.flag(
                 "Also items that say which events are gone: of the type `$pruned`, `$emptied` (all events and the "
                 "state, while the stream goes on) or `$deleted`, where they went."
             ),
         ),
         CATEGORIES,
-        query(
+        shapes.query(
             "wait",
-            whole(
+            shapes.whole(
                 "Seconds to wait at the tail for something to come. The deployment may wait fewer.",
                 0,
                 MAX_WAIT_SECONDS,
@@ -173,7 +158,7 @@ def list_partitions(reading: Reading, request: Request, _: QueryString) -> Respo
     gives=FEED_PAGE,
     fails=(problems.PARTITION_NOT_FOUND,),
 )
-def read_feed(reading: Reading, request: Request, asked: QueryString) -> Response:
+def read_feed(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
     """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
     start, chosen = asked.text("from"), categories_of(reading, asked.texts("category"))
     partition = _partition(request.path["partition"])
@@ -202,7 +187,7 @@ def read_feed(reading: Reading, request: Request, asked: QueryString) -> Respons
     )
     items = [shown.view(item) for item in found.items]
     view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
-    return answer(meter, view, figures={"Items": float(len(items))})
+    return shapes.answer(meter, view, figures={"Items": float(len(items))})
 
 
 class FeedItems:
@@ -215,9 +200,9 @@ class FeedItems:
     def size_of(self, item: FeedItem) -> int:
         """Bytes of an item in the answer; of one without an event about, since there are many of these."""
         if item.event is None:
-            fault = 0 if item.fault is None else len(text_of(fault_of(item.fault)))
+            fault = 0 if item.fault is None else len(shapes.text_of(fault_of(item.fault)))
             return ITEM_BYTES + name_bytes(item.stream) + name_bytes(item.type) + fault
-        text = self._texts[item.stream, item.index] = text_of(event(item.event, self._link))
+        text = self._texts[item.stream, item.index] = shapes.text_of(event(item.event, self._link))
         return sent_size(text)
 
     def view(self, item: FeedItem) -> Any:
@@ -245,7 +230,7 @@ def bounds(reader: FeedReader, shown: FeedItems, seconds: float) -> PageBounds:
 
 def measured(reader: FeedReader, request: Request) -> tuple[FeedReader, Meter]:
     """The reader for one request, and all its stores."""
-    driver, meter = driver_for(request, reader.driver)
+    driver, meter = shapes.driver_for(request, reader.driver)
     return reader.on(driver), meter
 
 

@@ -7,81 +7,72 @@ from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import GroupMissing, InvalidInput
-from epochal.http import problems
+from epochal.http import problems, shapes
 from epochal.http.feed import CHECKPOINT, PLACE
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import (
-    Component,
-    QueryString,
-    Schema,
-    Shown,
-    answer,
-    array,
-    document,
-    driver_for,
-    flag,
-    operation,
-    or_null,
-    path,
-    record,
-    text,
-    whole,
-    words,
-)
 from epochal.reactions.reaction import NAME
 from epochal.reactions.steering import Groups, reset_view, standing_view, start_of
 from epochal.store.driver import Meter
 
 ACTS: Final = ("pause", "resume", "reset", "begin", "delete")
 
-_GROUP: Final = path("group", text("The reaction's name.", pattern=NAME.pattern, examples=["board"]))
-_PARTITION: Final = whole("A partition's number.", 0, 999_999_999)
-_EVENTS: Final = whole("Events.")
+_GROUP: Final = shapes.path(
+    "group", shapes.text("The reaction's name.", pattern=NAME.pattern, examples=["board"])
+)
+_PARTITION: Final = shapes.whole("A partition's number.", 0, 999_999_999)
+_EVENTS: Final = shapes.whole("Events.")
 
 
-def _act(*acts: str, needs: tuple[str, ...] = (), **more: Schema) -> Schema:
+def _act(*acts: str, needs: tuple[str, ...] = (), **more: shapes.Schema) -> shapes.Schema:
     """That one of these is to be done, and what else has to be sent then."""
     return {"properties": {"act": {"enum": [*acts]}, **more}, "required": ["act", *needs]}
 
 
-STANDING: Final = Shown(
+STANDING: Final = shapes.Shown(
     "Group",
     {
-        "partitions": array(
-            record(
+        "partitions": shapes.array(
+            shapes.record(
                 {
                     "partition": _PARTITION,
                     "checkpoint": CHECKPOINT,
                     "tail": CHECKPOINT,
-                    "events": or_null(
+                    "events": shapes.or_null(
                         _EVENTS,
                         "That it is behind, 100,000 at most; null where its checkpoint is of another index.",
                     ),
                     "seconds": {"type": "number", "description": "Since the oldest of them was indexed."},
-                    "parked": whole("Streams that are parked."),
-                    "paused": or_null(words(), "Since when it pauses."),
+                    "parked": shapes.whole("Streams that are parked."),
+                    "paused": shapes.or_null(shapes.words(), "Since when it pauses."),
                 }
             ),
             "Where it has begun.",
         ),
-        "processes": array(
-            record({"owner": words("Its name."), "partitions": array(_PARTITION, "That fall to it.")}),
+        "processes": shapes.array(
+            shapes.record(
+                {
+                    "owner": shapes.words("Its name."),
+                    "partitions": shapes.array(_PARTITION, "That fall to it."),
+                }
+            ),
             "That run it now. Functions give no sign.",
         ),
     },
 )
-STEERING: Final = Component(
+STEERING: Final = shapes.Component(
     "Steering",
-    record(
+    shapes.record(
         {
             "act": {"enum": [*ACTS], "description": "What is to be done."},
-            "to": text("Of a reset: `beginning`, `tail`, a moment, or a checkpoint.", most=64, pattern=PLACE),
+            "to": shapes.text(
+                "Of a reset: `beginning`, `tail`, a moment, or a checkpoint.", most=64, pattern=PLACE
+            ),
             "partition": {
                 **_PARTITION,
                 "description": "Of a reset: this one alone, which a checkpoint is of.",
             },
-            "like": text("Of `begin`: the group that it begins where.", most=64, pattern=NAME.pattern),
-            "dryRun": {**flag("Of a reset: only say what would come again."), "default": False},
+            "like": shapes.text("Of `begin`: the group that it begins where.", most=64, pattern=NAME.pattern),
+            "dryRun": {**shapes.flag("Of a reset: only say what would come again."), "default": False},
         },
         required=("act",),
         anyOf=[
@@ -92,19 +83,19 @@ STEERING: Final = Component(
         ],
     ),
 )
-STEERED: Final = Shown(
+STEERED: Final = shapes.Shown(
     "Steered",
     {
-        "partitions": array(_PARTITION, "What it was done in."),
-        "resets": array(
-            record(
+        "partitions": shapes.array(_PARTITION, "What it was done in."),
+        "resets": shapes.array(
+            shapes.record(
                 {
                     "partition": _PARTITION,
                     "before": CHECKPOINT,
                     "after": CHECKPOINT,
-                    "again": whole("Events that come again."),
-                    "skipped": whole("Events that never come."),
-                    "parked": whole("Streams that stay parked."),
+                    "again": shapes.whole("Events that come again."),
+                    "skipped": shapes.whole("Events that never come."),
+                    "parked": shapes.whole("Streams that stay parked."),
                 }
             ),
             "What a reset does.",
@@ -118,21 +109,23 @@ def opened(deployment: Deployment) -> Groups:
     return deployment.groups
 
 
-@operation(
+@shapes.operation(
     "Look at a group",
     "How far it is in each partition, and which processes run it.",
     parameters=(_GROUP,),
     gives=STANDING,
     fails=(problems.GROUP_NOT_FOUND,),
 )
-def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
+def read_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
     """How far a group is, and who runs it."""
     found, meter, group = _measured(groups, request)
     partitions = [standing_view(each) for each in found.standing(group)]
-    return answer(meter, STANDING(partitions=partitions, processes=list(map(asdict, found.members(group)))))
+    return shapes.answer(
+        meter, STANDING(partitions=partitions, processes=list(map(asdict, found.members(group))))
+    )
 
 
-@operation(
+@shapes.operation(
     "Steer a group",
     "Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused "
     "what it has not committed, and goes on from there.",
@@ -141,11 +134,11 @@ def read_group(groups: Groups, request: Request, _: QueryString) -> Response:
     gives=STEERED,
     fails=(problems.GROUP_NOT_FOUND,),
 )
-def steer_group(groups: Groups, request: Request, _: QueryString) -> Response:
+def steer_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
     """Do what is asked with a group."""
-    fields = STEERING.read(document(request))
+    fields = STEERING.read(shapes.document(request))
     steered, meter, group = _measured(groups, request)
-    return answer(meter, _steer(steered, group, fields))
+    return shapes.answer(meter, _steer(steered, group, fields))
 
 
 def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -174,5 +167,5 @@ def _measured(groups: Groups, request: Request) -> tuple[Groups, Meter, str]:
     group = request.path["group"]
     if not NAME.fullmatch(group):
         raise GroupMissing(group)
-    driver, meter = driver_for(request, groups.reader.driver)
+    driver, meter = shapes.driver_for(request, groups.reader.driver)
     return replace(groups, reader=groups.reader.on(driver)), meter, group

@@ -7,31 +7,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems
+from epochal.http import problems, shapes
 from epochal.http.events import CONDITION, INDEX
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.shapes import (
-    CAPACITY,
-    IDEMPOTENCY_KEY,
-    Component,
-    Node,
-    QueryString,
-    Shown,
-    answer,
-    appends,
-    array,
-    capacity,
-    consumed,
-    document,
-    expectation_of,
-    flag,
-    idempotency_key,
-    operation,
-    record,
-    ref,
-    streams_for,
-)
 from epochal.http.streams import (
     FIRST,
     REACHED,
@@ -72,32 +51,35 @@ _OF_ALL: Final = ("transaction", "item", "events")
 """What is found to be too much when all of it is to be written, as the store calls it: it does not tell whose it is."""
 
 
-def _expected(node: Node) -> ExpectedVersion:
+def _expected(node: shapes.Node) -> ExpectedVersion:
     """A version, a word, or a token, which has points."""
     if isinstance(node.value, str) and "." in node.value:
         return parse_token(node.value, node.name)
-    return expectation_of(node)
+    return shapes.expectation_of(node)
 
 
 STREAM_APPEND: Final = append_form("StreamAppend", _expected, TOKEN, stream={"stream": STREAM}, condition={})
 
 
-def append_of(node: Node) -> StreamAppend:
+def append_of(node: shapes.Node) -> StreamAppend:
     """What one stream gets; raises `InvalidInput` naming the field that breaks a rule."""
     return stream_append(node, STREAM_APPEND.read(node))
 
 
-def stream_append(node: Node, sent: Mapping[str, Any]) -> StreamAppend:
+def stream_append(node: shapes.Node, sent: Mapping[str, Any]) -> StreamAppend:
     """What one stream gets, of what was read."""
     expected = sent.get("expected", ANY)
     return StreamAppend(stream=sent["stream"], expected=expected, **contents_of(node, sent))
 
 
-APPEND_ALL: Final = Component(
+APPEND_ALL: Final = shapes.Component(
     "AppendAll",
-    record(
+    shapes.record(
         {
-            "appends": {**array(ref("StreamAppend"), "Each of another stream.", MAX_APPENDS), "minItems": 1},
+            "appends": {
+                **shapes.array(shapes.ref("StreamAppend"), "Each of another stream.", MAX_APPENDS),
+                "minItems": 1,
+            },
             **CONDITION,
         },
         required=("appends",),
@@ -106,26 +88,26 @@ APPEND_ALL: Final = Component(
     reads={"appends": append_of},
 )
 
-EACH_APPENDED: Final = Shown(
+EACH_APPENDED: Final = shapes.Shown(
     "", {"stream": STREAM, "first": (FIRST, "first"), "version": (VERSION, "version"), "token": TOKEN}
 )
-ALL_APPENDED: Final = Shown(
+ALL_APPENDED: Final = shapes.Shown(
     "AllAppended",
     {
-        "streams": array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
+        "streams": shapes.array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
         "replayed": REPLAYED,
         "position": REACHED,
-        "capacity": CAPACITY,
+        "capacity": shapes.CAPACITY,
     },
     optional=("position",),
 )
 
-IN_THE_WAY: Final = record(
+IN_THE_WAY: Final = shapes.record(
     {
         "stream": STREAM,
         "version": VERSION,
         "token": TOKEN,
-        "deleted": flag("Whether it takes no more events."),
+        "deleted": shapes.flag("Whether it takes no more events."),
         "index": {
             **INDEX,
             "description": "Of the first event, where nobody can tell whether it was appended.",
@@ -138,11 +120,11 @@ IN_THE_WAY: Final = record(
 # The operation.
 
 
-@operation(
+@shapes.operation(
     "Append to several streams, all or nothing",
     "One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. "
     f"With an `Idempotency-Key` at most {MAX_APPENDS - 1}. `If-Match` and `If-None-Match` are refused.",
-    parameters=(IDEMPOTENCY_KEY,),
+    parameters=(shapes.IDEMPOTENCY_KEY,),
     takes=APPEND_ALL,
     status=201,
     gives=ALL_APPENDED,
@@ -153,19 +135,19 @@ IN_THE_WAY: Final = record(
         problems.UNDETERMINED,
     ),
 )
-def append_all(on: Opened, request: Request, _: QueryString) -> Response:
+def append_all(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
     stream's ETag, without its quotes.
     """
     for given in ("If-Match", "If-None-Match"):
         if request.header(given) is not None:
             raise InvalidInput(given, "names the state of one stream: each append has its own `expected`")
-    key = idempotency_key(request)
-    sent = APPEND_ALL.read(document(request))
+    key = shapes.idempotency_key(request)
+    sent = APPEND_ALL.read(shapes.document(request))
     asked, most = sent["appends"], MAX_APPENDS - (key is not None)
     if len(asked) > most:
         raise TooLarge("appends", len(asked), most, "items")
-    store, meter = streams_for(on.streams, request)
+    store, meter = shapes.streams_for(on.streams, request)
     seals = Seals.of(store, writes=True)
     asked = tuple(_believed(each, seals) for each in asked)
     condition = condition_of(sent, store, on.link)
@@ -178,10 +160,12 @@ def append_all(on: Opened, request: Request, _: QueryString) -> Response:
                 for name, one in got
             ]
             reached = reached_by(made, store)
-            view = ALL_APPENDED(streams=shown, replayed=replayed, capacity=capacity(meter.units), **reached)
-            counted = appends([event for each in asked for event in each.events], replayed=replayed)
+            view = ALL_APPENDED(
+                streams=shown, replayed=replayed, capacity=shapes.capacity(meter.units), **reached
+            )
+            counted = shapes.appends([event for each in asked for event in each.events], replayed=replayed)
             figures = {**counted, "Appends": float(len(asked))} if counted else {}
-            return answer(meter, view, status=201, figures=figures)
+            return shapes.answer(meter, view, status=201, figures=figures)
         case Conflict() as forbidden if forbidden.events:
             raise forbidden_by(forbidden, condition, store, meter)
         case Conflict(streams=found):
@@ -221,7 +205,7 @@ def _all_refused(found: Mapping[str, Conflict], seals: Seals, meter: Meter) -> P
     return Problem(
         problems.STREAM_DELETED if gone else problems.VERSION_CONFLICT,
         detail if len(shown) == 1 else f"{detail}, and {len(shown) - 1} more are in the way",
-        figures={"Conflicts": 1.0, **consumed(meter.units)},
+        figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
         streams=shown,
     )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems
+from epochal.http import problems, shapes
 from epochal.http.events import (
     _BYTES,
     _SHA256,
@@ -37,45 +37,6 @@ from epochal.http.events import (
 )
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.shapes import (
-    CAPACITY,
-    DEFAULT_LIMIT,
-    EXPECTATIONS,
-    IDEMPOTENCY_KEY,
-    KNOWN_STATES,
-    LIMIT,
-    MEGABYTES,
-    NO_CACHE,
-    Component,
-    Node,
-    QueryString,
-    Read,
-    Schema,
-    Shown,
-    answer,
-    appends,
-    array,
-    capacity,
-    consumed,
-    document,
-    etag,
-    expectation_of,
-    flag,
-    header,
-    idempotency_key,
-    name,
-    operation,
-    path,
-    precondition,
-    query,
-    record,
-    ref,
-    streams_for,
-    text,
-    text_of,
-    unchanged,
-    whole,
-)
 from epochal.model.events import Claim, stream_name
 from epochal.model.versions import (
     ANY,
@@ -99,39 +60,41 @@ from epochal.store.streams import Streams
 if TYPE_CHECKING:
     from epochal.http.tagged import Listed
 
-STREAM: Final = name("A stream's name, `Category-id`.", "Aircraft-N14228")
-TOKEN: Final = text(
+STREAM: Final = shapes.name("A stream's name, `Category-id`.", "Aircraft-N14228")
+TOKEN: Final = shapes.text(
     "The stream's exact state: its ETag, without the quotes.",
     pattern=r"(0|[1-9]\d{0,9})\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?",
 )
-VERSION: Final = whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
-_LOW_WATER: Final = whole("Events below this index have been pruned.", 0, MAX_VERSION)
-FIRST: Final = whole("Index of the first event of this append.", 0, MAX_VERSION)
-REPLAYED: Final = flag("An earlier request with the same Idempotency-Key had made this append.")
-_STREAM: Final = path("stream", STREAM)
-_ETAG: Final = {"ETag": text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
-_IF_MATCH: Final = header(
+VERSION: Final = shapes.whole("The stream's version: the index that its next event gets.", 0, MAX_VERSION)
+_LOW_WATER: Final = shapes.whole("Events below this index have been pruned.", 0, MAX_VERSION)
+FIRST: Final = shapes.whole("Index of the first event of this append.", 0, MAX_VERSION)
+REPLAYED: Final = shapes.flag("An earlier request with the same Idempotency-Key had made this append.")
+_STREAM: Final = shapes.path("stream", STREAM)
+_ETAG: Final = {"ETag": shapes.text("The stream's exact state, for `If-Match` and `If-None-Match`.")}
+_IF_MATCH: Final = shapes.header(
     "If-Match",
     'An ETag of the stream, a version in quotes (`"17"`), or `*` for any stream that exists; else 412.',
     pattern=r'(\*|"(0|[1-9]\d{0,9})(\.[0-9a-f]{32}(\.\d{1,7}){5}(\.\d{1,10}(\.[0-9a-f]{32})?)?)?")',
 )
-_IF_NONE_MATCH_ANY: Final = header("If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"])
+_IF_NONE_MATCH_ANY: Final = shapes.header(
+    "If-None-Match", "`*`: the stream must not exist; else 412.", enum=["*"]
+)
 
 # What is sent and answered.
 
-BODY: Final = Component("Body", record({"sha256": _SHA256, "bytes": _BYTES}))
-UPLOAD: Final = Shown(
+BODY: Final = shapes.Component("Body", shapes.record({"sha256": _SHA256, "bytes": _BYTES}))
+UPLOAD: Final = shapes.Shown(
     "Upload",
     {
-        "url": text("Where to put the content, without further credentials.", format="uri"),
+        "url": shapes.text("Where to put the content, without further credentials.", format="uri"),
         "method": {"const": "PUT"},
         "headers": {
             "type": "object",
             "description": "To be sent with it, as they are.",
             "additionalProperties": {"type": "string"},
         },
-        "expiresIn": whole("Seconds for which the URL works."),
-        "claim": ref("Claim"),
+        "expiresIn": shapes.whole("Seconds for which the URL works."),
+        "claim": shapes.ref("Claim"),
     },
 )
 
@@ -143,7 +106,7 @@ REACHED: Final = {
 }
 
 
-def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
+def contents_of(node: shapes.Node, sent: Mapping[str, Any]) -> dict[str, Any]:
     """The events and unfolds of an append, which has some; None where it leaves the unfolds as they are."""
     events, unfolds = sent.get("events", ()), sent.get("unfolds")
     if not events and not unfolds:
@@ -153,21 +116,25 @@ def contents_of(node: Node, sent: Mapping[str, Any]) -> dict[str, Any]:
 
 def append_form(
     name: str,
-    expected: Read,
-    *expectations: Schema,
-    stream: Mapping[str, Schema],
-    condition: Mapping[str, Schema],
-    event: Schema = IN_STREAM,
+    expected: shapes.Read,
+    *expectations: shapes.Schema,
+    stream: Mapping[str, shapes.Schema],
+    condition: Mapping[str, shapes.Schema],
+    event: shapes.Schema = IN_STREAM,
     **rest: Any,
-) -> Component:
+) -> shapes.Component:
     """An append to a stream, which is a member where the path does not name it."""
-    choices = [whole("Its version.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}, *expectations]
-    schema = record(
+    choices = [
+        shapes.whole("Its version.", 0, MAX_VERSION),
+        {"enum": list(shapes.EXPECTATIONS)},
+        *expectations,
+    ]
+    schema = shapes.record(
         {
             **stream,
-            "events": array(event, "Appended in this order, all or none.", MAX_EVENTS),
-            "unfolds": array(
-                ref("NewUnfold"),
+            "events": shapes.array(event, "Appended in this order, all or none.", MAX_EVENTS),
+            "unfolds": shapes.array(
+                shapes.ref("NewUnfold"),
                 "State to store beside the events, in place of all that is stored; left out, what is stored stays.",
                 MAX_UNFOLDS,
             ),
@@ -182,22 +149,22 @@ def append_form(
         anyOf=[{"required": [name], "properties": {name: {"minItems": 1}}} for name in ("events", "unfolds")],
         **rest,
     )
-    reads: dict[str, Read] = {
+    reads: dict[str, shapes.Read] = {
         "stream": lambda node: stream_name(node.value, node.name),
         "events": event_of,
         "unfolds": unfold_of,
         "expected": expected,
     }
-    return Component(name, schema, reads=reads)
+    return shapes.Component(name, schema, reads=reads)
 
 
 APPEND: Final = append_form(
-    "Append", expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
+    "Append", shapes.expectation_of, stream={}, condition=CONDITION, dependentRequired=WITH_QUERY
 )
 APPEND_UNTAGGED: Final = append_form(
-    "AppendUntagged", expectation_of, stream={}, condition={}, event=ref("NewUntaggedEvent")
+    "AppendUntagged", shapes.expectation_of, stream={}, condition={}, event=shapes.ref("NewUntaggedEvent")
 )
-APPENDED: Final = Shown(
+APPENDED: Final = shapes.Shown(
     "Appended",
     {
         "stream": STREAM,
@@ -205,52 +172,58 @@ APPENDED: Final = Shown(
         "version": (VERSION, "version"),
         "replayed": (REPLAYED, "replayed"),
         "position": REACHED,
-        "capacity": CAPACITY,
+        "capacity": shapes.CAPACITY,
     },
     optional=("position",),
 )
-STATE: Final = Shown(
+STATE: Final = shapes.Shown(
     "State",
     {
         "stream": (STREAM, "stream"),
         "version": (VERSION, "version"),
         "lowWater": (_LOW_WATER, "low_water"),
-        "headEvents": whole("How many of the last events its head carries."),
-        "unfolds": array(ref("Unfold"), "State derived from the events."),
-        "events": array(ref("Event"), "Those that the head carries, where `events=true` asked for them."),
+        "headEvents": shapes.whole("How many of the last events its head carries."),
+        "unfolds": shapes.array(shapes.ref("Unfold"), "State derived from the events."),
+        "events": shapes.array(
+            shapes.ref("Event"), "Those that the head carries, where `events=true` asked for them."
+        ),
     },
     optional=("events",),
 )
-EVENT_PAGE: Final = Shown(
+EVENT_PAGE: Final = shapes.Shown(
     "EventPage",
     {
         "stream": STREAM,
         "version": (VERSION, "version"),
         "lowWater": (_LOW_WATER, "low_water"),
-        "events": array(ref("Event"), "In the order asked for."),
+        "events": shapes.array(shapes.ref("Event"), "In the order asked for."),
         "next": {
             "description": "`from` of the next page; null where there is none.",
             "anyOf": [INDEX, {"type": "null"}],
         },
-        "hole": record(
+        "hole": shapes.record(
             {
-                "first": whole("The first index that was asked for.", 0, MAX_VERSION),
-                "end": whole("The index after the last of them.", 0, MAX_VERSION),
+                "first": shapes.whole("The first index that was asked for.", 0, MAX_VERSION),
+                "end": shapes.whole("The index after the last of them.", 0, MAX_VERSION),
             },
             description="Events that were asked for before these and have been pruned; absent where none have.",
         ),
     },
     optional=("hole",),
 )
-PRUNE: Final = Component("Prune", record({"before": whole("The first index to keep.", 0, MAX_VERSION)}))
-PRUNED: Final = Shown(
+PRUNE: Final = shapes.Component(
+    "Prune", shapes.record({"before": shapes.whole("The first index to keep.", 0, MAX_VERSION)})
+)
+PRUNED: Final = shapes.Shown(
     "Pruned",
     {
         "stream": STREAM,
         "lowWater": (_LOW_WATER, "low_water"),
-        "deletedItems": (whole("Items deleted by this request."), "deleted"),
+        "deletedItems": (shapes.whole("Items deleted by this request."), "deleted"),
         "done": (
-            flag("False: readers see none of it any more, but items are left. Send the request again."),
+            shapes.flag(
+                "False: readers see none of it any more, but items are left. Send the request again."
+            ),
             "done",
         ),
     },
@@ -283,12 +256,12 @@ def opened(deployment: Deployment, streams: str) -> Opened:
     )
 
 
-@operation(
+@shapes.operation(
     "Append events, replace unfolds, or both",
     "One atomic write. What the stream is expected to be stands in one place: `If-Match`, "
     "`If-None-Match: *` or `expected`. With `failIf` it is refused, too, if an event that matches lies beyond "
     "`after`; the answer has these events.",
-    parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, IDEMPOTENCY_KEY),
+    parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, shapes.IDEMPOTENCY_KEY),
     takes=APPEND,
     status=201,
     gives=APPENDED,
@@ -301,28 +274,30 @@ def opened(deployment: Deployment, streams: str) -> Opened:
         problems.UNDETERMINED,
     ),
 )
-def append_events(on: Opened, request: Request, _: QueryString) -> Response:
+def append_events(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Append events and replace unfolds, in one atomic write."""
     stream = stream_name(request.path["stream"])
-    root = document(request)
+    root = shapes.document(request)
     sent = APPEND.read(root)
     contents = contents_of(root, sent)
-    expected, in_header = precondition(request, sent.get("expected"), parse_token)
-    key = idempotency_key(request)
-    store, meter = streams_for(on.streams, request)
+    expected, in_header = shapes.precondition(request, sent.get("expected"), parse_token)
+    key = shapes.idempotency_key(request)
+    store, meter = shapes.streams_for(on.streams, request)
     condition = condition_of(sent, store, on.link)
     wanted = StreamAppend(stream=stream, expected=expected, **contents)
     came = store.try_append(
         stream, **contents, expected=believed(store, wanted), idempotency_key=key, **condition
     )
     outcome = made(store, meter, stream, came, condition, in_header=in_header)
-    view = APPENDED(outcome, stream=stream, capacity=capacity(meter.units), **reached_by(outcome, store))
-    return answer(
+    view = APPENDED(
+        outcome, stream=stream, capacity=shapes.capacity(meter.units), **reached_by(outcome, store)
+    )
+    return shapes.answer(
         meter,
         view,
         status=201,
-        headers={"ETag": etag(outcome.token)},
-        figures=appends(contents["events"], replayed=outcome.replayed),
+        headers={"ETag": shapes.etag(outcome.token)},
+        figures=shapes.appends(contents["events"], replayed=outcome.replayed),
     )
 
 
@@ -368,7 +343,7 @@ def condition_of(
     sent: Mapping[str, Any],
     store: Streams,
     link: Link,
-    limit: int = DEFAULT_LIMIT,
+    limit: int = shapes.DEFAULT_LIMIT,
     room: AnswerSize | None = None,
 ) -> dict[str, Any]:
     """The condition of an append, if it has one, as the store takes it; `takes` keeps what is in the way for the
@@ -408,7 +383,7 @@ def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Stream
     return listed.refused(sealed, meter.units)
 
 
-@operation(
+@shapes.operation(
     "Get a URL to upload a body that is too large for a request",
     "The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 "
     "from the URL says that it has been uploaded already. An event then carries the `claim`. What is not claimed "
@@ -417,17 +392,17 @@ def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Stream
     status=201,
     gives=UPLOAD,
 )
-def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
+def upload_body(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Sign the upload of a body that is too large for a request; an append then claims it."""
-    claim = claim_of(BODY.read(document(request)))
+    claim = claim_of(BODY.read(shapes.document(request)))
     if claim.size > on.most:
         raise TooLarge("bytes", claim.size, on.most)
     url, headers = on.upload(claim, LINK_SECONDS)
     view = UPLOAD(url=url, method="PUT", headers=headers, expiresIn=LINK_SECONDS, claim=CLAIM(claim))
-    return Response(status=201, body=text_of(view))
+    return Response(status=201, body=shapes.text_of(view))
 
 
-@operation(
+@shapes.operation(
     "Make the first events of a stream gone, for good",
     "At once for readers; what held the events is deleted a part at a time.",
     parameters=(_STREAM,),
@@ -435,87 +410,93 @@ def upload_body(on: Opened, request: Request, _: QueryString) -> Response:
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND,),
 )
-def prune_stream(on: Opened, request: Request, _: QueryString) -> Response:
+def prune_stream(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
     stream = stream_name(request.path["stream"])
-    before = PRUNE.read(document(request))["before"]
-    store, meter = streams_for(on.streams, request)
+    before = PRUNE.read(shapes.document(request))["before"]
+    store, meter = shapes.streams_for(on.streams, request)
     outcome = store.archive_and_prune(stream, before)
     if outcome is None:
         raise _not_found(stream)
-    return answer(meter, PRUNED(outcome, stream=stream))
+    return shapes.answer(meter, PRUNED(outcome, stream=stream))
 
 
-@operation(
+@shapes.operation(
     "Delete a stream",
     "Its name takes no more events, unless it is left open. Where `done` is false, send the request "
     "again, without `If-Match`.",
-    parameters=(_STREAM, _IF_MATCH, query("leaveOpen", flag("The stream goes on at its next index."))),
+    parameters=(
+        _STREAM,
+        _IF_MATCH,
+        shapes.query("leaveOpen", shapes.flag("The stream goes on at its next index.")),
+    ),
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
 )
-def delete_stream(on: Opened, request: Request, asked: QueryString) -> Response:
+def delete_stream(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
     """Delete a stream, or a bounded part of what is left of it."""
     stream = stream_name(request.path["stream"])
-    expected, in_header = precondition(request, None, parse_token)
+    expected, in_header = shapes.precondition(request, None, parse_token)
     leave_open = asked.flag("leaveOpen")
-    store, meter = streams_for(on.streams, request)
+    store, meter = shapes.streams_for(on.streams, request)
     outcome = store.try_delete(stream, expected=expected, leave_open=leave_open)
     if isinstance(outcome, Conflict):
         if outcome.token is None and expected in (ANY, NO_STREAM):
             raise _not_found(stream)
         raise _refused(stream, outcome, meter.units, in_header=in_header)
-    return answer(meter, PRUNED(outcome, stream=stream))
+    return shapes.answer(meter, PRUNED(outcome, stream=stream))
 
 
-@operation(
+@shapes.operation(
     "Read a stream's version and unfolds",
     "One request of one item, whatever the stream's length.",
     parameters=(
         _STREAM,
-        KNOWN_STATES,
-        query("events", flag("Also the last events, as far as the stream's head carries them.")),
+        shapes.KNOWN_STATES,
+        shapes.query(
+            "events", shapes.flag("Also the last events, as far as the stream's head carries them.")
+        ),
     ),
     gives=STATE,
-    headers={**_ETAG, **NO_CACHE},
+    headers={**_ETAG, **shapes.NO_CACHE},
     not_modified=True,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
+def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
     """A stream's head: its state in one request where unfolds hold it."""
     stream, events = stream_name(request.path["stream"]), asked.flag("events")
-    store, meter = streams_for(on.streams, request)
+    store, meter = shapes.streams_for(on.streams, request)
     found = store.load(stream, fetch=False)
     if found is None:
         raise _not_found(stream)
     if found.deleted:
-        raise _deleted(stream, found.version, consumed(meter.units))
+        raise _deleted(stream, found.version, shapes.consumed(meter.units))
     token = Seals.of(store, writes=False).sealed(stream, found.token)
-    headers = {"ETag": etag(token), "Cache-Control": "no-cache"}
-    if unchanged(request, token):
-        return Response(status=304, headers=headers, figures=consumed(meter.units))
-    return answer(meter, _state(found, on.link, events=events), headers=headers)
+    headers = {"ETag": shapes.etag(token), "Cache-Control": "no-cache"}
+    if shapes.unchanged(request, token):
+        return Response(status=304, headers=headers, figures=shapes.consumed(meter.units))
+    return shapes.answer(meter, _state(found, on.link, events=events), headers=headers)
 
 
-@operation(
+@shapes.operation(
     "Read a page of a stream's events",
-    f"A page ends at its limit or at {MEGABYTES} MB, and says where to go on.",
+    f"A page ends at its limit or at {shapes.MEGABYTES} MB, and says where to go on.",
     parameters=(
         _STREAM,
-        query(
+        shapes.query(
             "from",
-            whole(
+            shapes.whole(
                 "Index of the first event; left out: the stream's first, or backward its last.",
                 0,
                 MAX_VERSION,
             ),
         ),
-        query("limit", {**LIMIT, "description": "Events at most."}),
-        query(
+        shapes.query("limit", {**shapes.LIMIT, "description": "Events at most."}),
+        shapes.query(
             "direction",
             {"enum": ["forward", "backward"], "default": "forward", "description": "Which way to read."},
         ),
-        query(
+        shapes.query(
             "type",
             {
                 "type": "array",
@@ -524,23 +505,23 @@ def read_state(on: Opened, request: Request, asked: QueryString) -> Response:
                 "is empty, and says where to go on.",
             },
         ),
-        query(
+        shapes.query(
             "since",
             {"type": "string", "format": "date-time", "description": "Only events of this time and later."},
         ),
-        query(
+        shapes.query(
             "until", {"type": "string", "format": "date-time", "description": "Only events before this time."}
         ),
     ),
     gives=EVENT_PAGE,
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
-def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
+def read_events(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
     """A page of a stream's events, either way."""
     backward = asked.choice("direction") == "backward"
     stream = stream_name(request.path["stream"])
     start, limit = asked.whole("from"), asked.limit()
-    store, meter = streams_for(on.streams, request)
+    store, meter = shapes.streams_for(on.streams, request)
     found = store.page(
         stream,
         start=start,
@@ -554,8 +535,8 @@ def read_events(on: Opened, request: Request, asked: QueryString) -> Response:
     if not found.exists:
         raise _not_found(stream)
     if found.deleted:
-        raise _deleted(stream, found.version, consumed(meter.units))
-    return answer(meter, _page(stream, found, on.link))
+        raise _deleted(stream, found.version, shapes.consumed(meter.units))
+    return shapes.answer(meter, _page(stream, found, on.link))
 
 
 # How their answers look.
@@ -591,13 +572,13 @@ def _page(stream: str, found: Page, link: Link) -> dict[str, Any]:
 
 def _refused(stream: str, conflict: Conflict, units: Units, *, in_header: bool) -> Problem:
     """A write that did not find the stream as expected: 412 for a header's expectation, 409 for the body's."""
-    figures = {"Conflicts": 1.0, **consumed(units)}
+    figures = {"Conflicts": 1.0, **shapes.consumed(units)}
     if conflict.deleted:
         return _deleted(stream, conflict.version, figures)
     return Problem(
         problems.PRECONDITION_FAILED if in_header else problems.VERSION_CONFLICT,
         f"{stream} is at version {conflict.version}",
-        headers={} if conflict.token is None else {"ETag": etag(conflict.token)},
+        headers={} if conflict.token is None else {"ETag": shapes.etag(conflict.token)},
         figures=figures,
         stream=stream,
         version=conflict.version,

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems
+from epochal.http import problems, shapes
 from epochal.http.events import (
     CONDITION,
     ID,
@@ -40,36 +40,6 @@ from epochal.http.events import (
 from epochal.http.events import event_of as plain_event
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
-from epochal.http.shapes import (
-    CAPACITY,
-    DEFAULT_LIMIT,
-    IDEMPOTENCY_KEY,
-    MAX_LIMIT,
-    MEGABYTES,
-    Component,
-    Members,
-    Node,
-    QueryString,
-    Shown,
-    answer,
-    appends,
-    array,
-    capacity,
-    consumed,
-    document,
-    flag,
-    idempotency_key,
-    measured,
-    operation,
-    or_null,
-    path,
-    query,
-    record,
-    ref,
-    text,
-    whole,
-    words,
-)
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import DatedPage, TagPage, TagPages
 from epochal.listings import Listings, listings_of
@@ -97,30 +67,30 @@ from epochal.plan.values import Units
 from epochal.store.driver import Meter
 from epochal.store.tagged import MAX_EVENTS, TaggedStore
 
-PLACE: Final = text(
+PLACE: Final = shapes.text(
     "Orders events: within each of their tags always as they were appended.", pattern=r"\d{30}"
 )
-_TYPE: Final = text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
-_NEXT: Final = text(
+_TYPE: Final = shapes.text("What kind of event it is.", most=MAX_TYPE_BYTES, pattern=r"[^\x00-\x1f\x7f]+")
+_NEXT: Final = shapes.text(
     "`next` of the page before; everything else must be as it was.", most=2 * MAX_POSITION_BYTES
 )
-_STAMP: Final = words("When it was appended.")
+_STAMP: Final = shapes.words("When it was appended.")
 _GOES_ON: Final = "`from` of the page that goes on; null where there is none."
 
 
 # What is sent.
 
 
-def _type_of(node: Node) -> str:
+def _type_of(node: shapes.Node) -> str:
     return check_type(node.text(MAX_TYPE_BYTES), node.name)
 
 
-EVENT_QUERY_ITEM: Final = Component(
+EVENT_QUERY_ITEM: Final = shapes.Component(
     "EventQueryItem",
-    record(
+    shapes.record(
         {
-            "types": array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
-            "tags": array(
+            "types": shapes.array(_TYPE, "Any of these; none named: any type.", MAX_NAMED),
+            "tags": shapes.array(
                 TAG,
                 "All of these. At least one, unless the deployment lets the types be asked for alone.",
                 MAX_NAMED,
@@ -132,28 +102,30 @@ EVENT_QUERY_ITEM: Final = Component(
 )
 
 
-def _item(node: Node) -> QueryItem:
+def _item(node: shapes.Node) -> QueryItem:
     return QueryItem(**{name: frozenset(values) for name, values in EVENT_QUERY_ITEM.read(node).items()})
 
 
-EVENT_QUERY: Final = Component(
+EVENT_QUERY: Final = shapes.Component(
     "EventQuery",
-    record(
+    shapes.record(
         {
             "items": {
-                **array(ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED),
+                **shapes.array(
+                    shapes.ref("EventQueryItem"), "Alternatives: an event matches one of them.", MAX_NAMED
+                ),
                 "minItems": 1,
             }
         }
     ),
     reads={"items": _item},
 )
-APPEND: Final = Component(
+APPEND: Final = shapes.Component(
     "AppendTagged",
-    record(
+    shapes.record(
         {
             "events": {
-                **array(ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                **shapes.array(shapes.ref("NewEvent"), "Appended in this order, all or none.", MAX_EVENTS),
                 "minItems": 1,
             },
             **CONDITION,
@@ -162,34 +134,34 @@ APPEND: Final = Component(
         dependentRequired={"after": ["failIf"]},
     ),
 )
-QUERY: Final = Component(
+QUERY: Final = shapes.Component(
     "QueryTagged",
-    record(
+    shapes.record(
         {
-            "query": ref("EventQuery"),
+            "query": shapes.ref("EventQuery"),
             "after": {**POSITION, "description": "Only what is new since this position."},
             "from": _NEXT,
-            "limit": whole("Events at most.", 1, MAX_LIMIT, default=DEFAULT_LIMIT),
+            "limit": shapes.whole("Events at most.", 1, shapes.MAX_LIMIT, default=shapes.DEFAULT_LIMIT),
             "direction": {
                 "enum": ["forward", "backward"],
                 "default": "forward",
                 "description": "Backward: newest first. The first page then has the last events.",
             },
-            "positions": {**flag("Whether each event tells its position."), "default": False},
+            "positions": {**shapes.flag("Whether each event tells its position."), "default": False},
         },
         required=("query",),
     ),
 )
 
 
-def event_of(node: Node) -> Event:
+def event_of(node: shapes.Node) -> Event:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     event = plain_event(node)
     check_type(event.type, node.below("type"))
     return event if event.id is None else replace(event, id=parse_event_id(event.id, node.below("id")))
 
 
-def query_of(node: Node, store: TaggedStore) -> Query:
+def query_of(node: shapes.Node, store: TaggedStore) -> Query:
     """A query that the store can be held to; raises `InvalidInput` naming the field that breaks a rule."""
     asked, place = Query(items=EVENT_QUERY.read(node)["items"]), node.below("items")
     try:
@@ -208,19 +180,19 @@ def position_of(sent: Mapping[str, Any]) -> Position | None:
 
 # Events that are answered.
 
-EVENT: Final = Component(
+EVENT: Final = shapes.Component(
     "TaggedEvent",
-    record(
+    shapes.record(
         {
-            "id": words("Its id."),
+            "id": shapes.words("Its id."),
             "place": PLACE,
-            "type": words("What kind of event it is."),
-            "tags": array(words(), "What it concerns, in order."),
-            "stream": words("The stream that it was appended to, if it was to one, and"),
+            "type": shapes.words("What kind of event it is."),
+            "tags": shapes.array(shapes.words(), "What it concerns, in order."),
+            "stream": shapes.words("The stream that it was appended to, if it was to one, and"),
             "index": {**INDEX, "description": "its index there."},
             "timestamp": _STAMP,
             **IDS_SHOWN,
-            "executedUser": words("Who did it, where that is kept."),
+            "executedUser": shapes.words("Who did it, where that is kept."),
             **shown_bodies(),
             "position": {
                 **POSITION,
@@ -263,7 +235,7 @@ class Listed:
         return Problem(
             problems.CONDITION_FAILED,
             "events that match failIf have been appended: decide again with them, and append after this position",
-            figures={"Conflicts": 1.0, **consumed(units)},
+            figures={"Conflicts": 1.0, **shapes.consumed(units)},
             events=self.views,
             position=write_position(rejected.position),
             more=rejected.more,
@@ -299,12 +271,14 @@ def fields(found: Recorded) -> dict[str, Any]:
 
 # Answers.
 
-_MADE: Final = Shown("", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")})
-APPENDED: Final = Shown(
+_MADE: Final = shapes.Shown(
+    "", {"id": (ID, "id"), "place": (PLACE, "place"), "timestamp": (_STAMP, "timestamp")}
+)
+APPENDED: Final = shapes.Shown(
     "AppendedTagged",
     {
-        "events": array(_MADE.schema, "In the order sent."),
-        "position": or_null(
+        "events": shapes.array(_MADE.schema, "In the order sent."),
+        "position": shapes.or_null(
             POSITION,
             "To append after, under the same query; without `failIf` where the append is in the tags of its events."
             " Of a replayed append it may be before the events, or null.",
@@ -315,26 +289,30 @@ APPENDED: Final = Shown(
             'is "". Of a replayed append there may be later ones among them.',
             "additionalProperties": {"type": "integer", "minimum": 1},
         },
-        "replayed": (flag("Whether an earlier call had appended them."), "replayed"),
-        "capacity": CAPACITY,
+        "replayed": (shapes.flag("Whether an earlier call had appended them."), "replayed"),
+        "capacity": shapes.CAPACITY,
     },
 )
-EVENT_PAGE: Final = Shown(
+EVENT_PAGE: Final = shapes.Shown(
     "TaggedEventPage",
     {
-        "events": array(ref("TaggedEvent"), "In order of their places; backward, newest first."),
-        "position": or_null(POSITION, "To append after; null until the last page, where it is not backward."),
-        "next": or_null(_NEXT, _GOES_ON),
+        "events": shapes.array(
+            shapes.ref("TaggedEvent"), "In order of their places; backward, newest first."
+        ),
+        "position": shapes.or_null(
+            POSITION, "To append after; null until the last page, where it is not backward."
+        ),
+        "next": shapes.or_null(_NEXT, _GOES_ON),
     },
 )
-LISTED: Final = Shown(
+LISTED: Final = shapes.Shown(
     "ListedEvents",
     {
-        "events": array(ref("TaggedEvent"), "In order of their places."),
-        "next": or_null(PLACE, _GOES_ON),
+        "events": shapes.array(shapes.ref("TaggedEvent"), "In order of their places."),
+        "next": shapes.or_null(PLACE, _GOES_ON),
     },
 )
-COUNT: Final = Shown("EventCount", {"events": whole("How many there are.")})
+COUNT: Final = shapes.Shown("EventCount", {"events": shapes.whole("How many there are.")})
 
 
 def appended(made: Appended, units: Units) -> dict[str, Any]:
@@ -344,7 +322,7 @@ def appended(made: Appended, units: Units) -> dict[str, Any]:
         events=[_MADE(each) for each in made.events],
         position=write_position(made.position) if made.position.seen else None,
         versions=dict(made.versions),
-        capacity=capacity(units),
+        capacity=shapes.capacity(units),
     )
 
 
@@ -373,14 +351,14 @@ def _listed(found: DatedPage[Recorded], link: Link) -> dict[str, Any]:
 
 # Tags.
 
-_COUNTED: Final[Members] = {
+_COUNTED: Final[shapes.Members] = {
     "tag": (TAG, "tag"),
-    "events": (whole("How many events have it, also those that have expired."), "events"),
+    "events": (shapes.whole("How many events have it, also those that have expired."), "events"),
 }
-_ENTRY: Final[Members] = {
-    "id": (words("Its id."), "event_id"),
+_ENTRY: Final[shapes.Members] = {
+    "id": (shapes.words("Its id."), "event_id"),
     "place": (PLACE, "place"),
-    "type": (words("What kind of event it is."), "event_type"),
+    "type": (shapes.words("What kind of event it is."), "event_type"),
     "timestamp": (_STAMP, "created_at"),
 }
 _INDEX: Final = {
@@ -388,25 +366,25 @@ _INDEX: Final = {
     "description": "Its place among the tag's events, from 0; null where another library wrote it.",
 }
 
-TAG_COUNT: Final = Shown("", _COUNTED)
-_LATEST: Final = Shown("", _ENTRY, description="Its latest event.")
-ENTRY: Final = Shown("", {**_ENTRY, "index": (_INDEX, "index")})
+TAG_COUNT: Final = shapes.Shown("", _COUNTED)
+_LATEST: Final = shapes.Shown("", _ENTRY, description="Its latest event.")
+ENTRY: Final = shapes.Shown("", {**_ENTRY, "index": (_INDEX, "index")})
 
-TAG_PAGE: Final = Shown(
+TAG_PAGE: Final = shapes.Shown(
     "TagPage",
     {
-        "tags": array(TAG_COUNT.schema, "With their numbers of events."),
-        "next": (or_null(text(""), _GOES_ON), "next"),
+        "tags": shapes.array(TAG_COUNT.schema, "With their numbers of events."),
+        "next": (shapes.or_null(shapes.text(""), _GOES_ON), "next"),
     },
 )
-TAG_SHOWN: Final = Shown(
-    "Tag", {**_COUNTED, "group": words("What precedes its first `:`."), "latest": _LATEST.schema}
+TAG_SHOWN: Final = shapes.Shown(
+    "Tag", {**_COUNTED, "group": shapes.words("What precedes its first `:`."), "latest": _LATEST.schema}
 )
-ENTRIES: Final = Shown(
+ENTRIES: Final = shapes.Shown(
     "TagEntries",
     {
-        "entries": array(ENTRY.schema, "In order of their places."),
-        "next": (or_null(PLACE, _GOES_ON), "next"),
+        "entries": shapes.array(ENTRY.schema, "In order of their places."),
+        "next": (shapes.or_null(PLACE, _GOES_ON), "next"),
     },
 )
 
@@ -418,8 +396,8 @@ def tag_shown(found: TagCount, latest: TagEntry) -> dict[str, Any]:
 
 # The operations.
 
-_FROM: Final = query("from", {**PLACE, "description": "`next` of the page before."})
-_TAG: Final = path("tag", TAG)
+_FROM: Final = shapes.query("from", {**PLACE, "description": "`next` of the page before."})
+_TAG: Final = shapes.path("tag", TAG)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -433,11 +411,11 @@ class Tagged:
 
     store: TaggedStore
     link: Link
-    event_of: Callable[[Node], Event] = event_of
+    event_of: Callable[[shapes.Node], Event] = event_of
 
     def on(self, request: Request) -> tuple[TaggedStore, Meter]:
         """The store for one request."""
-        return measured(self.store, request)
+        return shapes.measured(self.store, request)
 
 
 def opened(deployment: Deployment, store: str) -> Tagged:
@@ -446,21 +424,21 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     return Tagged(store=replace(found, fetch=False), link=deployment.bucket.links.download)
 
 
-@operation(
+@shapes.operation(
     "Append tagged events, unless what they were decided on has changed",
     "One transaction: all events or none. With `failIf` it is refused if an event that matches lies "
     "beyond `after`; the answer has these events, as many as fit, and the position that has seen them. A repeat "
     "with the same ids, or the same key, is answered like the first, as long as the events are there.",
-    parameters=(IDEMPOTENCY_KEY,),
+    parameters=(shapes.IDEMPOTENCY_KEY,),
     takes=APPEND,
     status=201,
     gives=APPENDED,
     fails=(problems.CONDITION_FAILED,),
 )
-def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
+def append_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """Append events, unless one that matches a query has been appended since a position."""
-    key = idempotency_key(request)
-    sent = APPEND.read(document(request))
+    key = shapes.idempotency_key(request)
+    sent = APPEND.read(shapes.document(request))
     nodes, most = sent["events"], tagged.store.most_events
     if len(nodes) > most:
         raise TooLarge("events", len(nodes), most, "items")
@@ -468,26 +446,26 @@ def append_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
     fail_if = query_of(sent["failIf"], tagged.store) if "failIf" in sent else None
     after = position_of(sent)
     store, meter = tagged.on(request)
-    listed = Listed(DEFAULT_LIMIT, tagged.link)
+    listed = Listed(shapes.DEFAULT_LIMIT, tagged.link)
     after = None if after is None else store.believed(after)
     outcome = store.try_append(events, fail_if=fail_if, after=after, takes=listed, idempotency_key=key)
     outcome = replace(outcome, position=store.sealed(outcome.position, writes=True))
     if isinstance(outcome, Conflict):
         raise listed.refused(outcome, meter.units)
     view = appended(outcome, meter.units)
-    return answer(meter, view, status=201, figures=appends(events, replayed=outcome.replayed))
+    return shapes.answer(meter, view, status=201, figures=shapes.appends(events, replayed=outcome.replayed))
 
 
-@operation(
+@shapes.operation(
     "Read the events that match a query, and the position to append after",
-    f"A page ends at its limit, at {MEGABYTES} MB, or after 1,000 events that were looked at, and may "
+    f"A page ends at its limit, at {shapes.MEGABYTES} MB, or after 1,000 events that were looked at, and may "
     "be empty: while `next` is not null, send the same request with it as `from`. All pages are of one moment.",
     takes=QUERY,
     gives=EVENT_PAGE,
 )
-def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
+def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """A page of the events that match a query."""
-    sent = QUERY.read(document(request))
+    sent = QUERY.read(shapes.document(request))
     backward, limit = sent["direction"] == "backward", sent["limit"]
     wanted = query_of(sent["query"], tagged.store)
     after, start = position_of(sent), sent.get("from")
@@ -501,39 +479,39 @@ def query_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
         found = store.page(wanted, after=after, rest=rest, takes=listed, limit=limit)
     if found.position is not None:
         found = replace(found, position=store.sealed(found.position, writes=False))
-    return answer(meter, _page(found, listed))
+    return shapes.answer(meter, _page(found, listed))
 
 
-@operation(
+@shapes.operation(
     "Read a tagged event by its id",
     "Strongly consistent. By an id that its writer has chosen.",
-    parameters=(path("id", ID),),
+    parameters=(shapes.path("id", ID),),
     gives=EVENT,
     fails=(problems.EVENT_NOT_FOUND,),
 )
-def read_tagged(tagged: Tagged, request: Request, _: QueryString) -> Response:
+def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """One event by its id."""
     event_id = parse_event_id(request.path["id"])
     store, meter = tagged.on(request)
     found = store.event(event_id)
     if found is None:
         raise Problem(problems.EVENT_NOT_FOUND, f"there is no event {event_id}")
-    return answer(meter, _single(found, tagged.link))
+    return shapes.answer(meter, _single(found, tagged.link))
 
 
-@operation(
+@shapes.operation(
     "List events, or a tag's, that came after a place",
-    f"In order of their places. A page ends at its limit or at {MEGABYTES} MB, and never between "
+    f"In order of their places. A page ends at its limit or at {shapes.MEGABYTES} MB, and never between "
     "events of one place. A tag's are strongly consistent. All events come from the stream that has them, where the "
     "stage has one (`tagged_everything`); without `tag` it is refused otherwise.",
     parameters=(
-        query("tag", {**TAG, "description": "Only events with this tag."}),
+        shapes.query("tag", {**TAG, "description": "Only events with this tag."}),
         _FROM,
-        query("limit", whole("Events at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        shapes.query("limit", shapes.whole("Events at most.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=LISTED,
 )
-def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def list_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
     """A page of all events, or of a tag's, after a place."""
     tag = asked.text("tag")
     if tag is not None:
@@ -543,41 +521,43 @@ def list_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Respons
     pages = TagPages(listings=listings_of(store))
     listed = pages.all_events if tag is None else partial(pages.tagged, tag)
     found = listed(since=since, limit=limit)
-    return answer(meter, _listed(found, tagged.link))
+    return shapes.answer(meter, _listed(found, tagged.link))
 
 
-def _since(asked: QueryString) -> str | None:
+def _since(asked: shapes.QueryString) -> str | None:
     since = asked.text("from")
     return None if since is None else parse_place(since, "from")
 
 
-@operation(
+@shapes.operation(
     "Count all events, or those that came after a place",
     "As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` "
     "tells the number.",
-    parameters=(query("from", {**PLACE, "description": "Only events after this place."}),),
+    parameters=(shapes.query("from", {**PLACE, "description": "Only events after this place."}),),
     gives=COUNT,
 )
-def count_tagged(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def count_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
     """How many events there are after a place."""
     since = _since(asked)
     store, meter = tagged.on(request)
-    return answer(meter, COUNT(events=listings_of(store).count(since=since)))
+    return shapes.answer(meter, COUNT(events=listings_of(store).count(since=since)))
 
 
-@operation(
+@shapes.operation(
     "List tags with their numbers of events",
     "Those of a group, or of all, by reading through the table of streams, in no order. A page may be "
     "empty: go by `next`.",
     parameters=(
-        query("group", text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)),
-        query("tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
-        query("from", {**TAG, "description": "`next` of the page before."}),
-        query("limit", whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+        shapes.query(
+            "group", shapes.text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
+        ),
+        shapes.query("tag", {**TAG, "description": "Only this tag, whatever characters it has."}),
+        shapes.query("from", {**TAG, "description": "`next` of the page before."}),
+        shapes.query("limit", shapes.whole("Tags at most.", 1, MAX_TAGS, default=MAX_TAGS)),
     ),
     gives=TAG_PAGE,
 )
-def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def list_tags(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
     """A page of tags: of a group, of all, or the one that is asked for."""
     tag, group, start = asked.text("tag"), asked.text("group"), asked.text("from")
     if tag is not None and (group is not None or start is not None):
@@ -592,7 +572,7 @@ def list_tags(tagged: Tagged, request: Request, asked: QueryString) -> Response:
     else:
         counts = () if listings.latest(tag) is None else tuple(listings.counted([tag]))
         found = TagPage(tags=counts, next=None)
-    return answer(meter, TAG_PAGE(found, tags=list(map(TAG_COUNT, found.tags))))
+    return shapes.answer(meter, TAG_PAGE(found, tags=list(map(TAG_COUNT, found.tags))))
 
 
 def _tags_from(listings: Listings, group: str | None, start: str | None, limit: int) -> TagPage:
@@ -602,14 +582,14 @@ def _tags_from(listings: Listings, group: str | None, start: str | None, limit: 
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
-@operation(
+@shapes.operation(
     "Read how many events a tag has, and which is the latest",
     "Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.",
     parameters=(_TAG,),
     gives=TAG_SHOWN,
     fails=(problems.TAG_NOT_FOUND,),
 )
-def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
+def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """How many events a tag has, and the latest of them."""
     tag = check_tag(request.path["tag"], "tag")
     store, meter = tagged.on(request)
@@ -618,20 +598,24 @@ def read_tag(tagged: Tagged, request: Request, _: QueryString) -> Response:
     if latest is None:
         raise Problem(problems.TAG_NOT_FOUND, f"no event has the tag {tag}")
     (count,) = listings.counted([tag])
-    return answer(meter, tag_shown(count, latest))
+    return shapes.answer(meter, tag_shown(count, latest))
 
 
-@operation(
+@shapes.operation(
     "List a tag's entries that came after a place",
     "Which events the tag has, without their bodies: what is counted is listed. None where no event has "
     "the tag.",
-    parameters=(_TAG, _FROM, query("limit", whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS))),
+    parameters=(
+        _TAG,
+        _FROM,
+        shapes.query("limit", shapes.whole("Entries at most.", 1, MAX_TAGS, default=MAX_TAGS)),
+    ),
     gives=ENTRIES,
 )
-def list_entries(tagged: Tagged, request: Request, asked: QueryString) -> Response:
+def list_entries(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
     """A page of a tag's entries: which events it has had, without their bodies."""
     tag = check_tag(request.path["tag"], "tag")
     since, limit = _since(asked), asked.limit()
     store, meter = tagged.on(request)
     found = TagPages(listings=listings_of(store)).entries(tag, since=since, limit=limit)
-    return answer(meter, ENTRIES(found, entries=list(map(ENTRY, found.items))))
+    return shapes.answer(meter, ENTRIES(found, entries=list(map(ENTRY, found.items))))

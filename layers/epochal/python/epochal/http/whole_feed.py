@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from epochal.errors import InvalidInput
 from epochal.feed.whole import WholeFeed
+from epochal.http import shapes
 from epochal.http.feed import (
     CATEGORIES,
     CATEGORY_NAME,
@@ -22,27 +23,6 @@ from epochal.http.feed import (
     opened,
 )
 from epochal.http.operation import Request, Response
-from epochal.http.shapes import (
-    LIMIT,
-    MEGABYTES,
-    MOMENT,
-    Component,
-    QueryString,
-    Shown,
-    answer,
-    array,
-    document,
-    flag,
-    operation,
-    or_null,
-    parameter,
-    query,
-    record,
-    ref,
-    text,
-    whole,
-    words,
-)
 from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_names, source_of
 from epochal.model.versions import MAX_VERSION
@@ -59,91 +39,98 @@ __all__ = ["list_streams", "opened", "read_newest", "read_ordered", "read_positi
 LONGEST_WINDOW: Final = 60
 """Seconds: every page of a reader in order reads its window anew."""
 
-NEWEST_PAGE: Final = Shown(
+NEWEST_PAGE: Final = shapes.Shown(
     "NewestPage",
     {
-        "items": array(ref("FeedItem"), "Newest first; between partitions by the times of their entries."),
-        "next": words("The position before which to go on."),
-        "atBeginning": (flag("Nothing is older."), "at_beginning"),
+        "items": shapes.array(
+            shapes.ref("FeedItem"), "Newest first; between partitions by the times of their entries."
+        ),
+        "next": shapes.words("The position before which to go on."),
+        "atBeginning": (shapes.flag("Nothing is older."), "at_beginning"),
     },
 )
-ORDERED: Final = Component(
+ORDERED: Final = shapes.Component(
     "OrderedRead",
-    record(
+    shapes.record(
         {
-            "within": whole("Seconds that an event is held back at most.", 0, LONGEST_WINDOW),
-            "from": text(
+            "within": shapes.whole("Seconds that an event is held back at most.", 0, LONGEST_WINDOW),
+            "from": shapes.text(
                 "`next` of the page before, `tail`, a moment, or `beginning`, as if left out.",
                 most=1024 * 1024,
-                pattern=rf"(\{{.*\}}|beginning|tail|{MOMENT})",
+                pattern=rf"(\{{.*\}}|beginning|tail|{shapes.MOMENT})",
             ),
-            "limit": {**LIMIT, "description": "Items of the page at most."},
-            "categories": array(CATEGORY_NAME, "Only streams of these categories.", 100),
-            "wait": whole("Seconds to wait at the tail.", 0, MAX_WAIT_SECONDS, default=0),
+            "limit": {**shapes.LIMIT, "description": "Items of the page at most."},
+            "categories": shapes.array(CATEGORY_NAME, "Only streams of these categories.", 100),
+            "wait": shapes.whole("Seconds to wait at the tail.", 0, MAX_WAIT_SECONDS, default=0),
         },
         required=("within",),
     ),
     reads={"categories": lambda node: node.text(MAX_CATEGORY)},
 )
-ORDERED_PAGE: Final = Shown(
+ORDERED_PAGE: Final = shapes.Shown(
     "OrderedPage",
     {
-        "items": array(ref("FeedItem"), "In the order of their writes, causes before effects."),
-        "next": words("From where to go on."),
+        "items": shapes.array(shapes.ref("FeedItem"), "In the order of their writes, causes before effects."),
+        "next": shapes.words("From where to go on."),
         "atTail": (
-            flag("The index held no more; what is younger than the window is held back."),
+            shapes.flag("The index held no more; what is younger than the window is held back."),
             "at_tail",
         ),
-        "early": (whole("Items that came before their time, as the window had no room."), "early"),
+        "early": (shapes.whole("Items that came before their time, as the window had no room."), "early"),
     },
 )
-INDEXED: Final = Shown(
+INDEXED: Final = shapes.Shown(
     "Indexed",
     {
-        "position": or_null(
-            text("As `partition:epoch@offset`."),
+        "position": shapes.or_null(
+            shapes.text("As `partition:epoch@offset`."),
             "A position of the feed behind the events, once it has them.",
         )
     },
 )
 
-STREAMS_PAGE: Final = Shown(
+STREAMS_PAGE: Final = shapes.Shown(
     "StreamsPage",
     {
-        "streams": array(
-            record(
+        "streams": shapes.array(
+            shapes.record(
                 {
-                    "stream": text("Its name."),
-                    "category": text("Its category."),
-                    "type": text("The type of its first event."),
+                    "stream": shapes.text("Its name."),
+                    "category": shapes.text("Its category."),
+                    "type": shapes.text("The type of its first event."),
                     "partition": NUMBER,
-                    "created": text("When that was indexed."),
+                    "created": shapes.text("When that was indexed."),
                 }
             ),
             "In the order of their creation, as the index has it.",
         ),
         "next": {"type": "string", "description": "From where to go on: a position of the feed, or a name."},
-        "atEnd": (flag("There were no more."), "at_end"),
+        "atEnd": (shapes.flag("There were no more."), "at_end"),
     },
 )
 _PLACE: Final = r"\d{1,9}:(\d{1,13}@\d{1,7}|\d{1,19})"
 _POSITION: Final = f"({_PLACE}(,{_PLACE})*)?"
 _SOURCES: Final = sorted(layout_names(), key=lambda each: each != NATIVE)
-_asked: Final = partial(parameter, "query", required=True)
+_asked: Final = partial(shapes.parameter, "query", required=True)
 
 
-@operation(
+@shapes.operation(
     "Read the newest of the feed",
-    f"Of all partitions, newest first. A page ends with an entry of the index, or at {MEGABYTES} MB.",
+    f"Of all partitions, newest first. A page ends with an entry of the index, or at {shapes.MEGABYTES} MB.",
     parameters=(
-        query("before", {**words("`next` of the page before; else the tail."), "pattern": f"^{_POSITION}$"}),
-        query("limit", {**LIMIT, "default": 100, "description": "Items after which the page ends."}),
-        query("data", flag("Also the events themselves.")),
+        shapes.query(
+            "before",
+            {**shapes.words("`next` of the page before; else the tail."), "pattern": f"^{_POSITION}$"},
+        ),
+        shapes.query(
+            "limit", {**shapes.LIMIT, "default": 100, "description": "Items after which the page ends."}
+        ),
+        shapes.query("data", shapes.flag("Also the events themselves.")),
         CATEGORIES,
     ),
     gives=NEWEST_PAGE,
 )
-def read_newest(reading: Reading, request: Request, asked: QueryString) -> Response:
+def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
     """A page of all partitions, backward."""
     before = asked.text("before")
     start = None if before is None else parse_position(before, "before")
@@ -159,10 +146,10 @@ def read_newest(reading: Reading, request: Request, asked: QueryString) -> Respo
     )
     items = [shown.view(item) for item in found.items]
     view = NEWEST_PAGE(found, items=items, next=str(found.next))
-    return answer(meter, view, figures={"Items": float(len(items))})
+    return shapes.answer(meter, view, figures={"Items": float(len(items))})
 
 
-@operation(
+@shapes.operation(
     "Read the feed in order",
     "All partitions as one, with their events, in the order of their writes: an event is held back for `within` "
     "seconds, so that what was written before it comes first. It is a POST, as `next` may be longer than an address. "
@@ -170,9 +157,9 @@ def read_newest(reading: Reading, request: Request, asked: QueryString) -> Respo
     takes=ORDERED,
     gives=ORDERED_PAGE,
 )
-def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response:
+def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
     """A page of all partitions in the order of their writes."""
-    fields = ORDERED.read(document(request))
+    fields = ORDERED.read(shapes.document(request))
     if "within" not in fields:
         raise InvalidInput("within", "is required")
     source, meter = measured(reading.feed, request)
@@ -189,7 +176,7 @@ def read_ordered(reading: Reading, request: Request, _: QueryString) -> Response
     )
     items = [shown.view(item) for item in found.items]
     view = ORDERED_PAGE(found, items=items, next=str(found.next))
-    return answer(meter, view, figures={"Items": float(len(items))})
+    return shapes.answer(meter, view, figures={"Items": float(len(items))})
 
 
 def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:
@@ -203,19 +190,21 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     return place
 
 
-@operation(
+@shapes.operation(
     "Wait until events are in the feed",
     "The position behind a stream's events, for readers to compare: what has got there has seen them. Null where "
     "they are not in the feed by the end of `wait`.",
     parameters=(
-        _asked("stream", text("Its name, or `$tag-` and a tag.")),
-        _asked("version", whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
-        query("source", {"enum": _SOURCES, "default": NATIVE, "description": "The layout of the stream."}),
-        query("wait", whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
+        _asked("stream", shapes.text("Its name, or `$tag-` and a tag.")),
+        _asked("version", shapes.whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
+        shapes.query(
+            "source", {"enum": _SOURCES, "default": NATIVE, "description": "The layout of the stream."}
+        ),
+        shapes.query("wait", shapes.whole("Seconds to wait.", 0, MAX_WAIT_SECONDS, default=0)),
     ),
     gives=INDEXED,
 )
-def read_position(reading: Reading, request: Request, asked: QueryString) -> Response:
+def read_position(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
     """The position behind a stream's events once they are indexed."""
     stream, version, layout = asked.text("stream"), asked.whole("version"), asked.choice("source")
     if not stream or version is None:
@@ -229,16 +218,16 @@ def read_position(reading: Reading, request: Request, asked: QueryString) -> Res
         found = source.wait_for(stream, version, source=layout, seconds=seconds)
     except InvalidInput:  # nothing of that layout has been indexed yet
         found = None
-    return answer(meter, INDEXED(position=None if found is None else str(found)))
+    return shapes.answer(meter, INDEXED(position=None if found is None else str(found)))
 
 
-@operation(
+@shapes.operation(
     "List streams by the time of their creation, or by name",
     "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every "
     "page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a "
     "request may, and is refused.",
     parameters=(
-        query(
+        shapes.query(
             "from",
             {
                 "type": "string",
@@ -246,7 +235,7 @@ def read_position(reading: Reading, request: Request, asked: QueryString) -> Res
                 "or backward the tail.",
             },
         ),
-        query(
+        shapes.query(
             "order",
             {
                 "enum": ["created", "name"],
@@ -254,17 +243,17 @@ def read_position(reading: Reading, request: Request, asked: QueryString) -> Res
                 "description": "By name, forward alone: from the one after the name `from` on.",
             },
         ),
-        query("limit", {**LIMIT, "description": "Streams after which the page ends."}),
-        query(
+        shapes.query("limit", {**shapes.LIMIT, "description": "Streams after which the page ends."}),
+        shapes.query(
             "direction",
             {"enum": ["forward", "backward"], "default": "forward", "description": "Or the newest first."},
         ),
-        query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
+        shapes.query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
         CATEGORIES,
     ),
     gives=STREAMS_PAGE,
 )
-def list_streams(reading: Reading, request: Request, asked: QueryString) -> Response:
+def list_streams(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
     """A page of streams of all partitions."""
     start, by_name = asked.text("from"), asked.choice("order") == "name"
     place = None if start is None or by_name else parse_places(start)
@@ -280,11 +269,11 @@ def list_streams(reading: Reading, request: Request, asked: QueryString) -> Resp
         seconds=max(1.0, request.seconds - EVENTS),
     )
     streams = [asdict(each) for each in found.streams]
-    return answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
+    return shapes.answer(meter, STREAMS_PAGE(found, streams=streams, next=str(found.next)))
 
 
 def _by_name(
-    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: QueryString
+    source: FeedReader, meter: Meter, reading: Reading, request: Request, asked: shapes.QueryString
 ) -> Response:
     if asked.choice("direction") == "backward":
         raise InvalidInput("direction", "must be forward where order is name")
@@ -296,4 +285,4 @@ def _by_name(
         seconds=max(1.0, request.seconds - EVENTS),
     )
     streams = [asdict(each) for each in found.streams]
-    return answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))
+    return shapes.answer(meter, STREAMS_PAGE(found, streams=streams, next=found.next or ""))

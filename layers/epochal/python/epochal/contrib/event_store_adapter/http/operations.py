@@ -36,50 +36,10 @@ from epochal.contrib.event_store_adapter.store import (
 from epochal.contrib.event_store_adapter.store import opened as stored
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.http import problems
+from epochal.http import problems, shapes
 from epochal.http.events import AnswerSize
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem
-from epochal.http.shapes import (
-    CAPACITY,
-    EXPECTATIONS,
-    IDEMPOTENCY_KEY,
-    KNOWN_STATES,
-    LIMIT,
-    MAX_LIMIT,
-    MEGABYTES,
-    NO_CACHE,
-    Component,
-    Node,
-    QueryString,
-    Schema,
-    Shown,
-    answer,
-    appends,
-    array,
-    capacity,
-    consumed,
-    document,
-    expectation_of,
-    flag,
-    header,
-    idempotency_key,
-    is_named,
-    json_body,
-    measured,
-    moment,
-    name,
-    operation,
-    path,
-    precondition,
-    query,
-    record,
-    ref,
-    text,
-    time_of,
-    whole,
-    words,
-)
 from epochal.model.events import MAX_TYPE_BYTES
 from epochal.model.versions import MAX_VERSION, AtVersion
 from epochal.plan.ops import TRANSACTION_ITEMS
@@ -93,19 +53,19 @@ _NUMBER: Final = r"(0|[1-9]\d{0,9})"
 _LOCK: Final = re.compile(rf"(?!0\.){_NUMBER}(?:\.{_NUMBER})?", re.ASCII)
 """A version alone, or a lock, whose version is 1 at least."""
 
-TYPE: Final = name("The aggregate's type, one of those that the deployment registers.", "user-account")
-ID: Final = name(
+TYPE: Final = shapes.name("The aggregate's type, one of those that the deployment registers.", "user-account")
+ID: Final = shapes.name(
     "The aggregate's id within its type; both together have at most 511 characters.",
     "01H42K4ABWQ5V2XQEP3A48VE0Z",
 )
-SEQ_NR: Final = whole("Number of the event, counted from 1.", 1, MAX_VERSION)
+SEQ_NR: Final = shapes.whole("Number of the event, counted from 1.", 1, MAX_VERSION)
 
-_AGGREGATE: Final = text("Type and id, joined by `-`.")
-_STANDS: Final[dict[str, Schema]] = {
-    "version": whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
-    "lastSeqNr": whole("Number of its last event.", 0, MAX_VERSION),
+_AGGREGATE: Final = shapes.text("Type and id, joined by `-`.")
+_STANDS: Final[dict[str, shapes.Schema]] = {
+    "version": shapes.whole("The aggregate's version, raised by one with every append.", 1, MAX_VERSION),
+    "lastSeqNr": shapes.whole("Number of its last event.", 0, MAX_VERSION),
 }
-OF_PROBLEMS: Final = {"aggregate": text("The aggregate concerned.")}
+OF_PROBLEMS: Final = {"aggregate": shapes.text("The aggregate concerned.")}
 """What problems say of aggregates."""
 
 _NEXT: Final = {
@@ -113,32 +73,34 @@ _NEXT: Final = {
     "anyOf": [SEQ_NR, {"type": "null"}],
 }
 
-NEW_EVENT: Final = Component(
+NEW_EVENT: Final = shapes.Component(
     "NewAggregateEvent",
-    record(
+    shapes.record(
         {
-            "type": text("What kind of event it is.", most=MAX_TYPE_BYTES),
+            "type": shapes.text("What kind of event it is.", most=MAX_TYPE_BYTES),
             "data": {"description": "Any JSON. Numbers are kept exactly as they are written."},
-            "occurredAt": moment("When it happened: ISO 8601; left out, now."),
+            "occurredAt": shapes.moment("When it happened: ISO 8601; left out, now."),
         },
         required=("type", "data"),
     ),
-    reads={"data": json_body, "occurredAt": time_of},
+    reads={"data": shapes.json_body, "occurredAt": shapes.time_of},
 )
 
 
-def event_of(node: Node) -> AggregateEvent:
+def event_of(node: shapes.Node) -> AggregateEvent:
     """An event to append; raises `InvalidInput` naming the field that breaks a rule."""
     sent = NEW_EVENT.read(node)
     return AggregateEvent(type=sent["type"], data=sent["data"], occurred_at=sent.get("occurredAt"))
 
 
-APPEND: Final = Component(
+APPEND: Final = shapes.Component(
     "AppendToAggregate",
-    record(
+    shapes.record(
         {
             "events": {
-                **array(ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS),
+                **shapes.array(
+                    shapes.ref("NewAggregateEvent"), "Appended in this order, all or none.", MAX_EVENTS
+                ),
                 "minItems": 1,
             },
             "snapshot": {
@@ -147,55 +109,61 @@ APPEND: Final = Component(
             },
             "expected": {
                 "description": "What the aggregate must be, else the answer is 409. Left out: anything.",
-                "anyOf": [whole("Its version; 0: none.", 0, MAX_VERSION), {"enum": list(EXPECTATIONS)}],
+                "anyOf": [
+                    shapes.whole("Its version; 0: none.", 0, MAX_VERSION),
+                    {"enum": list(shapes.EXPECTATIONS)},
+                ],
             },
         },
         required=("events",),
     ),
-    reads={"events": event_of, "snapshot": json_body, "expected": expectation_of},
+    reads={"events": event_of, "snapshot": shapes.json_body, "expected": shapes.expectation_of},
 )
-APPENDED: Final = Shown(
+APPENDED: Final = shapes.Shown(
     "AppendedToAggregate",
     {
         "aggregate": _AGGREGATE,
-        "first": (whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
+        "first": (shapes.whole("Number of the first event of this append.", 1, MAX_VERSION), "first"),
         **_STANDS,
         "replayed": (
-            flag("An earlier request with the same Idempotency-Key had made this append."),
+            shapes.flag("An earlier request with the same Idempotency-Key had made this append."),
             "replayed",
         ),
-        "capacity": CAPACITY,
+        "capacity": shapes.CAPACITY,
     },
 )
-EVENT: Final = Shown(
+EVENT: Final = shapes.Shown(
     "AggregateEvent",
     {
         "seqNr": (SEQ_NR, "seq_nr"),
-        "type": (words("What kind of event it is."), "type"),
+        "type": (shapes.words("What kind of event it is."), "type"),
         "occurredAt": (
-            words("When it happened; of an event that another library wrote, as that wrote it."),
+            shapes.words("When it happened; of an event that another library wrote, as that wrote it."),
             "occurred_at",
         ),
         "data": {"description": "As it was sent."},
     },
 )
-AGGREGATE: Final = Shown(
+AGGREGATE: Final = shapes.Shown(
     "Aggregate",
     {
         "aggregate": _AGGREGATE,
         **_STANDS,
-        "snapshotSeqNr": (whole("The last event that the snapshot has in it.", 0, MAX_VERSION), "seq_nr"),
+        "snapshotSeqNr": (
+            shapes.whole("The last event that the snapshot has in it.", 0, MAX_VERSION),
+            "seq_nr",
+        ),
         "snapshot": {"description": "The snapshot, as it was sent."},
-        "events": array(ref("AggregateEvent"), "The events after the snapshot."),
+        "events": shapes.array(shapes.ref("AggregateEvent"), "The events after the snapshot."),
         "next": _NEXT,
     },
 )
-EVENT_PAGE: Final = Shown(
+EVENT_PAGE: Final = shapes.Shown(
     "AggregateEventPage",
     {
         "aggregate": _AGGREGATE,
         **_STANDS,
-        "events": array(ref("AggregateEvent"), "In order."),
+        "events": shapes.array(shapes.ref("AggregateEvent"), "In order."),
         "next": _NEXT,
     },
 )
@@ -234,7 +202,7 @@ def lock_text(lock: Lock) -> str:
 
 def appended(aggregate: AggregateId, outcome: AggregateAppended, units: Units) -> dict[str, Any]:
     """The answer to an append."""
-    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=capacity(units))
+    return APPENDED(outcome, aggregate=str(aggregate), **stand(outcome.lock), capacity=shapes.capacity(units))
 
 
 def state(snapshot: AggregateSnapshot, found: AggregatePage) -> dict[str, Any]:
@@ -281,8 +249,8 @@ def _events(found: AggregatePage, size: AnswerSize) -> dict[str, Any]:
 
 NOT_FOUND: Final = Kind("aggregate-not-found", "There is no such aggregate", 404)
 
-_WHICH: Final = (path("type", TYPE), path("id", ID))
-_ETAG: Final = {"ETag": text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
+_WHICH: Final = (shapes.path("type", TYPE), shapes.path("id", ID))
+_ETAG: Final = {"ETag": shapes.text("The aggregate's exact state, for `If-Match` and `If-None-Match`.")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,19 +267,19 @@ def opened(deployment: Deployment) -> Aggregates:
     return Aggregates(store=store, types=store.site.types)
 
 
-@operation(
+@shapes.operation(
     "Append events to an aggregate, with a snapshot or without",
     "One transaction, and one request to the store where an ETag is given. What the aggregate is "
     "expected to be stands in one place: `If-Match`, `If-None-Match: *` or `expected`.",
     parameters=(
         *_WHICH,
-        header(
+        shapes.header(
             "If-Match",
             'An ETag of the aggregate, a version in quotes (`"17"`), or `*` for any that exists; else 412.',
             pattern=r'(\*|"(0|[1-9]\d{0,9}(\.(0|[1-9]\d{0,9}))?)")',
         ),
-        header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
-        IDEMPOTENCY_KEY,
+        shapes.header("If-None-Match", "`*`: the aggregate must not exist; else 412.", enum=["*"]),
+        shapes.IDEMPOTENCY_KEY,
     ),
     takes=APPEND,
     status=201,
@@ -319,14 +287,14 @@ def opened(deployment: Deployment) -> Aggregates:
     headers=_ETAG,
     fails=(problems.VERSION_CONFLICT, problems.PRECONDITION_FAILED),
 )
-def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
+def append_to_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryString) -> Response:
     """Append events, and the state they lead to where one is sent, in one transaction."""
     aggregate = aggregate_of(aggregates.types, request)
-    sent = APPEND.read(document(request))
+    sent = APPEND.read(shapes.document(request))
     events, snapshot = sent["events"], sent.get("snapshot")
-    expected, in_header = precondition(request, sent.get("expected"), lock_of)
-    key = idempotency_key(request)
-    store, meter = measured(aggregates.store, request)
+    expected, in_header = shapes.precondition(request, sent.get("expected"), lock_of)
+    key = shapes.idempotency_key(request)
+    store, meter = shapes.measured(aggregates.store, request)
     try:
         outcome = store.try_append(
             aggregate, events, snapshot=snapshot, expected=expected, idempotency_key=key
@@ -340,8 +308,8 @@ def append_to_aggregate(aggregates: Aggregates, request: Request, _: QueryString
         raise _refused(aggregate, outcome, meter.units, in_header=in_header)
     view = appended(aggregate, outcome, meter.units)
     headers = {"ETag": etag(outcome.lock)}
-    return answer(
-        meter, view, status=201, headers=headers, figures=appends(events, replayed=outcome.replayed)
+    return shapes.answer(
+        meter, view, status=201, headers=headers, figures=shapes.appends(events, replayed=outcome.replayed)
     )
 
 
@@ -354,57 +322,59 @@ def _refused(
         f"{aggregate} is at version {version}",
         # A head that another library wrote last does not say which number its last event has.
         headers={} if lock is None else {"ETag": etag(lock)},
-        figures={"Conflicts": 1.0, **consumed(units)},
+        figures={"Conflicts": 1.0, **shapes.consumed(units)},
         aggregate=str(aggregate),
         version=version,
     )
 
 
-@operation(
+@shapes.operation(
     "Read an aggregate: its snapshot, and the events after it",
-    f"Where the events are more than {MEGABYTES} MB the answer says in `next` where to go on reading them.",
-    parameters=(*_WHICH, KNOWN_STATES),
+    f"Where the events are more than {shapes.MEGABYTES} MB the answer says in `next` where to go on reading them.",
+    parameters=(*_WHICH, shapes.KNOWN_STATES),
     gives=AGGREGATE,
-    headers={**_ETAG, **NO_CACHE},
+    headers={**_ETAG, **shapes.NO_CACHE},
     not_modified=True,
     fails=(NOT_FOUND,),
 )
-def read_aggregate(aggregates: Aggregates, request: Request, _: QueryString) -> Response:
+def read_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryString) -> Response:
     """An aggregate's snapshot and the events after it: two requests, where these are not many."""
     aggregate = aggregate_of(aggregates.types, request)
-    store, meter = measured(aggregates.store, request)
+    store, meter = shapes.measured(aggregates.store, request)
     snapshot = store.latest_snapshot(aggregate)
     if snapshot is None:
         raise _not_found(aggregate)
     headers = {"ETag": etag(snapshot.lock), "Cache-Control": "no-cache"}
-    if is_named(request, lock_text(snapshot.lock)):
-        return Response(status=304, headers=headers, figures=consumed(meter.units))
+    if shapes.is_named(request, lock_text(snapshot.lock)):
+        return Response(status=304, headers=headers, figures=shapes.consumed(meter.units))
     start = snapshot.seq_nr + 1
-    after = page(store, aggregate, snapshot.lock, start=start, limit=MAX_LIMIT, max_bytes=RESPONSE_BYTES)
-    return answer(meter, state(snapshot, after), headers=headers)
+    after = page(
+        store, aggregate, snapshot.lock, start=start, limit=shapes.MAX_LIMIT, max_bytes=RESPONSE_BYTES
+    )
+    return shapes.answer(meter, state(snapshot, after), headers=headers)
 
 
-@operation(
+@shapes.operation(
     "Read a page of an aggregate's events",
-    f"A page ends at its limit or at {MEGABYTES} MB, and says where to go on.",
+    f"A page ends at its limit or at {shapes.MEGABYTES} MB, and says where to go on.",
     parameters=(
         *_WHICH,
-        query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
-        query("limit", {**LIMIT, "description": "Events at most."}),
+        shapes.query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
+        shapes.query("limit", {**shapes.LIMIT, "description": "Events at most."}),
     ),
     gives=EVENT_PAGE,
     fails=(NOT_FOUND,),
 )
-def read_aggregate_events(aggregates: Aggregates, request: Request, asked: QueryString) -> Response:
+def read_aggregate_events(aggregates: Aggregates, request: Request, asked: shapes.QueryString) -> Response:
     """A page of an aggregate's events."""
     aggregate = aggregate_of(aggregates.types, request)
     start, limit = asked.whole("from") or 1, asked.limit()
-    store, meter = measured(aggregates.store, request)
+    store, meter = shapes.measured(aggregates.store, request)
     lock = store.lock(aggregate)
     if lock is None:
         raise _not_found(aggregate)
     found = page(store, aggregate, lock, start=start, limit=limit, max_bytes=RESPONSE_BYTES)
-    return answer(meter, event_page(aggregate, found))
+    return shapes.answer(meter, event_page(aggregate, found))
 
 
 def _not_found(aggregate: AggregateId) -> Problem:
