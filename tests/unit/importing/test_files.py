@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from epochal import Event
@@ -204,12 +207,78 @@ def test_a_csv_file_is_read_by_the_names_of_its_columns(tmp_path: Path) -> None:
     assert third.event.data == b'{"note":""}'
 
 
-@pytest.mark.parametrize("text", ["", "a,a\n1,2\n", 'a,b\n1,"x\n'])
+@pytest.mark.parametrize("text", ["", "a,a\n1,2\n", 'a,b\n1,"x\n', "a,b\r1,x\r", '"a,b\n1,x\n'])
 def test_a_csv_file_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "orders.csv"
     path.write_text(text)
     with pytest.raises(InvalidInput, match="PLACE"):
         rows(path, fields="stream=a,type=b")
+
+
+def test_the_names_of_columns_may_have_commas_and_ends_of_lines_in_quotes(tmp_path: Path) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text(f'"a;b;\nc;d;e",what,at\nx,Paid,{PLAIN["time"]}\n')
+    (found,) = rows(path, fields="stream==S-1,type=what,time=at,data=*")
+    assert isinstance(found, Incoming)
+    assert (found.at, found.event.data) == ("line 3", b'{"a;b;\\nc;d;e":"x"}')
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("field", ["data", "index", "id", "correlation", "tags"])
+def test_a_column_that_a_mapping_of_a_table_names_must_be_there(
+    tmp_path: Path, kind: str, field: str
+) -> None:
+    path = tmp_path / f"orders.{kind}"
+    table = {"order": ["S-1"], "what": ["Paid"], "at": [PLAIN["time"]]}
+    pq.write_table(pa.table(table), path)
+    if kind == "csv":
+        path.write_text(f"order,what,at\nS-1,Paid,{PLAIN['time']}\n")
+    (found,) = rows(path, fields=f"stream=order,type=what,time=at,{field}=misspelt")
+    assert isinstance(found, Misfit)
+    assert found.rule == f"{field}: there is no column misspelt"
+    (found,) = rows(path, fields=f"stream=order,type=what,time=at,{field}=")
+    assert isinstance(found, Incoming)
+
+
+def test_a_parquet_file_may_have_text_as_bytes_and_times_inside_of_bodies(tmp_path: Path) -> None:
+    path, moment = tmp_path / "orders.parquet", datetime(2026, 1, 2, tzinfo=UTC)
+    table = {
+        "order": [b"7", b"\xff"],
+        "what": [b"Paid", b"Paid"],
+        "at": [b"2026-01-02T03:04:05Z"] * 2,
+        "more": [{"when": moment, "all": [moment]}] * 2,
+    }
+    pq.write_table(pa.table(table), path)
+    found, strange = rows(path, fields="stream=Order-{order},type=what,time=at,data=*")
+    assert isinstance(found, Incoming)
+    assert (found.stream, found.event.type) == ("Order-7", "Paid")
+    assert found.event.timestamp == "2026-01-02T03:04:05.0000000+00:00"
+    when = '"2026-01-02T00:00:00+00:00"'
+    assert found.event.data == f'{{"more":{{"when":{when},"all":[{when}]}}}}'.encode()
+    assert isinstance(strange, Misfit)
+    assert strange.rule == "stream: must be UTF-8"
+
+
+@pytest.mark.parametrize("value", [timedelta(1), b"\xff", float("nan")])
+def test_what_no_json_has_is_a_misfit_in_the_rest_of_a_row_too(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "orders.parquet"
+    pq.write_table(pa.table({"s": ["S-1"], "t": [PLAIN["time"]], "odd": [value]}), path)
+    (found,) = rows(path, fields="stream=s,type==Paid,time=t,data=*")
+    assert isinstance(found, Misfit)
+    assert found.rule.startswith("data: cannot be read")
+
+
+def test_a_parquet_file_with_a_column_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "orders.parquet"
+    pq.write_table(pa.table([pa.array(["a"]), pa.array(["b"])], names=["s", "s"]), path)
+    with pytest.raises(InvalidInput, match="each column once"):
+        rows(path, fields="stream=s,type=s")
+
+
+@pytest.mark.parametrize("field", ["stream", "type", "id", "time", "correlation"])
+@pytest.mark.parametrize("value", [["a"], {"a": 1}])
+def test_what_is_no_text_is_not_written_as_python_shows_it(field: str, value: object) -> None:
+    assert rule({**PLAIN, field: value}) == f"{field}: must be text"
 
 
 def test_a_file_may_be_packed_and_one_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
@@ -297,6 +366,14 @@ def test_the_files_of_a_folder_are_read_in_the_order_of_their_names(tmp_path: Pa
     (tmp_path / "_export").mkdir()
     at = [each.at for each in rows(tmp_path)]
     assert at == ["a.ndjson line 1", "a.ndjson line 2", "b.ndjson line 1", "b.ndjson line 2"]
+
+
+@pytest.mark.parametrize("inside", [[], ["type=Paid"], ["type=Paid", "a.ndjson"]])
+def test_a_folder_without_files_or_with_folders_is_refused(tmp_path: Path, inside: list[str]) -> None:
+    for name in inside:
+        (tmp_path / name).write_text("") if "." in name else (tmp_path / name).mkdir()
+    with pytest.raises(InvalidInput, match="must have files in it, and no folders"):
+        rows(tmp_path, "ndjson")
 
 
 def test_what_is_no_parquet_file_is_refused(tmp_path: Path) -> None:

@@ -288,6 +288,19 @@ def test_verifying_names_a_stream_that_reads_otherwise() -> None:
     assert importer.done.digest != one
 
 
+@pytest.mark.parametrize("window", [1, 50])
+def test_of_a_stream_that_a_row_has_stopped_what_is_before_that_is_verified(window: int) -> None:
+    tags = tuple(f"t:{number}" for number in range(120))
+    bad = (row("S-0", 3, at=3, tags=tags), row("S-1", 0, at=1, type="$timer-set", data=b"none"))
+    rows = [row("S-0", at, at=at) for at in range(3)]
+    store = memory_streams()
+    for _ in range(2):
+        importer = StreamImporter(writer=HistoryWriter(store), verifying=True, window=window)
+        done = importer.run([*rows, *bad, row("S-0", 4, at=5)])
+        assert (done.written + done.there, done.rejected) == (3, 3)
+        assert (importer.verify().unlike, done.verified) == ([], 3)
+
+
 def test_the_digest_is_of_the_events_and_not_of_how_they_were_written() -> None:
     digests = set()
     for window in (1, 9, 1000):

@@ -5,8 +5,10 @@ mapping.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.importing.files import LONGEST, lines_of
@@ -21,18 +23,12 @@ def records(place: str) -> Columns:
         strange = list[str]()
         text = _text(file, strange)
         head = next(text, "")
-        names = next(csv.reader([head], delimiter=(between := _between(head)), strict=True), [])
+        reader = csv.reader(chain((head,), text), delimiter=_between(head), strict=True)
+        names = _next(place, reader) or []
         if len(set(names)) != len(names) or not names or strange:
             raise InvalidInput("PLACE", f"{place} must begin with the names of its columns, each once")
-        reader = csv.reader(text, delimiter=between, strict=True)
-        while True:
-            try:
-                values = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                raise InvalidInput("PLACE", f"{place}, line {reader.line_num + 1}: {error}") from error
-            at = f"line {reader.line_num + 1}"
+        while (values := _next(place, reader)) is not None:
+            at = f"line {reader.line_num}"
             if strange:
                 yield Misfit(at=at, stream="", rule="must be UTF-8", raw=values)
                 strange.clear()
@@ -41,6 +37,15 @@ def records(place: str) -> Columns:
             elif values:
                 rule = f"has {len(values)} values, for {len(names)} columns"
                 yield Misfit(at=at, stream="", rule=rule, raw=values)
+
+
+def _next(place: str, reader: Any) -> list[str] | None:
+    """The next record; None behind the last one."""
+    try:
+        found: list[str] | None = next(reader, None)
+    except csv.Error as error:
+        raise InvalidInput("PLACE", f"{place}, line {reader.line_num}: {error}") from error
+    return found
 
 
 def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
@@ -54,7 +59,8 @@ def _text(lines: Iterator[bytes], strange: list[str]) -> Iterator[str]:
 
 
 def _between(head: str) -> str:
-    return max(",;\t", key=head.count)
+    named = re.sub('"[^"]*("|$)', "", head)
+    return max(",;\t", key=named.count)
 
 
-SOURCE: Final = HistorySource(columns=records, free=True)
+SOURCE: Final = HistorySource(columns=records, free=True, whole=True)

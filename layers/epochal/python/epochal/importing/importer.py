@@ -86,10 +86,11 @@ class ImportCounts:
 
 @dataclass(slots=True)
 class _Held:
-    """Events of a stream that wait for more of them."""
+    """Events of a stream that wait for more of them; `digest` is of those before."""
 
     base: int
     since: int
+    digest: bytes
     rows: list[Incoming] = field(default_factory=list)
     size: int = 0
     tags: set[str] = field(default_factory=set)
@@ -121,7 +122,7 @@ class StreamImporter:
     _held: OrderedDict[str, _Held] = field(default_factory=OrderedDict)
     _bytes: int = 0
     _unknown: str = ""
-    _under_way: deque[tuple[int, str, Future[PartWritten]]] = field(default_factory=deque)
+    _under_way: deque[tuple[_Held, str, Future[PartWritten]]] = field(default_factory=deque)
     _digest: Digest = field(default_factory=lambda: Digest(said_by(BodyCodec())))
 
     def run(self, rows: Iterable[Row]) -> ImportCounts:
@@ -192,17 +193,19 @@ class StreamImporter:
             if account.stopped:
                 return self._wait(row, account.stopped)
         if held is None:
-            held = self._held[row.stream] = _Held(account.next, self.done.rows)
+            held = self._held[row.stream] = _Held(account.next, self.done.rows, account.digest)
         held.rows.append(row)
         held.size += size
         held.tags.update(row.event.tags)
         self._bytes += size
         self.done.renamed += row.renamed
+        return self._account(row, account)
+
+    def _account(self, row: Incoming, account: Account) -> None:
         if self.verifying:
             account.add(self._digest.add(recorded(row.stream, account.next, row.event)))
         else:
             account.next += 1
-        return None
 
     @staticmethod
     def _is_full(held: _Held, row: Incoming, size: int) -> bool:
@@ -216,7 +219,7 @@ class StreamImporter:
             if self._bytes <= HELD_BYTES and self.done.rows - self._held[stream].since < self.window - 1:
                 break
             self._send(stream, calls)
-        while self._under_way and self.done.rows - self._under_way[0][0] >= 2 * self.window:
+        while self._under_way and self.done.rows - self._under_way[0][0].since >= 2 * self.window:
             self._receive()
 
     def _send(self, stream: str, calls: Executor) -> None:
@@ -236,7 +239,7 @@ class StreamImporter:
             token=account.token,
             begins=account.first == held.base,
         )
-        self._under_way.append((held.since, stream, calls.submit(self.writer.write, batch)))
+        self._under_way.append((held, stream, calls.submit(self.writer.write, batch)))
 
     def _settle(self, left: int) -> None:
         while len(self._under_way) > left:
@@ -244,14 +247,19 @@ class StreamImporter:
 
     def _receive(self) -> None:
         """What came of the batch that has been under way for longest."""
-        _, stream, call = self._under_way.popleft()
+        sent, stream, call = self._under_way.popleft()
         written, account = call.result(), self.ledger.of(stream)
         self.done.written += written.written
         self.done.there += written.there
         self.done.units += written.units
         account.token = written.token
         if written.refused:
-            later = [*written.batch.rows[written.there + written.written :]]
+            done = written.there + written.written
+            later = [*written.batch.rows[done:]]
+            if written.unfit:
+                account.next, account.digest = sent.base, sent.digest
+                for row in sent.rows[:done]:
+                    self._account(row, account)
             if held := self._held.pop(stream, None):
                 self._bytes -= held.size
                 later += held.rows

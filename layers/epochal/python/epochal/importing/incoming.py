@@ -131,11 +131,13 @@ class FieldMapping:
         fields: by field, as this module says.
         first: the index that the source gives the first event of a stream.
         closed: whether streams close up where the source's indices have gaps: these are not asked for then.
+        whole: every row has all columns: one that is not there is misspelt.
     """
 
     fields: Mapping[str, str] = field(default_factory=lambda: {name: name for name in FIELDS})
     first: int = 0
     closed: bool = False
+    whole: bool = False
     _get: Mapping[str, _Get] = field(init=False, repr=False, compare=False)
     _taken: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
@@ -151,7 +153,9 @@ class FieldMapping:
         taken = {where: tuple(_COLUMN.findall(where)) or (where,) for where in self.fields.values()}
         object.__setattr__(self, "_taken", taken)
         object.__setattr__(
-            self, "_get", {name: _getter(name, self.fields.get(name)) for name in (*FIELDS, "gone")}
+            self,
+            "_get",
+            {name: _getter(name, self.fields.get(name), needed=self.whole) for name in (*FIELDS, "gone")},
         )
 
     def incoming(self, row: Mapping[str, Any], at: str) -> Row:
@@ -169,7 +173,7 @@ class FieldMapping:
             return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
 
     def _stream(self, row: Mapping[str, Any]) -> str:
-        name = _text(self._get["stream"](row))
+        name = _text(self._get["stream"](row), "stream")
         if not name:
             if self._get["tags"](row):
                 raise _TagsAlone("stream", "has tags alone: `epochal tagged import` brings those")
@@ -180,20 +184,20 @@ class FieldMapping:
     def _event(self, row: Mapping[str, Any]) -> tuple[Event, bool]:
         """The event, and whether the store names it anew."""
         get = self._get
-        if fault := _text(get["fault"](row)):
+        if fault := _text(get["fault"](row), "fault"):
             raise InvalidInput("fault", fault)
-        tags, given = _tags(get["tags"](row)), _text(get["id"](row))
-        if not (time := get["time"](row)) and time != 0:
+        tags, given = _tags(get["tags"](row)), _text(get["id"](row), "id")
+        if (time := _text(get["time"](row), "time")) is None:
             raise InvalidInput("time", "must be given: when it happened is kept")
         if given and not _UUID.fullmatch(given):
             given = parse_event_id(given)
         event = Event(
-            type=_text(get["type"](row)) or "",
+            type=_text(get["type"](row), "type") or "",
             data=self._body(row, "data"),
             meta=self._body(row, "metadata"),
             timestamp=time_of(time),
-            correlation_id=_text(get["correlation"](row)),
-            causation_id=_text(get["causation"](row)),
+            correlation_id=_text(get["correlation"](row), "correlation"),
+            causation_id=_text(get["causation"](row), "causation"),
             tags=tags,
             id=None if tags else given,
         )
@@ -217,11 +221,13 @@ class FieldMapping:
         raise InvalidInput("index", "must be a whole number")
 
     def _body(self, row: Mapping[str, Any], name: str) -> bytes:
-        if self.fields.get(name) == _REST:
-            return json.dumps_again(_without(row, self._taken))
-        coded = _text(self._get[f"{name}64"](row))
         try:
+            if self.fields.get(name) == _REST:
+                return json.dumps_again(_without(row, self._taken))
+            coded = _text(self._get[f"{name}64"](row), name)
             return b64decode(coded, validate=True) if coded else body_of(self._get[name](row))
+        except InvalidInput:
+            raise
         except (ValueError, TypeError) as error:
             raise InvalidInput(name, f"cannot be read: {error}") from error
 
@@ -238,15 +244,27 @@ def _is_gone(value: Any) -> bool:
     raise InvalidInput("gone", "must be true or false")
 
 
-def _text(value: Any) -> str | None:
-    if value is None or value == "":
-        return None
-    return value if isinstance(value, str) else str(value)
+def _text(value: Any, name: str) -> str | None:
+    """Text as it is, also where a file of Parquet has it as bytes; of a number its digits."""
+    match value:
+        case str():
+            return value or None
+        case None:
+            return None
+        case bytes():
+            try:
+                return value.decode() or None
+            except UnicodeDecodeError:
+                raise InvalidInput(name, "must be UTF-8") from None
+        case Mapping() | list() | tuple():
+            raise InvalidInput(name, "must be text")
+        case _:
+            return str(value)
 
 
-def _getter(name: str, where: str | None) -> _Get:
+def _getter(name: str, where: str | None, *, needed: bool) -> _Get:
     """Reads a field. A column of the very name that a mapping has wins over what that says else."""
-    if where is None:
+    if not where or where == _REST:
         return lambda _: None
     if where.startswith("="):
         constant = where[1:]
@@ -259,13 +277,14 @@ def _getter(name: str, where: str | None) -> _Get:
             return _COLUMN.sub(lambda found: _inside(row, found[1], name), where)
 
         return filled
-    if "." not in where and name not in _REQUIRED:
+    needed = name in _REQUIRED or (needed and "." not in where)
+    if "." not in where and not needed:
         return lambda row: row.get(where)
 
     def found(row: Mapping[str, Any]) -> Any:
         value = row[where] if where in row else _column(row, where)
         if value is _ABSENT:
-            if name in _REQUIRED:
+            if needed:
                 raise InvalidInput(name, f"there is no column {where}")
             return None
         return value
@@ -406,6 +425,7 @@ def _column(row: Mapping[str, Any], path: str) -> Any:
 
 def _inside(row: Mapping[str, Any], column: str, name: str) -> str:
     value = _column(row, column)
-    if value is _ABSENT or value is None or value == "":
+    text = None if value is _ABSENT else _text(value, name)
+    if text is None:
         raise InvalidInput(name, f"column {column} is empty")
-    return str(value)
+    return text

@@ -18,7 +18,11 @@ def lines(place: str) -> Columns:
                 row = json.loads(line)
             except ValueError as error:
                 if line.strip():
-                    rule = "must be UTF-8" if isinstance(error, UnicodeError) else f"must be JSON: {error}"
+                    rule = (
+                        "must be UTF-8"
+                        if isinstance(error, UnicodeError)
+                        else f"must be JSON, all of it on its line: {error}"
+                    )
                     yield Misfit(at=f"line {number}", stream="", rule=rule, raw=line.decode(errors="replace"))
                 continue
             if isinstance(row, dict):

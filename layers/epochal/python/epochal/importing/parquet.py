@@ -20,6 +20,8 @@ def rows(place: str) -> Columns:
     number = 0
     try:
         with pq.ParquetFile(place) as file:
+            if len(set(names := file.schema_arrow.names)) != len(names):
+                raise InvalidInput("PLACE", f"{place} must have each column once")
             for batch in file.iter_batches(_ROWS):
                 for row in batch.to_pylist():
                     number += 1
@@ -29,8 +31,14 @@ def rows(place: str) -> Columns:
 
 
 def _plain(value: Any) -> Any:
-    """Times as ISO 8601 text, which says their zone; decimals and all else as they are."""
-    return value.isoformat() if hasattr(value, "isoformat") else value
+    """Times as ISO 8601 text, which says their zone, also those inside; decimals and all else as they are."""
+    match value:
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_plain(each) for each in value]
+        case _:
+            return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-SOURCE: Final = HistorySource(columns=rows, mapping=FieldMapping(), free=True)
+SOURCE: Final = HistorySource(columns=rows, mapping=FieldMapping(), free=True, whole=True)

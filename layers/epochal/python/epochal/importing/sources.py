@@ -40,11 +40,13 @@ class HistorySource:
         mapping: which of them are an event's fields.
         free: files of columns of the user's own, or a folder of them: a mapping that he gives is all there is. Of other
             sources it replaces single fields.
+        whole: every row has all columns.
     """
 
     columns: Callable[[str], Columns]
     mapping: FieldMapping = field(default_factory=FieldMapping)
     free: bool = False
+    whole: bool = False
 
     def rows(self, place: str, fields: Mapping[str, str], *, closed: bool = False) -> Iterator[Row]:
         """The rows of a place, under fields that the user has mapped.
@@ -56,7 +58,8 @@ class HistorySource:
             InvalidInput: the place cannot be read, or the mapping is none.
         """
         own = {} if self.free and fields else self.mapping.fields
-        mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed)
+        whole = self.whole and bool(fields)
+        mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed, whole=whole)
         files = files_of(place) if self.free else [place]
         return (row for file in files for row in self._rows(file, mapping, named=len(files) > 1))
 
@@ -81,13 +84,14 @@ def source_of(kind: str, place: str) -> HistorySource:
 
 
 def files_of(place: str) -> list[str]:
-    """A file, or those of a folder, which are read in the order of their names."""
+    """A file, or those of a folder, which are read in the order of their names. Hidden ones are passed over."""
     folder = Path(place)
     if not folder.is_dir():
         return [place]
-    return sorted(
-        str(each) for each in folder.iterdir() if each.is_file() and not each.name.startswith((".", "_"))
-    )
+    shown = sorted(each for each in folder.iterdir() if not each.name.startswith((".", "_")))
+    if not shown or not all(each.is_file() for each in shown):
+        raise InvalidInput("PLACE", f"{place} must have files in it, and no folders")
+    return list(map(str, shown))
 
 
 def mapped(text: str, file: str) -> dict[str, str]:

@@ -77,6 +77,7 @@ class PartWritten:
     Attributes:
         there: events that were there before, the same.
         refused: why nothing was written from event `there + written` on; empty where all is there.
+        unfit: that event is one that the store does not take, whatever is there.
     """
 
     batch: StreamPart
@@ -85,6 +86,7 @@ class PartWritten:
     units: float = 0.0
     token: Token | None = None
     refused: str = ""
+    unfit: bool = False
     deleted: bool = False
 
 
@@ -253,6 +255,7 @@ class _Writing:
             raise
         except InvalidInput as error:
             if len(rows) == 1:
+                self.done.unfit = True
                 return self._refuse(error.rule)
             half = len(rows) // 2
             if not self._append(rows[:half], expected):
