@@ -17,12 +17,11 @@ from typing import Any, Final, TypeVar
 
 from botocore import xform_name
 from botocore.config import Config
-from botocore.credentials import Credentials
 
 from bench.local import Local, dynamodb
 from bench.report import Report
 from epochal.care.status import create_table
-from epochal.dynamo.interpreter import Carrier, SessionCarrier, performed
+from epochal.dynamo.interpreter import Carrier, LightCarrier, performed
 from epochal.dynamo.protocol import DynamoRequest
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
@@ -39,6 +38,8 @@ from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
 from epochal.timers.items import MINUTE, SHARDS, Armed, Sent, Wake
+from epochal.wire.environment import Service
+from epochal.wire.signing import Keys
 
 T = TypeVar("T")
 
@@ -243,7 +244,7 @@ def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
             create_table(client, spec.kind, replace(spec, stream=False))
         now = [time.time_ns()]
         recording = Recording(
-            SessionCarrier(url=endpoint.url, region="eu-west-1", credentials=Credentials("key", "secret"))
+            LightCarrier(Service(url=endpoint.url, region="eu-west-1", credentials=Keys("key", "secret")))
         )
         meter = Meter()
         driver = Driver(execute=performed(recording), meter=meter, at_once=SIDE_BY_SIDE)

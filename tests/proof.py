@@ -93,6 +93,7 @@ REST: Final = Promise(
         "tests/unit/project/test_kinds.py",
         "tests/unit/project/test_setup.py",
         "tests/unit/stacks/test_updates.py",
+        "tests/unit/wire/test_signing.py",
         *PROPERTIES,
     ),
 )

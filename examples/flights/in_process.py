@@ -19,7 +19,7 @@ from typing import Final
 from botocore.config import Config
 
 from epochal.care.status import create_table
-from epochal.dynamo.interpreter import CONNECTIONS, interpreter
+from epochal.dynamo.interpreter import interpreter
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
@@ -30,6 +30,7 @@ from epochal.model.events import Unfold
 from epochal.plan.values import Item, number, read_number, sequence, text
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
+from epochal.wire.http import KEPT
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Written
 from examples.flights.through_library import LibraryStore
@@ -69,7 +70,7 @@ def make_tables(endpoint: Endpoint) -> None:
 @contextmanager
 def in_process(endpoint: Endpoint) -> Iterator[InProcessStore]:
     """The store, with its indexer running for as long as the block does."""
-    client = endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
+    client = endpoint.client("dynamodb", config=Config(max_pool_connections=KEPT))
     driver = Driver(execute=interpreter(client), meter=Meter())
     source = replace(pages_source(STREAMS_TABLE), appended=_span)
     indexer = Indexer(driver=driver, index_table=INDEX_TABLE, sources=(source,))

@@ -8,7 +8,7 @@ from typing import Final
 from botocore.config import Config
 
 from epochal.codec import json
-from epochal.dynamo.interpreter import CONNECTIONS, interpreter
+from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader, reader_of
 from epochal.index.checkpoints import parse_checkpoint
@@ -19,6 +19,7 @@ from epochal.model.versions import Conflict as StreamConflict
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams, streams_of
+from epochal.wire.http import KEPT
 from examples.flights.aircraft import SNAPSHOT, read_snapshot
 from examples.flights.happenings import Batch
 from examples.flights.stores import Conflict, Item, Page, Standing, Written
@@ -42,7 +43,7 @@ class LibraryStore:
     @classmethod
     def of(cls, deployment: LocalDeployment) -> LibraryStore:
         """The tables of a deployment."""
-        client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=CONNECTIONS))
+        client = deployment.endpoint.client("dynamodb", config=Config(max_pool_connections=KEPT))
         driver = Driver(execute=interpreter(client), meter=Meter())
         streams = streams_of(deployment.settings, driver, BodyCodec())
         return cls(

@@ -4,6 +4,6 @@ from bench.append_cpu import compared
 
 
 @pytest.mark.proof
-def test_an_append_by_token_takes_less_cpu_than_boto3_updating_the_same_bytes():
-    """0.9 in `make bench`, which is run on a machine that does nothing else."""
-    assert 1 / compared(rounds=7).ratio("light", "bare") < 1
+def test_an_append_by_token_takes_half_the_cpu_of_boto3_updating_the_same_bytes_or_less():
+    """0.45 in `make bench`, which is run on a machine that does nothing else."""
+    assert 1 / compared(rounds=7).ratio("light", "bare") < 0.55

@@ -12,19 +12,20 @@ from botocore.credentials import Credentials
 
 from epochal.care.status import Provisioned, create_table
 from epochal.dynamo.clients import credentials, dynamodb_client
-from epochal.dynamo.interpreter import SessionCarrier
+from epochal.dynamo.interpreter import LightCarrier
 from epochal.local.endpoint import KEY, SECRET, Endpoint
 from epochal.plan.ops import TableSpec
+from epochal.wire.environment import Service
 from tests.support.contract_run import MOST_UNITS, PREFIX, Account
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 
-def light(endpoint: Endpoint) -> SessionCarrier:
+def light(endpoint: Endpoint) -> LightCarrier:
     """The light carrier to a stand-in, or to an account."""
     known = credentials() if isinstance(endpoint, Account) else Credentials(KEY, SECRET)
-    return SessionCarrier(url=endpoint.url, region=endpoint.region, credentials=known)
+    return LightCarrier(Service(url=endpoint.url, region=endpoint.region, credentials=known))
 
 
 def make(client: DynamoDBClient, spec: TableSpec, name: str = "") -> str:

@@ -21,8 +21,8 @@ from botocore.session import Session
 from epochal.cli import main as command_line
 from epochal.contrib.equinox import open_tips
 from epochal.dynamo.aws_errors import cause_of, meaning_of
-from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import failure_of, interpreter
+from epochal.dynamo.clients import dynamodb_client, failure_of
+from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, Misconfigured
 from epochal.plan.ops import Get, NotApplied, Unreached

@@ -20,8 +20,8 @@ from botocore.exceptions import (
 )
 from botocore.stub import Stubber
 
-from epochal.dynamo.clients import dynamodb_client
-from epochal.dynamo.interpreter import failure_of, interpreter
+from epochal.dynamo.clients import dynamodb_client, failure_of
+from epochal.dynamo.interpreter import interpreter
 from epochal.dynamo.protocol import DynamoFault, reply_to
 from epochal.errors import InvalidRequest, Misconfigured, MissingTable, Refused, WrongTable
 from epochal.plan.ops import (
@@ -44,6 +44,7 @@ from epochal.plan.ops import (
     Update,
 )
 from epochal.plan.values import Units, number, text
+from epochal.wire.http import Broken, Unsent
 
 KEY = {"p": text("a"), "i": number(0)}
 PUT = Put(table="tips", item=KEY, condition=Absent("i"))
@@ -290,14 +291,14 @@ def names(errors: list[BotoCoreError]) -> list[str]:
 
 @pytest.mark.parametrize("error", UNMADE, ids=names(UNMADE))
 def test_a_connection_never_made_applied_nothing_unless_the_client_tried_before(error: BotoCoreError) -> None:
-    assert isinstance(failure_of(error, retries=False), NotApplied)
-    assert isinstance(failure_of(error, retries=True), Lost)
+    assert isinstance(failure_of(error, retries=False), Unsent)
+    assert isinstance(failure_of(error, retries=True), Broken)
 
 
 @pytest.mark.parametrize("error", BROKEN, ids=names(BROKEN))
 @pytest.mark.parametrize("retries", [True, False])
 def test_a_connection_that_broke_may_have_applied_it(error: BotoCoreError, retries: bool) -> None:
-    assert isinstance(failure_of(error, retries=retries), Lost)
+    assert isinstance(failure_of(error, retries=retries), Broken)
 
 
 @pytest.mark.parametrize(

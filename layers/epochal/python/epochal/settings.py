@@ -40,7 +40,7 @@ MAX_PARTITIONS = 10_000
 """Sources are numbered this far apart (FORMATS §4)."""
 
 LIGHT = "light"
-"""The carrier of requests to DynamoDB that starts in half the time (`dynamo.interpreter`)."""
+"""The carrier of requests to DynamoDB that signs and sends them itself (`dynamo.interpreter`)."""
 
 BOTO3 = "boto3"
 """The carrier that is a client of boto3's, which instruments and mocks of AWS know."""

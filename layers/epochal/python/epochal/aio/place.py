@@ -8,26 +8,20 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, TypeVar
 
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials, RefreshableCredentials
-from botocore.exceptions import (
-    ConnectionClosedError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-    ReadTimeoutError,
-)
+from botocore.credentials import Credentials
 
 from epochal.aio.bridge import in_threads, wait
 from epochal.deployment import Bucket, Deployment, Links
-from epochal.dynamo.clients import credentials, dynamodb_client
-from epochal.dynamo.interpreter import CONNECT_SECONDS, READ_SECONDS, performed
-from epochal.dynamo.protocol import DynamoRequest, answer_of, body_of, headers_of
+from epochal.dynamo.clients import Renewed, credentials, dynamodb_client
+from epochal.dynamo.interpreter import performed
+from epochal.dynamo.protocol import MEDIA, DynamoRequest, answer_of, body_of, target_of
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, brought_by
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies, Objects
+from epochal.wire.http import CONNECT_SECONDS, READ_SECONDS, Broken, Unsent, host_of
+from epochal.wire.signing import Signer
 
 with brought_by("async", "asynchronous stores", "aiohttp"):
     import aiohttp
@@ -124,7 +118,7 @@ class _BucketInThreads:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncCarrier:
-    """Sends requests to one address by aiohttp, signed by botocore's signer, within what `bridge.run` runs.
+    """Sends requests to one address by aiohttp, within what `bridge.run` runs.
 
     Attributes:
         session: of the event loop that runs it.
@@ -137,6 +131,14 @@ class AsyncCarrier:
     url: str
     region: str
     credentials: Credentials
+    _signer: Signer = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            host = host_of(self.url)
+        except ValueError as error:
+            raise InvalidInput("endpoint", "must be a scheme, a host and a port") from error
+        object.__setattr__(self, "_signer", Signer(host, self.region, "dynamodb"))
 
     def __call__(self, request: DynamoRequest) -> dict[str, Any]:
         """Send a request and return its answer."""
@@ -144,27 +146,23 @@ class AsyncCarrier:
 
     async def _sent(self, request: DynamoRequest) -> dict[str, Any]:
         body = body_of(request)
-        headers = headers_of(request) | {"User-Agent": "epochal", "Accept-Encoding": "identity"}
-        unsigned = AWSRequest("POST", self.url, headers=headers, data=body)
-        SigV4Auth(await self._frozen(), "dynamodb", self.region).add_auth(unsigned)
+        headers = self._signer.headers(await self._frozen(), target_of(request), MEDIA, body)
         if self.session.closed:
             raise InvalidInput("place", "was left while its stores were in use")
         try:
-            async with self.session.post(
-                self.url, data=body, headers=dict(unsigned.headers.items())
-            ) as answer:
+            async with self.session.post(self.url, data=body, headers=headers) as answer:
                 return answer_of(request, answer.status, answer.headers, await answer.read())
-        except aiohttp.ConnectionTimeoutError as error:
-            raise ConnectTimeoutError(endpoint_url=self.url, error=error) from error
-        except aiohttp.ClientConnectorError as error:
-            raise EndpointConnectionError(endpoint_url=self.url, error=error) from error
-        except TimeoutError as error:
-            raise ReadTimeoutError(endpoint_url=self.url, error=error) from error
-        except aiohttp.ClientError as error:
-            raise ConnectionClosedError(endpoint_url=self.url, request=request, error=error) from error
+        except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
+            nowhere = not isinstance(error, TimeoutError)
+            raise Unsent(self._said(error), address=self.url, nowhere=nowhere) from error
+        except (TimeoutError, aiohttp.ClientError) as error:
+            raise Broken(self._said(error)) from error
+
+    def _said(self, error: Exception) -> str:
+        return f"{type(error).__name__} at {self.url}"
 
     async def _frozen(self) -> Any:
-        credentials = self.credentials
-        if isinstance(credentials, RefreshableCredentials) and credentials.refresh_needed():
-            return await asyncio.to_thread(credentials.get_frozen_credentials)
-        return credentials.get_frozen_credentials()
+        renewed = Renewed(self.credentials)
+        if renewed.refresh_needed():
+            return await asyncio.to_thread(renewed.get_frozen_credentials)
+        return renewed.get_frozen_credentials()

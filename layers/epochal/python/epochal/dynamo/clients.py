@@ -10,20 +10,34 @@ knows. A client with retries on is safe too: its refusals then count as ambiguou
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore import xform_name
 from botocore.config import Config
-from botocore.credentials import Credentials
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+from botocore.credentials import Credentials, RefreshableCredentials
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004  botocore's own name
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    ProxyConnectionError,
+)
 from botocore.session import Session
+from botocore.utils import get_environ_proxies
 
-from epochal.dynamo.aws_errors import meaning_of
-from epochal.dynamo.interpreter import CONNECT_SECONDS, CONNECTIONS, READ_SECONDS, Carrier
+from epochal.dynamo.aws_errors import address_of, cause_of, meaning_of
+from epochal.dynamo.interpreter import Carrier
 from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
 from epochal.errors import InvalidInput
+from epochal.wire.environment import Service
+from epochal.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, Broken, Unsent, host_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -64,6 +78,47 @@ def credentials() -> Credentials:
     return found
 
 
+def found_by_boto3(*, endpoint: str | None, region: str | None) -> Service | str:
+    """DynamoDB as botocore has found it: through profiles and roles, FIPS, dual stack, other partitions. Where its
+    requests are more than signed and sent there, why.
+    """
+    client: Any = dynamodb_client(endpoint=endpoint, region=region)
+    url, config = client.meta.endpoint_url, client.meta.config
+    found = _session().get_credentials()
+    if found is None:
+        return "there are no credentials"
+    try:
+        host_of(url)
+    except ValueError:
+        return "the endpoint is more than a scheme, a host and a port"
+    if get_environ_proxies(url):
+        return "there is a proxy"
+    if config.signature_version != "v4" or config.account_id_endpoint_mode == "required":
+        return "requests are signed or addressed in a way of their own"
+    bundle = _session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", "")
+    known = Renewed(found)
+    return Service(url=url, region=client.meta.region_name, credentials=known, bundle=bundle)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """Credentials of botocore's, as a carrier asks for them: with errors of ours."""
+
+    credentials: Credentials
+
+    def get_frozen_credentials(self) -> Any:
+        """Those that are valid now: they are renewed where they would expire."""
+        try:
+            return self.credentials.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise failure_of(error, retries=False) from error
+
+    def refresh_needed(self) -> bool:
+        """Whether it takes a request to renew them."""
+        known = self.credentials
+        return isinstance(known, RefreshableCredentials) and known.refresh_needed()
+
+
 def _client(service: str, endpoint: str | None, region: str | None, config: Config) -> object:
     """A client; raises `Misconfigured` or `InvalidInput` where it cannot be made."""
     try:
@@ -84,7 +139,7 @@ def _config(*, retries: int, read: int) -> Config:
     return Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=read,
-        max_pool_connections=CONNECTIONS,
+        max_pool_connections=KEPT,
         retries={"total_max_attempts": retries, "mode": "standard"},
     )
 
@@ -98,17 +153,35 @@ def _config(*, retries: int, read: int) -> Config:
 def boto3_carrier(client: DynamoDBClient) -> Carrier:
     """What sends requests through a client. Safe to share between threads, as clients are."""
     parse_reads(client)
+    retries = may_retry(client)
 
     def carry(request: DynamoRequest) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = getattr(client, xform_name(request.operation))(**request.parameters)
         except ClientError as error:
             raise _fault(error) from error
+        except BotoCoreError as error:
+            raise failure_of(error, retries=retries) from error
         if request.operation in READS:
             return answer
         return of_a_write(answer, answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}))
 
     return carry
+
+
+def failure_of(error: BotoCoreError, *, retries: bool) -> Unsent | Broken:
+    """The failure that a broken connection is; for any other error of boto ours is raised.
+
+    Args:
+        retries: the client retries by itself, so an earlier try may have gone further than the last.
+    """
+    unmade = isinstance(error, EndpointConnectionError | ConnectTimeoutError | ProxyConnectionError)
+    if unmade and not retries:
+        nowhere = not isinstance(error, ConnectTimeoutError)
+        return Unsent(cause_of(error), address=address_of(error), nowhere=nowhere)
+    if isinstance(error, ConnectionError | HTTPClientError):
+        return Broken(cause_of(error))
+    raise meaning_of(error) from error
 
 
 def may_retry(client: Any) -> bool:

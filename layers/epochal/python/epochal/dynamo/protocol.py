@@ -440,12 +440,13 @@ def _table(op: ops.Op) -> str:
 READS: Final = ("BatchGetItem", "GetItem", "Query", "Scan", "TransactGetItems")
 
 _TARGET: Final = "DynamoDB_20120810"
-_MEDIA: Final = "application/x-amz-json-1.0"
+MEDIA: Final = "application/x-amz-json-1.0"
+"""The type of a body."""
 
 
-def headers_of(request: DynamoRequest) -> dict[str, str]:
-    """The headers that tell what is asked for."""
-    return {"X-Amz-Target": f"{_TARGET}.{request.operation}", "Content-Type": _MEDIA}
+def target_of(request: DynamoRequest) -> str:
+    """What is asked for, as a header tells it."""
+    return f"{_TARGET}.{request.operation}"
 
 
 def body_of(request: DynamoRequest) -> bytes:

@@ -22,7 +22,7 @@ from epochal.feed.history import history_of
 from epochal.feed.reader import FeedReader
 from epochal.plan.ops import Execute
 from epochal.read_models.documents import ReadModels
-from epochal.settings import BOTO3, Settings
+from epochal.settings import LIGHT, Settings
 from epochal.store.driver import DEFAULT, Driver, Patience
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
@@ -35,13 +35,13 @@ class Place:
     """Where tables are: an endpoint other than AWS's own, and a region other than the chain's.
 
     Attributes:
-        carrier: what carries requests there: a client of `boto3`, which instruments and mocks of AWS know, or `light`,
-            which takes half of its CPU, and steps aside for it wherever the environment's variables do not say all.
+        carrier: what carries requests there: `light`, which takes a third of the CPU of `boto3`, a client of that; and
+            steps aside for it where there is a proxy, or something that traces or mocks boto3's clients.
     """
 
     endpoint: str | None = None
     region: str | None = None
-    carrier: str = BOTO3
+    carrier: str = LIGHT
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """The deployment that these settings tell of, as `epochal.dynamo.deployed` makes it."""

@@ -1,0 +1,147 @@
+"""Where DynamoDB is, and with whose credentials, where the variables of the environment say all of it.
+
+They do in functions, and there botocore is not even imported. Whatever else there may be, as a profile,
+a machine's role, FIPS or another partition, is for botocore to read (`dynamo.clients`), and so is a variable that is
+not known here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Final
+
+from epochal.wire.http import host_of
+from epochal.wire.signing import Credentials, Keys
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """DynamoDB as somebody reaches it.
+
+    Attributes:
+        url: a scheme, a host, perhaps a port.
+        region: that requests are signed for.
+        credentials: that each request asks for anew, so that those that expire are renewed.
+        bundle: a file of the roots to trust; those of the machine where it is empty.
+    """
+
+    url: str
+    region: str
+    credentials: Credentials
+    bundle: str = ""
+
+
+_READ: Final = frozenset(
+    {
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_SECURITY_TOKEN",
+        "AWS_ACCOUNT_ID",
+        "AWS_CA_BUNDLE",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_DYNAMODB",
+    }
+)
+_OF_OTHERS: Final = re.compile(
+    r"AWS_(REGION|EXECUTION_ENV|ACCESS_KEY|SECRET_KEY|LAMBDA_\w+|XRAY_\w+|CONTAINER_\w+|S3_\w+|ENDPOINT_URL_\w+"
+    r"|EC2_METADATA_DISABLED|DISABLE_HOST_PREFIX_INJECTION)"
+)
+"""What Lambda tells, and what other services and providers of credentials are told."""
+
+_MORE: Final = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
+_BOTO: Final = "BOTO"
+"""How names of botocore's own variables begin."""
+
+_FILES: Final = ("config", "credentials")
+
+_ELSEWHERE: Final = ("darwin", "win32")
+"""Systems that have proxies in their settings."""
+
+_REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
+"""Regions of the partition whose addresses end with amazonaws.com."""
+
+
+def at_hand(
+    environment: Mapping[str, str],
+    home: Path,
+    *,
+    endpoint: str | None = None,
+    region: str | None = None,
+) -> Service | None:
+    """What the environment says; None where that is not all that there is to know.
+
+    Args:
+        home: where the files of profiles would be.
+        endpoint, region: other than those of the environment.
+    """
+    region = region or environment.get("AWS_DEFAULT_REGION", "")
+    address = (
+        endpoint or environment.get("AWS_ENDPOINT_URL_DYNAMODB") or environment.get("AWS_ENDPOINT_URL") or ""
+    )
+    if not _REGION.fullmatch(region) or _more(environment, home):
+        return None
+    keys = _keys(environment)
+    if keys is None:
+        return None
+    # Credentials that tell their account are answered at an address of the account's own.
+    account = environment.get("AWS_ACCOUNT_ID")
+    own = f"{account}.ddb" if account else "dynamodb"
+    url = address or f"https://{own}.{region}.amazonaws.com"
+    try:
+        host_of(url)
+    except ValueError:
+        return None
+    bundle = environment.get("AWS_CA_BUNDLE") or environment.get("REQUESTS_CA_BUNDLE") or ""
+    return Service(url=url, region=region, credentials=keys, bundle=bundle)
+
+
+def _keys(environment: Mapping[str, str]) -> Keys | None:
+    """Those that there are, unless they expire."""
+    access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
+    if not access or not secret or "AWS_CREDENTIAL_EXPIRATION" in environment:
+        return None
+    token = environment.get("AWS_SESSION_TOKEN") or environment.get("AWS_SECURITY_TOKEN")
+    return Keys(access, secret, token)
+
+
+def _more(environment: Mapping[str, str], home: Path) -> bool:
+    """Whether there is anything else to read."""
+    # Of a home that cannot be read pathlib raises; what botocore cannot read is not there for it either.
+    return (
+        sys.platform in _ELSEWHERE
+        or not all(map(_is_known, environment))
+        or any(os.path.exists(home / ".aws" / each) for each in _FILES)  # noqa: PTH110
+    )
+
+
+def _is_known(name: str) -> bool:
+    if name.startswith("AWS_"):
+        return name in _READ or _OF_OTHERS.fullmatch(name) is not None
+    return not name.startswith(_BOTO) and name.upper() not in _MORE
+
+
+def hooked() -> str:
+    """What hooks into boto3's clients, and would not see requests that are sent without one; empty where nothing does.
+
+    A test that mocks AWS must never reach it. What traces AWS wraps methods of botocore's clients.
+    """
+    if "moto" in sys.modules:
+        return "moto is imported"
+    client = sys.modules.get("botocore.client")
+    if client is None:
+        return ""
+    methods = [vars(client.BaseClient).get(name) for name in ("__init__", "_make_api_call")]
+    # Of a wrapper `isinstance` says what it says of what is wrapped.
+    own = all(
+        type(each) is FunctionType and each.__globals__["__name__"].startswith("botocore.")
+        for each in methods
+    )
+    return "" if own else "something has wrapped botocore's clients"

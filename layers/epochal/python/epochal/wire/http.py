@@ -1,0 +1,277 @@
+"""HTTP/1.1 to one address, over connections that are kept: a message is sent once, and its answer read whole.
+
+What is kept is safe to share between threads; a fork leaves it to the parent. A connection is used again only after an
+answer that ended where it said, and not if the server has closed it since, or it has been idle for a minute: gateways
+forget those. Nothing is sent twice here: whoever knows what a request does may send it again.
+
+An answer with one `Content-Length` is read here, as all of DynamoDB's are. Any other is left to `http.client`: in
+chunks, without a length, preceded by others.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any, Final
+
+CONNECT_SECONDS: Final = 2
+READ_SECONDS: Final = 6
+"""DynamoDB answers in milliseconds; a request that takes seconds is better tried again elsewhere."""
+
+KEPT: Final = 32
+"""Connections that wait for a request. There may be more at a time."""
+
+IDLE_SECONDS: Final = 60
+
+_ADDRESS: Final = re.compile(r"(https?)://([A-Za-z0-9.\-_]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?/?")
+_STATUS: Final = re.compile(r"HTTP/1\.1 ([2-5][0-9][0-9])(?: .*)?")
+_LENGTH: Final = re.compile(r"[0-9]{1,12}")
+_HEAD: Final = 65_536
+_PART: Final = 262_144
+"""Bytes that are sent or read within the time-out, which is thus one of a stalled connection, not of a slow one."""
+
+_PORTS: Final = {"http": 80, "https": 443}
+_BODILESS: Final = ("204", "304")
+
+Answer = tuple[int, Mapping[str, str], bytes]
+"""Status, headers by lower-case name, and body."""
+
+
+class Unsent(Exception):
+    """No connection was made, so nothing was sent.
+
+    Attributes:
+        nowhere: nothing took the connection, so the address may be a wrong one.
+    """
+
+    def __init__(self, cause: str, *, address: str, nowhere: bool = False) -> None:
+        super().__init__(cause)
+        self.address = address
+        self.nowhere = nowhere
+
+
+class Broken(Exception):
+    """The request may have been received, and there is no whole answer."""
+
+
+def host_of(url: str) -> str:
+    """The `Host` header for an address; raises ValueError where it is more than a scheme, a host and a port."""
+    scheme, host, port = _parts(url)
+    return host if port == _PORTS[scheme] else f"{host}:{port}"
+
+
+def _parts(url: str) -> tuple[str, str, int]:
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        raise ValueError("an address is a scheme, a host and a port")
+    scheme, host, port = found.groups()
+    return scheme, host.lower(), int(port or _PORTS[scheme])
+
+
+@dataclass(slots=True)
+class _Link:
+    """A connection, of the process that made it."""
+
+    to: socket.socket
+    process: int
+    used: float = 0.0
+
+    def is_usable(self) -> bool:
+        """A server says nothing on a connection that waits, unless it closes it."""
+        if self.process != os.getpid() or time.monotonic() - self.used > IDLE_SECONDS:
+            return False
+        if hasattr(select, "poll"):
+            poll = select.poll()
+            poll.register(self.to, select.POLLIN)
+            return not poll.poll(0)
+        return not select.select([self.to], [], [], 0)[0]  # Windows: any number of file
+
+
+@dataclass
+class Connections:
+    """Connections to an address: `http` or `https`, a host, perhaps a port."""
+
+    url: str
+    tls: Callable[[], ssl.SSLContext] = field(default_factory=lambda: roots)
+    seconds: tuple[float, float] = (CONNECT_SECONDS, READ_SECONDS)
+    _waiting: list[_Link] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._scheme, self._host, self._port = _parts(self.url)
+
+    def send(self, headers: Mapping[str, str], body: bytes) -> Answer:
+        """The answer to a body that is posted to `/`. No header may have the end of a line.
+
+        Raises:
+            Unsent: no connection was made.
+            Broken: there is no whole answer.
+        """
+        head = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+        message = f"POST / HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
+        link = self._link()
+        try:
+            if len(message) <= _PART:
+                link.to.sendall(message)
+            else:
+                for start in range(0, len(message), _PART):
+                    link.to.sendall(message[start : start + _PART])
+            answer, ended = _answer(link.to)
+        except BaseException as error:
+            link.to.close()
+            if isinstance(error, OSError | ValueError):
+                raise Broken(f"{_said(error)} at {self.url}") from error
+            raise
+        if ended and len(self._waiting) < KEPT:
+            link.used = time.monotonic()
+            self._waiting.append(link)
+        else:
+            link.to.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the connections that wait."""
+        while self._waiting:
+            self._waiting.pop().to.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    @cached_property
+    def _context(self) -> ssl.SSLContext:
+        return self.tls()
+
+    def _link(self) -> _Link:
+        while True:
+            try:
+                link = self._waiting.pop()
+            except IndexError:
+                return self._made()
+            if link.is_usable():
+                return link
+            link.to.close()  # of another process it is this process's copy
+
+    def _made(self) -> _Link:
+        connect, read = self.seconds
+        nowhere = True
+        found = None
+        try:
+            found = socket.create_connection((self._host.strip("[]"), self._port), connect)
+            nowhere = False
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._scheme == "https":
+                found = self._context.wrap_socket(found, server_hostname=self._host.strip("[]"))
+            found.settimeout(read)
+        except (OSError, UnicodeError) as error:
+            if found is not None:
+                found.close()
+            nowhere = nowhere and not isinstance(error, TimeoutError)
+            raise Unsent(f"{_said(error)} at {self.url}", address=self.url, nowhere=nowhere) from error
+        return _Link(found, os.getpid())
+
+
+def _said(error: BaseException) -> str:
+    """An error in a few words, which are never the server's."""
+    told = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+
+
+class _Cut(ValueError):
+    """The connection ended within an answer."""
+
+
+class _NoHttp(ValueError):
+    """What was answered is no HTTP/1.1."""
+
+
+def _answer(link: socket.socket) -> tuple[Answer, bool]:
+    """An answer, and whether the connection can be used again."""
+    got = b""
+    while (end := got.find(b"\r\n\r\n")) < 0:
+        if len(got) > _HEAD:
+            raise _NoHttp
+        got += _more(link, _HEAD)
+    first, *lines = got[:end].decode("latin-1").split("\r\n")
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        name = name.lower()
+        if not colon or name.strip() != name or (name == "content-length" and name in headers):
+            raise _NoHttp
+        headers[name] = value.strip()
+    length = headers.get("content-length")
+    status = _STATUS.fullmatch(first)
+    if status is None or length is None or "transfer-encoding" in headers or status[1] in _BODILESS:
+        return _uncommon(link, got), False
+    if not _LENGTH.fullmatch(length):
+        raise _NoHttp
+    missing = end + 4 + int(length) - len(got)
+    if missing < 0:  # what follows is no answer to anything
+        return (int(status[1]), headers, got[end + 4 : missing]), False
+    parts = [got[end + 4 :]]
+    while missing:
+        parts.append(_more(link, min(missing, _PART)))
+        missing -= len(parts[-1])
+    closes = "close" in headers.get("connection", "").lower()
+    return (int(status[1]), headers, b"".join(parts)), not closes
+
+
+def _more(link: socket.socket, most: int) -> bytes:
+    got = link.recv(most)
+    if not got:
+        raise _Cut
+    return got
+
+
+def _uncommon(link: socket.socket, got: bytes) -> Answer:
+    """An answer as `http.client` reads it, which raises ValueErrors and OSErrors, and errors of its own."""
+    from http.client import HTTPException, HTTPResponse  # noqa: PLC0415  DynamoDB's answers do without
+
+    found: Any = HTTPResponse(_File(link, got))  # type: ignore[arg-type]  # it makes a file of it, no more
+    try:
+        found.begin()
+        body = found.read()
+    except HTTPException as error:
+        raise _NoHttp from error
+    finally:
+        found.close()
+    return found.status, {name.lower(): value for name, value in found.getheaders()}, body
+
+
+class _File(io.RawIOBase):
+    """What has been read of a connection, and then the connection."""
+
+    def __init__(self, link: socket.socket, got: bytes) -> None:
+        self._link = link
+        self._got = got
+
+    def makefile(self, *_: object) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        part, self._got = self._got[: len(into)], self._got[len(into) :]
+        part = part or self._link.recv(len(into))
+        into[: len(part)] = part
+        return len(part)
+
+
+def roots() -> ssl.SSLContext:
+    """TLS by the machine's roots; by those that botocore brings where it has none."""
+    context = ssl.create_default_context()
+    directory = ssl.get_default_verify_paths().capath
+    if not context.cert_store_stats()["x509_ca"] and not (directory and os.listdir(directory)):  # noqa: PTH208
+        botocore = find_spec("botocore")
+        if botocore is not None and botocore.origin:
+            context.load_verify_locations(os.path.join(os.path.dirname(botocore.origin), "cacert.pem"))  # noqa: PTH118, PTH120
+    return context
