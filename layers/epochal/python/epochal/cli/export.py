@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -23,16 +23,16 @@ from epochal.codec import json
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import InvalidInput
+from epochal.export import from_feed, from_tables
+from epochal.export.parts import EventExport, ExportCounts, ExportScope
 from epochal.export.spooled_tables import SpooledTables
+from epochal.export.sql import ask, records
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Place, parse_place
 from epochal.layout.port import Source, every_table
 from epochal.model.events import parse_time
+from epochal.plan.ops import TableSpec
 from epochal.rows import micros_of
-
-if TYPE_CHECKING:
-    from epochal.export.parts import EventExport, ExportCounts, ExportScope
-    from epochal.plan.ops import TableSpec
 
 MEASURED: Final = 100
 """Rows by which the widths of a table are chosen."""
@@ -93,8 +93,6 @@ def export(
 
     All that are in the feed now, a row each. Run it again to go on after an interruption.
     """
-    from epochal.export.parts import ExportScope  # noqa: PLC0415  for few
-
     if tables and exports:
         raise click.UsageError("Say --tables or --from-export.")
     if start is not None and (tables or exports):
@@ -134,19 +132,15 @@ def export(
 def _exported(
     store: OpenedStore, folder: Path, wanted: ExportScope, start: Place, workers: int | None = None
 ) -> ExportCounts:
-    from epochal.export.from_feed import begin, run  # noqa: PLC0415  likewise
-
     choice, workers = side_by_side(workers)
-    begun = begin(store.feed, folder, wanted, start)
+    begun = from_feed.begin(store.feed, folder, wanted, start)
     opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
-    return _told(partial(run, begun, opened), begun, workers)
+    return _told(partial(from_feed.run, begun, opened), begun, workers)
 
 
 def _from_tables(
     store: OpenedStore, folder: Path, wanted: ExportScope, exports: Sequence[str], workers: int | None
 ) -> ExportCounts:
-    from epochal.export.from_tables import begin, run, segments_of  # noqa: PLC0415  likewise
-
     choice, workers = side_by_side(workers)
     with TemporaryDirectory(prefix="epochal-export-") as spool:
         file = Path(spool) / "tables" if exports else None
@@ -158,9 +152,10 @@ def _from_tables(
             sources = tuple(each for each in sources if each.table in sizes)
             if not sources:
                 raise InvalidInput("--from-export", "must have a table with the heads of streams")
-        begun = begin(folder, wanted, {each.base: segments_of(sizes.get(each.table, 0)) for each in sources})
+        segments = {each.base: from_tables.segments_of(sizes.get(each.table, 0)) for each in sources}
+        begun = from_tables.begin(folder, wanted, segments)
         opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
-        return _told(partial(run, begun, opened), begun, workers)
+        return _told(partial(from_tables.run, begun, opened), begun, workers)
 
 
 def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:
@@ -247,9 +242,6 @@ def sql(
     PLACE is an export or a file of one. Without it the store is exported to a temporary folder first: --category,
     --since and --until say how much of it.
     """
-    from epochal.export.parts import ExportScope  # noqa: PLC0415  likewise
-    from epochal.export.sql import ask, records  # noqa: PLC0415  likewise
-
     if as_csv and output.as_json():
         raise click.UsageError("Print CSV or JSON.")
 

@@ -18,7 +18,9 @@ from epochal.errors import InvalidInput
 from epochal.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import KINDS, mapped, source_of
+from epochal.importing.workers import writing
 from epochal.importing.writing import HistoryWriter, Pace, pretended
+from epochal.proving.proof import PRICES
 from epochal.store.streams import Streams
 
 SHOWN: Final = 20
@@ -152,8 +154,6 @@ def _writer(store: OpenedStore, rate: int | None, workers: int) -> Iterator[Hist
     if choice is None or workers == 1:
         yield alone
         return
-    from epochal.importing.workers import writing  # noqa: PLC0415  for few
-
     with writing(alone, workers, partial(_streams_there, choice)) as writer:
         yield writer
 
@@ -179,8 +179,6 @@ def _line(misfit: Misfit) -> str:
 
 
 def _print(done: ImportCounts, *, dry_run: bool) -> None:
-    from epochal.proving.proof import PRICES  # noqa: PLC0415  no other command needs it
-
     units = round(done.units)
     dollars = units * PRICES["write units"]
     view = {

@@ -36,7 +36,10 @@ from epochal.cli.target import Choice, OpenedStore, open_store, pass_store, stor
 from epochal.cli.timers import timers
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
+from epochal.hosting.services import invoker, measuring, reactions_of
+from epochal.hosting.wakeups import wake_group
 from epochal.plugins import NATIVE, layouts, parts
+from epochal.schemas.asyncapi import asyncapi, bundle, event_schemas
 from epochal.settings import Settings
 
 SHELLS = ("bash", "zsh", "fish")
@@ -78,8 +81,6 @@ def console(store: OpenedStore, *, port: int, targets: tuple[str, ...]) -> None:
         from epochal.console.server import Guard, address, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InvalidInput("console", f"needs {error.name}: pip install 'epochal[console]'") from error
-    from epochal.hosting.services import invoker, measuring, reactions_of  # noqa: PLC0415
-    from epochal.hosting.wakeups import wake_group  # noqa: PLC0415
 
     reactions = [reaction for each in targets for reaction in load_reactions(store, each)]
     name = store.deployment.settings.index_table.removesuffix("-index")
@@ -138,8 +139,6 @@ def schema(*, codecs: Sequence[str], as_asyncapi: bool, cloudevents: bool, title
 
     They are one document. No store is needed.
     """
-    from epochal.schemas.asyncapi import asyncapi, bundle, event_schemas  # noqa: PLC0415  no other needs it
-
     if cloudevents and not as_asyncapi:
         raise click.UsageError("--cloudevents is of --asyncapi.")
     opened = [_opened(each) for each in codecs]

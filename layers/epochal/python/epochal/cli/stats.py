@@ -13,6 +13,7 @@ from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
 from epochal.care.catch_up import Mender
 from epochal.care.checking import SPECS
+from epochal.care.retention import prunable, rules_of
 from epochal.care.status import Provisioned, complete, create_table, differs
 from epochal.cli import output
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
@@ -248,8 +249,6 @@ def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
 
     A rule is Visit:100, Log:30d or Trace:100:30d. All heads are read.
     """
-    from epochal.care.retention import prunable, rules_of  # noqa: PLC0415  no other command needs it
-
     if not dry_run:
         raise click.UsageError("Say --dry-run: what prunes is the auditor, by a stage's setting keep.")
     mender = Mender(driver=store.feed.driver, index_table=store.feed.table)
