@@ -15,8 +15,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.errors import MissingTable
 from epochal.importing.importer import StreamImporter
 from epochal.importing.incoming import Incoming, Misfit
-from epochal.importing.workers import SideBySideWriter, writing
-from epochal.importing.writing import HistoryWriter, Pace, PartWritten
+from epochal.importing.writing import HistoryWriter, Pace, PartWritten, SideBySideWriter, writing
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.local.endpoint import Endpoint

@@ -12,9 +12,8 @@ import pytest
 
 from epochal import Event
 from epochal.cli import main as command_line
-from epochal.importing.importer import HELD_BYTES, WINDOW, StreamImporter
+from epochal.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
 from epochal.importing.incoming import Incoming, Row
-from epochal.importing.ledger import RECENT
 from epochal.importing.sources import KINDS
 from epochal.importing.writing import pretended
 from epochal.proving.proof import PRICES

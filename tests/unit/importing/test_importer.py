@@ -13,9 +13,8 @@ import pytest
 from epochal import Event, in_, later, timers_of
 from epochal.errors import EpochalError
 from epochal.importing import importer as frame
-from epochal.importing.importer import ImportCounts, StreamImporter
+from epochal.importing.importer import ImportCounts, Ledger, StreamImporter
 from epochal.importing.incoming import Gone, Incoming, Misfit, Row
-from epochal.importing.ledger import Ledger
 from epochal.importing.writing import HistoryWriter, Pace, PartWritten, StreamPart, pretended
 from epochal.plan.ops import Op, Put, Reply, Transact, Update
 from epochal.store.driver import Driver, Meter

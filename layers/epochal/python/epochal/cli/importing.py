@@ -18,8 +18,7 @@ from epochal.errors import InvalidInput
 from epochal.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import KINDS, mapped, source_of
-from epochal.importing.workers import writing
-from epochal.importing.writing import HistoryWriter, Pace, pretended
+from epochal.importing.writing import HistoryWriter, Pace, pretended, writing
 from epochal.proving.proof import PRICES
 from epochal.store.streams import Streams
 

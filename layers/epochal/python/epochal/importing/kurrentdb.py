@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
-from epochal.importing import ndjson
+from epochal.importing.files import objects
 from epochal.importing.incoming import FieldMapping, Misfit
 from epochal.importing.sources import Columns, HistorySource
 
@@ -36,7 +36,7 @@ def events(place: str) -> Columns:
     if place.partition("://")[0].partition("+")[0] in ("esdb", "kdb", "kurrentdb"):
         yield from of_client(_read_all(place))
         return
-    for each in ndjson.lines(place):
+    for each in objects(place):
         if isinstance(each, Misfit):
             yield each
         elif (row := _row(each[1])) is not None:
@@ -85,4 +85,4 @@ def _object(metadata: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-SOURCE: Final = HistorySource(columns=events, mapping=FieldMapping())
+KURRENTDB: Final = HistorySource(columns=events, mapping=FieldMapping())

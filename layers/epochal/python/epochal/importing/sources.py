@@ -1,6 +1,6 @@
 """The sources that there are, and what each has: columns, a row after the other, and which of them is which field.
 
-A source is a module with `SOURCE`. What it needs of other packages it imports when it is read.
+A source is imported when it is chosen, and what it needs of other packages when it is read.
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ from epochal.errors import InvalidInput
 from epochal.importing.incoming import FieldMapping, Misfit, Row
 from epochal.plugins import at
 
-KINDS: Final = ("ndjson", "csv", "parquet", "eventsourcing", "message-db", "marten", "kurrentdb", "castore")
-"""Each a module of this room."""
+KINDS: Final = {
+    "ndjson": "files:NDJSON",
+    "csv": "files:CSV",
+    "parquet": "files:PARQUET",
+    "eventsourcing": "databases:EVENTSOURCING",
+    "message-db": "databases:MESSAGE_DB",
+    "marten": "databases:MARTEN",
+    "kurrentdb": "kurrentdb:KURRENTDB",
+    "castore": "databases:CASTORE",
+}
+"""Each in a module of this room."""
 
 _ENDINGS: Final = {
     ".ndjson": "ndjson",
@@ -79,7 +88,7 @@ def source_of(kind: str, place: str) -> HistorySource:
         kind = _ENDINGS.get(endings[-1].lower() if endings else "", "")
     if not kind:
         raise InvalidInput("--from", f"must be given: the name of {place} does not tell what it is")
-    found: HistorySource = at(f"epochal.importing.{kind.replace('-', '_')}:SOURCE")
+    found: HistorySource = at(f"epochal.importing.{KINDS[kind]}")
     return found
 
 
