@@ -1,0 +1,1 @@
+"""What customers owe a shop, in tables of a SQL database."""
