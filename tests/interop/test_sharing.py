@@ -9,7 +9,10 @@ import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
+from epochal.contrib.event_store_adapter.tools import AggregateSource
+from epochal.copying.stream_copy import StreamCopier
 from epochal.model.versions import NO_STREAM
+from epochal.testing.stores import memory_streams
 from tests.interop.adapter import Adapter, OptimisticLock
 
 ALICE = aggregate_id("user-account", "01H42K4ABWQ5V2XQEP3A48VE0Z")
@@ -48,6 +51,25 @@ def test_what_they_write_we_replay(theirs: Adapter, ours: AggregateStore) -> Non
         (4, "Renamed", "404")
     ]
     assert numbers(ours) == [0, 1, 2, 3]
+
+
+def test_what_they_write_is_copied_to_a_stream(theirs: Adapter, ours: AggregateStore) -> None:
+    theirs.create(ALICE, 0)
+    theirs.persist(ALICE, 1, seq_nr=2, version=1)
+    theirs.persist(ALICE, 2, seq_nr=3, version=2, snapshot=True)
+    name, streams = f"{ALICE.type}-{ALICE.value}", memory_streams()
+    copier = StreamCopier(source=AggregateSource(ours, snapshots="state"), target=streams)
+    done = copier.copy(name)
+    assert (done.copied, done.sound) == (3, True)
+    copied = [*streams.read(name)]
+    assert [(each.index, each.type, each.json()["number"]) for each in copied] == [
+        (at, "Renamed", at) for at in range(3)
+    ]
+    assert {each.timestamp for each in copied} == {"1970-01-01T00:00:00.4040000+00:00"}
+    state = streams.load(name)
+    assert state is not None
+    assert [(each.type, each.version) for each in state.unfolds] == [("state", 3)]
+    assert copier.copy(name).ending == "unchanged"
 
 
 def test_what_we_write_they_replay(theirs: Adapter, ours: AggregateStore) -> None:

@@ -19,6 +19,7 @@ from epochal.importing.importer import StreamImporter
 from epochal.importing.incoming import FieldMapping, Gone, Incoming, Misfit, Row, body_of, time_of
 from epochal.importing.sources import mapped, source_of
 from epochal.importing.writing import HistoryWriter
+from epochal.model.versions import MAX_VERSION
 from epochal.rows import COLUMNS, as_json, row_of
 from epochal.store.streams import Streams
 from epochal.testing.stores import memory_streams
@@ -160,6 +161,10 @@ def test_indices_count_from_where_the_source_does_or_not_at_all() -> None:
     )
     assert found.index is None
     assert isinstance(FieldMapping().incoming({**PLAIN, "index": 0, "gone": True}, ""), Gone)
+    last = mapping.incoming({**PLAIN, "index": MAX_VERSION + 1}, "")
+    assert isinstance(last, Incoming)
+    assert last.index == MAX_VERSION
+    assert isinstance(mapping.incoming({**PLAIN, "index": MAX_VERSION + 2}, ""), Misfit)
 
 
 # Files.

@@ -274,6 +274,14 @@ def test_a_stream_whose_first_events_are_gone_keeps_its_indices() -> None:
         assert (state.version, [*store.read("Cart-3")]) == (3, [])
 
 
+def test_an_event_below_a_place_that_is_gone_comes_out_of_order() -> None:
+    store = memory_streams()
+    gone = Gone(at="line 1", stream="Cart-1", index=3)
+    _, rejected = importing(store, [gone, row("Cart-1", 2, at=2), row("Cart-1", 4, at=3)])
+    assert [each.at for each in rejected] == ["line 2", "line 3"]
+    assert rejected[0].rule == "index: is 2 where 4 follows: it comes out of order, or again"
+
+
 def test_verifying_names_a_stream_that_reads_otherwise() -> None:
     store, rows = memory_streams(), interleaved()
     importer = StreamImporter(writer=HistoryWriter(store), verifying=True)
@@ -356,6 +364,21 @@ def test_streams_that_the_ledger_has_put_away_go_on() -> None:
     assert importer.run(rows).written == 300
     assert importer.verify().unlike == []
     assert contents(store, 20) == wanted(rows)
+
+
+def test_a_stream_that_was_stopped_and_put_away_stays_stopped() -> None:
+    store = memory_streams()
+    bad = Misfit(at="line 2", stream="S-0", rule="time: must be given")
+    others = [row(f"S-{number}", 0, at=number + 3) for number in range(1, 9)]
+    uncounted = [replace(row("S-0", 0, at=at), index=None) for at in (1, 12)]
+    rows: list[Row] = [uncounted[0], bad, *others, uncounted[1]]
+    rejected = list[Misfit]()
+    importer = StreamImporter(writer=HistoryWriter(store), ledger=Ledger(recent=2), rejects=rejected.append)
+    importer.run(rows)
+    assert [(each.at, each.rule) for each in rejected[1:]] == [
+        ("line 12", "follows line 2 in its stream, which does not fit")
+    ]
+    assert len([*store.read("S-0")]) == 1
 
 
 def test_a_dry_run_asks_for_nothing_and_tells_what_the_import_then_costs() -> None:
