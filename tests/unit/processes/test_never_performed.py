@@ -144,6 +144,14 @@ NEVER = [
         "InvalidInput: news: ",
         id="a message that nothing awaits",
     ),
+    pytest.param(
+        Call("carrier", Ship(1)),
+        lambda process: replace(
+            process, targets={**process.targets, "carrier": lambda _, __: {"sent": True}}
+        ),
+        "InvalidInput: carrier: must return None, or an event of the codec",
+        id="a call whose answer is no event",
+    ),
 ]
 
 

@@ -291,6 +291,9 @@ def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> 
         (Append("Or der-1", [Charged(1)]), "to: may hold only ASCII"),
         (Append("Or der", [Charged(1)]), "to: may hold only ASCII"),
         (Append("Order", []), "must append events to Order, not none"),
+        (Append("Order", Charged(1)), "events: must be a list of events, not Charged"),  # type: ignore[arg-type]
+        (Append(17, [Charged(1)]), "to: must be text, not int"),  # type: ignore[arg-type]
+        (Cancel(GaveUp()), "timer: must be a name, or the class of an event, not GaveUp"),  # type: ignore[arg-type]
         (Send("Payment-a b", Charge(1)), "to: may hold only ASCII"),
         (Send("checkout", Charge(1)), "checkout-1, the instance's own stream"),
         (Send("checkout-1", Charge(1)), "checkout-1, the instance's own stream"),
@@ -313,11 +316,38 @@ def test_an_output_that_cannot_be_performed_is_refused_with_its_input(output: An
         ({"before": checkout(Outside())}, "of a lower version"),
         ({"key": "id"}, "must be a function"),
         ({"sources": "tips"}, "sources"),
+        ({"codec": None}, "codec: must be a codec"),
+        ({"targets": ["news"]}, "targets: must be a dict by names"),
+        ({"targets": {"news": None}}, r"targets\['news'\]: must be a function, not NoneType"),
+        ({"begins": Placed}, "begins: must be a list of classes"),
+        ({"begins": ["Placed"]}, "begins: must be a list of classes, not str"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_its_name(more: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         checkout(Outside(), **more)
+
+
+def test_a_class_whose_states_cannot_begin_without_arguments_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Strict:
+        total: int
+
+        def evolve(self, _: Any) -> Strict:
+            return self
+
+        def react(self, _: Any) -> Iterable[Output]:
+            return ()
+
+    with pytest.raises(InvalidInput, match="state: must be made without arguments"):
+        process(name="strict", categories=["Order"], codec=CODEC)(Strict)
+
+
+def test_a_key_that_is_empty_is_refused_where_none_would_be_meant() -> None:
+    rules = replace(checkout(Outside()), key=lambda _, __: "")
+    given = CODEC.encode(Placed(1))
+    with pytest.raises(InvalidInput, match="key: must not be empty"):
+        rules.instance_of(Stored(type="Placed", data=given.content, stream="Order-1"))
 
 
 def test_a_feed_in_memory_runs_a_process_to_its_rest() -> None:

@@ -234,3 +234,8 @@ def test_a_setting_whose_body_is_in_the_bucket_is_found_and_bodies_of_others_are
     assert asked.got == 1
     streams.append("Loan-17", timer.firing())
     assert [event.type for event in streams.read("Loan-17")][2:] == ["Reminded", "$timer-fired"]
+
+
+def test_timers_are_of_streams_or_tagged_events_and_of_nothing_else() -> None:
+    with pytest.raises(InvalidInput, match="store: must be streams or tagged events, not AsyncStreams"):
+        timers_of(AsyncStreams(memory_streams()))  # type: ignore[call-overload]

@@ -11,12 +11,12 @@ import pytest
 
 from epochal.errors import Unavailable
 from epochal.layout.port import TIMERS
-from epochal.model.events import Event, Ticks
+from epochal.model.events import Event, Ticks, format_ticks
 from epochal.model.tags import Query, QueryItem
 from epochal.plan.ops import Delete, Get, Lost, NotApplied, Op, Put, Reply, Update
 from epochal.plan.ops import Query as Reading
 from epochal.scheduling import call_off, in_, later
-from epochal.timers.items import NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
+from epochal.timers.items import MINUTE, NEAR, SHARDS, Armed, Sent, Wake, read_wake_up
 from epochal.timers.stores import timers_of
 from tests.unit.timers.world import World
 
@@ -181,6 +181,26 @@ def test_a_scope_that_fails_keeps_nobody_from_the_others_and_its_wake_up_comes_a
     assert (again.fired, again.failed, world.items()) == (1, [], [])
 
 
+def test_a_slots_wake_up_comes_again_where_one_of_its_streams_fails() -> None:
+    world = World()
+    for number in range(3):
+        world.set(f"Loan-{number}", "reminder", 3 * 3600)
+    world.arm()
+    slots = [*dict.fromkeys(Wake.of_slot(each) for each in world.items())]
+    world.time += 4 * 3600 * SECOND
+
+    def fail(op: Op) -> None:
+        if "Loan-1" in str(op):
+            raise NotApplied("throttled")
+
+    world.fails = fail
+    came = world.engine.work(slots)
+    (failing,) = world.items()
+    assert (came.fired, came.failed) == (2, [Wake.of_slot(failing)])
+    world.fails = lambda _: None
+    assert world.engine.work(came.failed).fired == 1
+
+
 def test_what_there_is_no_time_for_is_sent_again() -> None:
     world = World()
     for number in range(3):
@@ -241,6 +261,19 @@ def test_a_schedule_is_for_a_slot_that_begins_later_than_any_message_comes(secon
         assert delay <= 900
     for slot in sent.far:
         assert slot.since - world.now > NEAR
+
+
+@pytest.mark.parametrize("ticks", [0, 1, MINUTE - 1])
+def test_a_slot_has_every_moment_of_its_minute(ticks: int) -> None:
+    world = World()
+    due = Ticks((world.in_(3_600) // MINUTE + 1) * MINUTE + ticks)
+    timer = Armed(due=due, layout="pages", stream="Loan-1", place=0)
+    slot = Wake.of_slot(timer)
+    assert (slot.since, slot.until) == (due - ticks, due - ticks + MINUTE)
+    world.streams.append("Loan-1", [later("reminder", [Event(type="Came")], at=format_ticks(due))])
+    world.arm()
+    world.time += 2 * 3_600 * SECOND
+    assert world.engine.work([slot]).fired == 1
 
 
 def test_many_of_a_slot_are_fired_page_by_page_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ as the process's codec writes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, content_of, stream_name
+from epochal.model.kinds import must_be
 from epochal.scheduling import At, call_off, event_of, event_record, later
 
 INPUT: Final = "$input"
@@ -154,6 +155,7 @@ def timer_of(output: After | Cancel) -> str:
     """The name of a timer."""
     if isinstance(output, After):
         return output.name or type(output.event).__name__
+    must_be((str, type), output.timer, "timer", "a name, or the class of an event")
     return output.timer if isinstance(output.timer, str) else output.timer.__name__
 
 
@@ -187,6 +189,7 @@ def stream_for(to: str, instance: str) -> str:
     Raises:
         InvalidInput: no stream could have this name.
     """
+    must_be(str, to, "to", "text")
     return stream_name(to if "-" in to else f"{to}-{instance.partition('-')[2]}", "to")
 
 
@@ -204,6 +207,7 @@ def stored(output: Output, instance: str, codec: EventCodec[Any], targets: Mappi
                 raise InvalidInput("react", f"must not send a command to {stream}, the instance's own stream")
             return record(SEND, {"to": stream, **event_record(codec.encode(message))})
         case Append(to=to, events=events):
+            must_be(Iterable, events, "events", "a list of events")
             told = [event_record(codec.encode(event)) for event in events]
             if not told:
                 raise InvalidInput("react", f"must append events to {to}, not none")

@@ -40,6 +40,7 @@ from epochal.index.checkpoints import Moment
 from epochal.layout.port import layout_names
 from epochal.model.events import Event
 from epochal.model.kinds import (
+    must_be,
     must_be_done,
     must_be_events,
     must_be_names,
@@ -56,6 +57,7 @@ from epochal.processes.outputs import (
     CommandRefused,
     Done,
     Output,
+    Target,
     message_in,
     record,
     stored,
@@ -158,13 +160,23 @@ class Process:
         must_be_plain(self.evolve, "evolve")
         must_be_plain(self.react, "react", may_yield=True)
         must_be_plain(self.key, "key")
+        must_be(EventCodec, self.codec, "codec", "a codec, as of json_codec(…)")
+        must_be(Mapping, self.targets, "targets", "a dict by names")
         for name, target in self.targets.items():
-            if callable(target):
+            if not isinstance(target, Target):
                 must_be_plain(target, f"targets[{name!r}]")
+        for kind in self.begins or ():
+            must_be(type, kind, "begins", "a list of classes")
         must_be_whole(self.version, "version", 1)
         if self.before is not None and (self.before.name, self.version) <= (self.name, self.before.version):
             raise InvalidInput("before", "must be of the same name and of a lower version")
         self._form  # noqa: B018  raises where there is none
+        try:
+            self.state()
+        except TypeError as error:
+            raise InvalidInput(
+                "state", f"must be made without arguments, as an instance begins: {error}"
+            ) from None
 
     @cached_property
     def _form(self) -> ValueForm:
@@ -230,6 +242,8 @@ class Process:
         for rules in self.versions.values():
             if (message := rules.codec.decode(given)) is not None:
                 key = must_be_done(rules.key(given.stream, message), "key")
+                if key == "":
+                    raise InvalidInput("key", "must not be empty: None is for no instance")
                 return None if key is None else f"{self.name}-{key}"
         return None
 
@@ -380,6 +394,7 @@ def process(
     """
     must_be_names(categories, "categories")
     must_be_names(() if sources is None else sources, "sources")
+    must_be(Collection, () if begins is None else begins, "begins", "a list of classes")
 
     def made(rules: type[R]) -> type[R]:
         found = Process(

@@ -174,7 +174,11 @@ class Outbox:
         answer = must_be_done(target(_read(rules, given), key), told["to"])
         if answer is None:
             return False
-        note = partial(_note, below=below, events=[rules.codec.encode(answer)])
+        try:
+            came = rules.codec.encode(answer)
+        except InvalidInput as error:
+            raise InvalidInput(told["to"], "must return None, or an event of the codec") from error
+        note = partial(_note, below=below, events=[came])
         self.instances.transact(event.stream, note)
         return True
 

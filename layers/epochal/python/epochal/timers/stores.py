@@ -9,6 +9,7 @@ from typing import Any, Final, overload
 from epochal.codec.bodies import encode_claim
 from epochal.errors import Contended, CorruptData, MissingBody
 from epochal.model.events import TIMERS, Claim, Event, Recorded
+from epochal.model.kinds import must_be
 from epochal.model.tags import Seen
 from epochal.model.versions import ANY, Appended, Conflict, ExpectedVersion
 from epochal.scheduling import At, Fold, LostSetting, Timer, call_off, later, query_of, timer_name
@@ -31,6 +32,7 @@ def timers_of(store: TaggedStore) -> TagTimers: ...
 
 def timers_of(store: Streams | TaggedStore) -> StreamTimers | TagTimers:
     """The timers of streams, or of tags: sets them, calls them off, and says which are pending."""
+    must_be((Streams, TaggedStore), store, "store", "streams or tagged events")
     return StreamTimers(store=store) if isinstance(store, Streams) else TagTimers(store=store)
 
 
