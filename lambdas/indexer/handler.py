@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from epochal.http import coldstart  # before all others: see there
+
+# isort: split
 import os
 from typing import Any
 
-from aws_lambda_powertools import Logger
-
-from epochal.dynamo.aws_errors import told_of
 from epochal.dynamo.deployed import deployed
 from epochal.indexer.indexer import Report
 from epochal.indexer.records import read_records
@@ -16,10 +16,10 @@ from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 
 service = service_name(os.environ, "indexer")
-logger = Logger(service=service)
 metrics = metrics_of(service)
 indexer = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).indexer
 indexer.register()
+coldstart.over()
 
 
 def handler(event: dict[str, Any], _context: Any) -> dict[str, Any]:
@@ -36,5 +36,12 @@ def _emit(report: Report) -> None:
         for name in ("events", "healed", "pruned")
     }
     metrics.add(counts={**counts, "Indexed.setAside": report.set_aside}, urgent=report.set_aside > 0)
-    for error in report.errors:
-        logger.error("records could not be indexed, and come again", extra=told_of(error))
+    if report.errors:
+        from aws_lambda_powertools import Logger  # noqa: PLC0415  nothing but a failure needs it
+
+        from epochal.dynamo.aws_errors import told_of  # noqa: PLC0415
+
+        for error in report.errors:
+            Logger(service=service).error(
+                "records could not be indexed, and come again", extra=told_of(error)
+            )

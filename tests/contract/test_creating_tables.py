@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from epochal import Event, open_streams, open_tagged_events
-from epochal.care.checking import SPECS
+from epochal.care.checking import specs
 from epochal.care.status import create_table
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import aggregate_id, open_aggregates
@@ -29,7 +29,7 @@ def described(ddbl: Endpoint, name: str) -> Any:
     return ddbl.client("dynamodb").describe_table(TableName=name)["Table"]
 
 
-@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+@pytest.mark.parametrize("spec", specs().values(), ids=specs())
 def test_each_kind_has_the_keys_the_stream_the_indexes_and_the_expiry_of_a_stack_s(
     ddbl: Endpoint, spec: TableSpec
 ) -> None:
@@ -51,7 +51,7 @@ def test_each_kind_has_the_keys_the_stream_the_indexes_and_the_expiry_of_a_stack
 
 
 def test_what_whoever_created_a_table_did_not_get_to_is_done_by_the_next_run(ddbl: Endpoint) -> None:
-    spec, client = SPECS["streams"], ddbl.client("dynamodb")
+    spec, client = specs()["streams"], ddbl.client("dynamodb")
     assert spec.ttl is not None
     create_table(client, "half-made", replace(spec, ttl=None))
     assert run(ddbl, "--streams-table", "half-made", "tables", "create").exit_code == 0

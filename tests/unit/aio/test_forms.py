@@ -122,7 +122,8 @@ def test_whatever_a_program_can_open_it_can_open_in_the_place_of_an_event_loop()
     assert issubclass(AsyncPlace, Place)
     for of in (epochal, kms, equinox, event_store_adapter, sekiban):
         for name in (one for one in (*dir(of), *getattr(of, "__all__", ())) if one.startswith("open_")):
-            assert inspect.get_annotations(getattr(of, name), eval_str=True)["place"] is Place, name
+            opening = inspect.signature(getattr(of, name)).parameters["place"]
+            assert (opening.annotation, type(opening.default)) == ("Place", Place), name
 
 
 def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_they_are_used() -> None:

@@ -5,7 +5,6 @@ Who runs events without Lambda needs none of it.
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import signal
@@ -15,7 +14,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
 
 # Metrics as lines of a log, in CloudWatch's embedded metric format; one line for many invocations.
 #
@@ -180,9 +182,11 @@ def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
     place = environment.get(RUNTIME, "")
     if not place or threading.current_thread() is not threading.main_thread():
         return False
+    from http.client import HTTPConnection, HTTPException  # noqa: PLC0415  Lambda's runtime has it, nobody else needs it
+
     try:
-        identity = _register(place)
-    except (OSError, http.client.HTTPException):
+        identity = _register(HTTPConnection(place, timeout=_ANSWER_SECONDS))
+    except (OSError, HTTPException):
         return False
     if not identity:
         return False
@@ -192,14 +196,21 @@ def at_end(act: Callable[[], object], environment: Mapping[str, str]) -> bool:
         # An ordinary exit would wait for the threads that wait for Lambda.
         os._exit(0)
 
+    def wait() -> None:
+        connection = HTTPConnection(place)
+        with suppress(OSError, HTTPException):
+            connection.request(
+                "GET", f"{_FROM}/event/next", headers={"Lambda-Extension-Identifier": identity}
+            )
+            connection.getresponse()
+
     signal.signal(signal.SIGTERM, end)
-    threading.Thread(target=_wait, args=(place, identity), daemon=True).start()
+    threading.Thread(target=wait, daemon=True).start()
     return True
 
 
-def _register(place: str) -> str:
+def _register(connection: HTTPConnection) -> str:
     """The identifier of the extension; empty where it was refused."""
-    connection = http.client.HTTPConnection(place, timeout=_ANSWER_SECONDS)
     try:
         headers = {"Lambda-Extension-Name": _NAME, "Content-Type": "application/json"}
         connection.request("POST", f"{_FROM}/register", body='{"events": []}', headers=headers)
@@ -208,10 +219,3 @@ def _register(place: str) -> str:
         return response.headers.get("Lambda-Extension-Identifier", "") if response.status == 200 else ""  # noqa: PLR2004
     finally:
         connection.close()
-
-
-def _wait(place: str, identity: str) -> None:
-    connection = http.client.HTTPConnection(place)
-    with suppress(OSError, http.client.HTTPException):
-        connection.request("GET", f"{_FROM}/event/next", headers={"Lambda-Extension-Identifier": identity})
-        connection.getresponse()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from epochal.errors import InvalidInput, Refused, WrongTable
@@ -28,6 +29,7 @@ from epochal.plan.ops import (
     Op,
     Reply,
     Scan,
+    TableSpec,
     tables_of,
 )
 from epochal.plan.values import Item
@@ -47,17 +49,17 @@ from epochal.plugins import layouts
 _OF_READ_MODELS: Final = ("document", "place", "live")
 
 
-SPECS: Final = {spec.kind: spec for spec in every_table()}
-"""Of every table that a store may have, by its kind."""
-
-_NAMED: Final = re.compile(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(SPECS)})")
+@cache
+def specs() -> dict[str, TableSpec]:
+    """Of every table that a store may have, by its kind: it takes every layout to know them."""
+    return {spec.kind: spec for spec in every_table()}
 
 
 def kind_named(table: str) -> str | None:
     """The kind that a stack's table has by its name; None where it is no stack's, or an archive, which is of the kind
     that it keeps.
     """
-    found = _NAMED.fullmatch(table)
+    found = re.fullmatch(rf"epochal-(?:[a-z0-9]+-)+?(?P<kind>{'|'.join(specs())})", table)
     kind = None if found is None else found["kind"]
     return None if kind in {spec.kind for spec in archives()} else kind
 

@@ -12,7 +12,7 @@ import click
 from epochal.care.auditor import Trained, training_of
 from epochal.care.auditor import train as train_dictionary
 from epochal.care.catch_up import Mender
-from epochal.care.checking import SPECS
+from epochal.care.checking import specs
 from epochal.care.retention import prunable, rules_of
 from epochal.care.status import Provisioned, complete, create_table, differs
 from epochal.cli import output
@@ -211,7 +211,7 @@ def create(
     found: dict[str, str] = {}
     for kind, name in wanted.items():
         units = Provisioned(read=read_units, write=write_units, fixed=billing == "provisioned")
-        found[name] = _made(client, name, SPECS[kind], units, protect=protect, recover=recover)
+        found[name] = _made(client, name, specs()[kind], units, protect=protect, recover=recover)
     view = {"tables": [{"table": name, "outcome": told} for name, told in found.items()]}
     output.document(view, [f"{name}  {told}" for name, told in found.items()])
 

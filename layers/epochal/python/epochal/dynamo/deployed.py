@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from epochal.deployment import Deployment
@@ -30,23 +31,35 @@ class S3Bucket:
     @property
     def bodies(self) -> Bodies | None:
         """Bodies of events."""
-        from epochal.dynamo.bucket import S3Bodies
-
-        return S3Bodies(self.s3, self.name) if self.name else None
+        return cast("Bodies", _InBucket("S3Bodies", self.s3, self.name)) if self.name else None
 
     @property
     def objects(self) -> Objects | None:
         """What plug-ins keep there."""
-        from epochal.dynamo.bucket import S3Objects
-
-        return S3Objects(self.s3, self.name) if self.name else None
+        return cast("Objects", _InBucket("S3Objects", self.s3, self.name)) if self.name else None
 
     @property
     def links(self) -> Links:
         """Signed URLs."""
-        from epochal.dynamo.bucket import S3Links
+        return cast("Links", _InBucket("S3Links", self.s3, self.name))
 
-        return S3Links(self.s3, self.name)
+
+class _InBucket:
+    """Calls methods of a class of `bucket`, which is loaded when one is called: it brings errors of botocore's, and few
+    bodies are too large for an item.
+    """
+
+    def __init__(self, kind: str, s3: S3Client, name: str) -> None:
+        self._made = (kind, s3, name)
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._call, name)
+
+    def _call(self, method: str, *args: Any) -> Any:
+        from epochal.dynamo import bucket
+
+        kind, s3, name = self._made
+        return getattr(getattr(bucket, kind)(s3, name), method)(*args)
 
 
 def deployed(

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from epochal.care.checking import distinct
 from epochal.deployment import Deployment
-from epochal.dynamo.clients import s3_client
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.dynamo.interpreter import execute_through
 from epochal.errors import InvalidInput
-from epochal.feed.history import history_of
-from epochal.feed.reader import FeedReader
 from epochal.plan.ops import Execute
-from epochal.read_models.documents import ReadModels
 from epochal.settings import LIGHT, Settings
 from epochal.store.driver import DEFAULT, Driver, Patience
-from epochal.store.streams import Streams
-from epochal.store.tagged import TaggedEvents
+
+if TYPE_CHECKING:
+    from epochal.feed.reader import FeedReader
+    from epochal.read_models.documents import ReadModels
+    from epochal.store.streams import Streams
+    from epochal.store.tagged import TaggedEvents
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Place:
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
         """The deployment that these settings tell of, as `epochal.dynamo.deployed` makes it."""
-        s3 = lazily(partial(s3_client, endpoint=self.endpoint, region=self.region))
+        s3 = lazily(partial(_s3_client, self.endpoint, self.region))
         return deployed(settings, execute=self.execute(), s3=s3, **how)
 
     def opened(self, settings: Settings, patience: Patience = DEFAULT) -> Deployment:
@@ -63,6 +63,12 @@ class Place:
     def blocking(self, service: T) -> T:
         """A service whose calls block, as a program there may call it."""
         return service
+
+
+def _s3_client(endpoint: str | None, region: str | None) -> Any:
+    from epochal.dynamo.clients import s3_client  # noqa: PLC0415  most programs never have a body that large
+
+    return s3_client(endpoint=endpoint, region=region)
 
 
 HERE = Place()
@@ -98,6 +104,9 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
     Raises:
         InvalidInput: two of the stores are of one layout, or one is of none; or a table is two things.
     """
+    from epochal.feed.history import history_of  # noqa: PLC0415  a program that only appends does without
+    from epochal.feed.reader import FeedReader  # noqa: PLC0415
+
     histories = tuple(map(history_of, stores))
     names = [each.name for each in histories]
     if len({*names}) < len(names):
@@ -110,6 +119,8 @@ def open_feed(index_table: str, *stores: object, place: Place = HERE) -> FeedRea
 
 def open_read_models(table: str, *, place: Place = HERE) -> ReadModels:
     """Read models in a table of their own (`layout.port.READ_MODELS`)."""
+    from epochal.read_models.documents import ReadModels  # noqa: PLC0415  likewise
+
     return ReadModels(driver=place.opened(Settings.of(read_models_table=table)).driver, table=table)
 
 

@@ -20,7 +20,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of
-from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE
 from epochal.errors import EpochalError, InvalidInput
@@ -72,12 +71,18 @@ def lambda_handler(reaction: Reaction | ProcessLike, environment: Mapping[str, s
     if settings.reaction != reaction.name:
         rule = f"deployed for {settings.reaction!r}, but the reaction is {reaction.name!r}: name them alike"
         raise InvalidInput(variable("reaction"), rule)
-    queue = Queue(lazily(partial(service_client, "sqs", retried=True)), settings.queue)
+    queue = Queue(lazily(_sqs_client), settings.queue)
     logger = logger_of(service)
     member = Member(reaction=reaction, reader=deployment.feed)
     reactor = Reactor(member=member, on_failed=partial(log_attempt, logger))
     reactor.calls.begin()  # for as long as the process lives: connections outlast an invocation
     return ReactionFunction(reactor=reactor, queue=queue, logger=logger, metrics=metrics).handle
+
+
+def _sqs_client() -> Any:
+    from epochal.dynamo.clients import service_client  # noqa: PLC0415  needed where a run does not end
+
+    return service_client("sqs", retried=True)
 
 
 def _count_passed(metrics: Metrics, why: str, _event: FeedEvent) -> None:
