@@ -31,7 +31,6 @@ from epochal.hosting.function import ReactionFunction
 from epochal.hosting.wakeups import Queue
 from epochal.http import gateway
 from epochal.http.gateway import Handler, serve
-from epochal.indexer.records import notices
 from epochal.metrics import Metrics
 from epochal.plan.ops import Op, Reply
 from epochal.plan.values import AttributeValue, Item, Units
@@ -96,7 +95,7 @@ class Use:
 
 @dataclass(slots=True, kw_only=True)
 class Functions:
-    """The functions `append`, `indexer` and `notifier`, and one of each reaction, in an environment each.
+    """The functions `append` and `indexer`, and one of each reaction, in an environment each.
 
     Args:
         layout: where in the API the streams are: `streams`, which are pages, or `tips`.
@@ -188,10 +187,8 @@ class Functions:
         return answer
 
     def follower(self) -> Callable[[], None]:
-        """Follows the streams of all tables: what is new goes to the indexer, its writes to the notifier, and what that
-        tells to the reactions.
-        """
-        indexers, notifier = [self._load("indexer") for _ in range(self.use.shards)], self._load("notifier")
+        """Follows the streams of all tables: what is new goes to the indexer, and what that tells to the reactions."""
+        indexers = [self._load("indexer") for _ in range(self.use.shards)]
         reactions = [self._reaction(number) for number in range(self.use.reactions)]
         seen: dict[str, int] = {}
 
@@ -208,16 +205,16 @@ class Functions:
                         head for head in heads if crc32(head["p"]["S"].encode()) % len(indexers) == shard
                     ]:
                         self.invoke("indexer", partial(indexer.handler, _event(table, its), CONTEXT))
-            # As the notifier's filter, which lets the ends of epochs through.
-            if moved := [image for image in new(INDEX) if notices([image])]:
-                self.invoke("notifier", partial(notifier.handler, _event(INDEX, moved), CONTEXT))
-            messages = [_message(entry) for entry in self._notices]
+            groups: dict[str, list[dict[str, Any]]] = {}
+            for entry in self._notices:
+                groups.setdefault(entry["MessageGroupId"], []).append(_message(entry))
             self._notices.clear()
             for each in reactions:
-                # Of a FIFO queue Lambda takes the messages of each partition by themselves.
-                for message in messages:
-                    self.invoke("reaction", partial(each.handle, {"Records": [message]}, CONTEXT))
-                self.used["reaction"].messages += len(messages)
+                # Of a FIFO queue Lambda takes a partition's first message at once, and what comes meanwhile together.
+                for first, *others in groups.values():
+                    for some in filter(None, ([first], others)):
+                        self.invoke("reaction", partial(each.handle, {"Records": some}, CONTEXT))
+                    self.used["reaction"].messages += 1 + len(others)
 
         return follow
 
@@ -239,7 +236,7 @@ class Functions:
         used = self.used.setdefault(function, Used())
         used.invocations += 1
         self._running = function
-        with _logged(used):
+        with _logged(used), _replaced(clients, "service_client", lambda *_, **__: self):
             return run()
 
     def end(self) -> None:
@@ -296,7 +293,6 @@ class Functions:
             stack.callback(os.environ.pop, SERVICE_NAME)
             stack.enter_context(_replaced(importer, "metrics_of", self._metrics_of))
             stack.enter_context(_replaced(deployed, "deployed", self._deployment))
-            stack.enter_context(_replaced(clients, "service_client", lambda *_, **__: self))
             yield
         # Whatever a start takes, it is not once for each request.
         self.used[function] = Used()

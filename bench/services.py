@@ -43,7 +43,7 @@ REFERENCE: Final = 48
 """Bytes that a page would need to say where in S3 its frames are: a digest, a place, a length."""
 
 ALARM: Final = 0.10
-ALARMS: Final = 58
+ALARMS: Final = 53
 REACTION_ALARMS: Final = 9
 DASHBOARD: Final = 3.0
 POLLS: Final = 0.30

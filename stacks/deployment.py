@@ -58,7 +58,7 @@ def _stacks(app: App, stage: Stage, target: Target, code: Code, root: Path) -> N
     store = StoreStack(app, stage.named("store"), stage=stage, **common("tables and bucket"))
     watched = target is Target.AWS
     feed = FeedStack(
-        app, stage.named("feed"), stage=stage, code=code, watched=watched, **common("indexer and notifier")
+        app, stage.named("feed"), stage=stage, code=code, watched=watched, **common("indexer and auditor")
     )
     api = ApiStack(app, stage.named("api"), stage=stage, code=code, watched=watched, **common("HTTP API"))
     # Stacks find what they need by names, which say nothing about who has to be there first.

@@ -1,4 +1,4 @@
-"""The feed: the indexer, the notifier, the auditor, what wakes them, and where their failures go; and timers."""
+"""The feed: the indexer, the auditor, what wakes them, and where their failures go; and timers."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from aws_lambda_powertools import Logger
@@ -10,6 +12,8 @@ from aws_lambda_powertools import Logger
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed
 from epochal.hosting.services import disabled
+from epochal.index.checkpoints import Checkpoint
+from epochal.indexer.records import Topic
 from epochal.metrics import Metrics
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
@@ -22,6 +26,14 @@ logger = Logger(service=service)
 metrics = Metrics(service)
 settings = Settings.from_environment(os.environ)
 auditor = deployed(settings, at_once=SIDE_BY_SIDE).auditor
+
+
+def publish(positions: Mapping[int, Checkpoint]) -> None:
+    """Tell reactions of what was missing, which is seldom worth a client."""
+    Topic(service_client("sns", retried=True), settings.topic).publish(positions)
+
+
+auditor = replace(auditor, mender=replace(auditor.mender, publish=publish))
 
 
 def handler(_event: dict[str, Any], context: Any) -> None:

@@ -6,18 +6,29 @@ from epochal.http import coldstart  # before all others: see there
 
 # isort: split
 import os
+from dataclasses import replace
 from typing import Any
 
-from epochal.dynamo.deployed import deployed
+from epochal.dynamo.deployed import deployed, lazily
 from epochal.indexer.indexer import Report
-from epochal.indexer.records import read_records
+from epochal.indexer.records import Topic, read_records
 from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
 
+
+def sns() -> Any:
+    """The topic's client, which is made when something is told first."""
+    from epochal.dynamo.clients import service_client  # noqa: PLC0415  it takes as long as all else
+
+    return service_client("sns", retried=True)
+
+
 service = service_name(os.environ, "indexer")
 metrics = metrics_of(service)
-indexer = deployed(Settings.from_environment(os.environ), at_once=SIDE_BY_SIDE).indexer
+settings = Settings.from_environment(os.environ)
+topic = Topic(lazily(sns), settings.topic)
+indexer = replace(deployed(settings, at_once=SIDE_BY_SIDE).indexer, publish=topic.publish)
 indexer.register()
 coldstart.over()
 
@@ -35,13 +46,18 @@ def _emit(report: Report) -> None:
         f"Indexed.{name}": sum(getattr(ingested, name) for ingested in partitions)
         for name in ("events", "healed", "pruned")
     }
-    metrics.add(counts={**counts, "Indexed.setAside": report.set_aside}, urgent=report.set_aside > 0)
-    if report.errors:
+    counts |= {"Indexed.setAside": report.set_aside, "Notified": report.told}
+    failed = report.untold is not None
+    metrics.add(counts={**counts, "Notified.failed": failed}, urgent=report.set_aside > 0 or failed)
+    causes: list[tuple[str, Exception]] = [
+        ("records could not be indexed, and come again", each) for each in report.errors
+    ]
+    if report.untold is not None:
+        causes.append(("reactions could not be told", report.untold))
+    if causes:
         from aws_lambda_powertools import Logger  # noqa: PLC0415  nothing but a failure needs it
 
         from epochal.dynamo.aws_errors import told_of  # noqa: PLC0415
 
-        for error in report.errors:
-            Logger(service=service).error(
-                "records could not be indexed, and come again", extra=told_of(error)
-            )
+        for what, cause in causes:
+            Logger(service=service).error(what, extra=told_of(cause))

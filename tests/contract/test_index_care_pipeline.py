@@ -47,7 +47,6 @@ class Cared(Pipeline):
         for _ in range(rounds):
             self.append(2)
             self.index(batch=2)
-        self.notify()
         self.react()
 
     def lose(self, appends: int) -> None:
@@ -109,11 +108,7 @@ def cared(ddbl_tables: Tables) -> Iterator[Cared]:
 
 
 def told_and_handled(cared: Cared) -> None:
-    """The notifier and the reaction do their work; then all is well.
-
-    Positions of another index may be those of notices that the topic has just taken: then the schedule makes up for it.
-    """
-    cared.notify()
+    """The reaction does its work, which its schedule wakes it to; then all is well."""
     cared.react()
     cared.clock.sleep(15 * 60)
     cared.invoke({})

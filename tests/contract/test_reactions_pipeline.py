@@ -117,7 +117,6 @@ def test_a_long_catch_up_goes_on_by_wake_ups_of_its_own_and_no_message_fails(pip
     pipeline.reaction["parallel"] = 1  # simulated time passes for one after the other
     pipeline.function_seconds, pipeline.handler.seconds = 12.0, 1.0
     pipeline.index()
-    pipeline.notify()
     told = pipeline.queue.sent
     pipeline.react(pollers=1)  # two would use up each other's simulated time
     assert pipeline.missing() == []

@@ -40,7 +40,7 @@ def test_the_auditor_may_ask_how_the_mappings_are_and_tells_of_one_that_is_disab
     deployment: LocalDeployment,
 ) -> None:
     functions, logs = (deployment.endpoint.client(name) for name in ("lambda", "logs"))
-    listed = functions.list_event_source_mappings(FunctionName="epochal-dev-notifier")["EventSourceMappings"]
+    listed = functions.list_event_source_mappings(FunctionName="epochal-dev-indexer")["EventSourceMappings"]
     mapping = listed[0]["UUID"]
 
     def told(times: int) -> bool:

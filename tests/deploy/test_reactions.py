@@ -1,4 +1,4 @@
-"""From an HTTP append to a reaction, as deployed: stream, indexer, stream, notifier, topic, queue, function, each with
+"""From an HTTP append to a reaction, as deployed: stream, indexer, topic, queue, function, each with
 no more permissions than it is given.
 """
 

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from typing import Any, cast
 
-from epochal.indexer.records import Topic, notices, read_records
-from tests.simulation.scheduler import Killed
+from epochal.index.checkpoints import Checkpoint
+from epochal.indexer.records import Topic
+from epochal.plan.ops import Execute
+from tests.simulation.scheduler import PAUSE, Killed
 from tests.simulation.world import Calm
 
 DEDUPLICATION_SECONDS = 300.0
@@ -179,11 +181,12 @@ class FifoQueue:
 
 @dataclass(kw_only=True)
 class FifoTopic:
-    """A topic, as far as the notifier needs a client of it, and the queues that subscribe to it, raw.
+    """A topic, as far as publishers need a client of it, and the queues that subscribe to it, raw.
 
     Attributes:
         refuses: how likely an entry is refused.
         deaf: nothing that is published arrives.
+        reached: the highest position that it took of each partition.
     """
 
     clock: Calm
@@ -191,6 +194,7 @@ class FifoTopic:
     refuses: float = 0.0
     seed: int = 0
     deaf: bool = False
+    reached: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._seen = Seen(clock=self.clock)
@@ -206,7 +210,10 @@ class FifoTopic:
             for entry in PublishBatchRequestEntries:
                 if self._luck.random() < self.refuses:
                     failed.append({"Id": entry["Id"], "Code": "InternalError"})
-                elif not self._seen.again(entry["MessageDeduplicationId"]) and not self.deaf:
+                    continue
+                number, position = int(entry["MessageGroupId"]), int(entry["Message"])
+                self.reached[number] = max(position, self.reached.get(number, 0))
+                if not self._seen.again(entry["MessageDeduplicationId"]) and not self.deaf:
                     for queue in self.queues:
                         queue.take(
                             entry["MessageGroupId"],
@@ -217,14 +224,16 @@ class FifoTopic:
         return {"Failed": failed}
 
 
-def notifier(topic: FifoTopic) -> Callable[[dict[str, Any]], None]:
-    """The notifier's function, as it stands but for its metrics."""
+def publishing(topic: FifoTopic, execute: Execute) -> Callable[[Mapping[int, Checkpoint]], None]:
+    """What tells the topic, of a process that may die before it does or when it has."""
     publisher = Topic(cast("Any", topic), "topic")
 
-    def function(event: dict[str, Any]) -> None:
-        publisher.publish(notices(record.image for record in read_records(event["Records"])))
+    def publish(positions: Mapping[int, Checkpoint]) -> None:
+        execute(PAUSE)
+        publisher.publish(positions)
+        execute(PAUSE)
 
-    return function
+    return publish
 
 
 def _sound(entries: list[dict[str, Any]]) -> None:

@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from epochal.indexer.indexer import Indexer
+from epochal.indexer.indexer import Indexer, Report
 from epochal.indexer.records import read_records, table_of
 from tests.simulation.scheduler import Killed
 from tests.unit.feed.events import event, stream_record
@@ -40,8 +40,10 @@ KEYS = ("p", "pkey", "pk")
 class IndexerFunction:
     """As Lambda runs one: each invocation in a process that is free, or a new one; a crash ends its process."""
 
-    def __init__(self, start: Callable[[int], Indexer]) -> None:
-        self._start = start
+    def __init__(
+        self, start: Callable[[int], Indexer], reported: Callable[[Report], object] = lambda _: None
+    ) -> None:
+        self._start, self._reported = start, reported
         self._lock = threading.Lock()
         self._free: list[Indexer] = []
         self._started = 0
@@ -49,6 +51,7 @@ class IndexerFunction:
     def __call__(self, event: dict[str, Any]) -> dict[str, Any]:
         process = self._process()
         report = process.index(read_records(event["Records"]))
+        self._reported(report)
         with self._lock:
             self._free.append(process)
         return {"batchItemFailures": [{"itemIdentifier": number} for number in report.failed]}

@@ -1,6 +1,6 @@
 """All the way from appends of every layout to a handler: DynamoDB Local's own tables and streams, AWS's rules between.
 
-    tips, snapshot, tags → mapping → indexer → index → mapping → notifier → topic → queue → mapping → reaction → handler
+    tips, snapshot, tags → mapping → indexer → index, topic → queue → mapping → reaction → handler
 
 Whatever can go wrong between them does, as a seed has it. Two things are looked at: before each delivery, that it takes
 its stream no further than one event at a time; and after each write of a group's state, that nothing lies behind its
@@ -45,9 +45,9 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from tests.simulation.fifo import Context, FifoQueue, FifoTopic, notifier
+from tests.simulation.fifo import Context, FifoQueue, FifoTopic, publishing
 from tests.simulation.index_event_source import EventSource, IndexerFunction, StreamRecord, records_of
-from tests.simulation.scheduler import Killed, failing
+from tests.simulation.scheduler import Killed, alone, failing
 from tests.simulation.world import Calm
 from tests.support.tables import Tables
 
@@ -156,11 +156,6 @@ class Pipeline:
         ):
             self._map(self.indexer, self._fresh(table), batch, lanes=2, again=2 * self.faults, retries=50)
 
-    def notify(self) -> None:
-        """Whatever the index's stream has to tell goes to the topic."""
-        fresh = self._fresh(self.settings.index_table)
-        self._map(notifier(self.topic), fresh, 10, lanes=1, again=self.faults, retries=1_000)
-
     def react(self, *, pollers: int = 2) -> None:
         """Whatever the queue holds goes to the reaction, each invocation in a process of its own."""
         self.queue.run(self.invoke, pollers=pollers)
@@ -169,7 +164,6 @@ class Pipeline:
     def flow(self) -> None:
         """All of the way."""
         self.index()
-        self.notify()
         self.react()
 
     def invoke(self, event: dict[str, Any]) -> dict[str, Any]:
@@ -248,6 +242,7 @@ class Pipeline:
             index_table=self.settings.index_table,
             sources=sources_of(self.settings),
             limits=EpochLimits(entries=6),
+            publish=publishing(self.topic, alone(execute)),
         )
 
     @property

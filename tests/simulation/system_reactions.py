@@ -79,12 +79,18 @@ class Consumer:
                 replayed = parking.replay(partition, parked.stream, seconds=seconds)
                 self.group.met["unparked" if replayed.unparked else "parked again"] += 1
 
-    def settle(self, execute: Execute) -> None:
-        """Nothing fails any more: wake-ups are handled, and what is parked is replayed, until all is at rest."""
+    def settle(self, execute: Execute, *, woken: bool) -> None:
+        """Nothing fails any more: wake-ups are handled, and what is parked is replayed, until all is at rest.
+
+        Args:
+            woken: for all there is; else the schedule wakes it first.
+        """
         self.group.recover()
         self.queue.undeleted = 0.0
         self._wake(self.function(f"settler {self.reaction.name}", execute))
-        assert self.queue.dead or self._behind() == [], f"{self.reaction.name} was not woken for all there is"
+        assert self.queue.dead or not woken or self._behind() == [], (
+            f"{self.reaction.name} was not woken for all there is"
+        )
         for life in range(40):
             function = self.function(f"settler {self.reaction.name} {life}", execute)
             function({})

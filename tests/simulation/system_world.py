@@ -1,7 +1,7 @@
-"""Everything at once: writers of all three layouts, a pruner, indexers over the tables' streams, a notifier, a topic,
-the queues of two groups, their reactors, an operator, and someone who looks after the index.
+"""Everything at once: writers of all three layouts, a pruner, indexers over the tables' streams, a topic, the
+queues of two groups, their reactors, an operator, and someone who looks after the index.
 
-    tips, snapshot, tags → shards → indexers → index → shards → notifier → topic → queues → reactors → handlers
+    tips, snapshot, tags → shards → indexers → index, topic → queues → reactors → handlers
 
 All share one database and one scheduler. A seed says who comes next, which requests are throttled, lost, unanswered or
 late, which processes die and where, which shards split, which batches come twice, are withheld or given up for lost,
@@ -14,8 +14,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from epochal.care.auditor import Auditor
 from epochal.care.catch_up import Mender
@@ -31,7 +30,7 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.indexer.indexer import Indexer
+from epochal.indexer.indexer import Indexer, Report, nobody
 from epochal.layout.port import Source, layout_names, source_of, store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
@@ -39,12 +38,12 @@ from epochal.store.driver import Driver
 from epochal.store.streams import Streams
 from epochal.testing.faults import Faults
 from tests.simulation.dcb_world import Tables
-from tests.simulation.fifo import FifoQueue, FifoTopic, notifier
+from tests.simulation.fifo import FifoQueue, FifoTopic, publishing
 from tests.simulation.group_checks import Group
 from tests.simulation.histories import schedule
 from tests.simulation.index_checks import WRITES, Watch, key_of, writes_of
 from tests.simulation.index_event_source import EventSource, Function, IndexerFunction
-from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, Process, mortal, run
+from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, Process, alone, mortal, run
 from tests.simulation.system_reactions import Consumer, attending, operating
 from tests.simulation.system_weather import Weather
 from tests.simulation.system_writers import STREAMS, Writers
@@ -68,6 +67,7 @@ class System:
         mappings: of the tables' streams to functions.
         wrong: what was written to the index that must never be.
         met: how often what the seeds are to bring about has come about.
+        untold: partitions that an indexer could not tell of even when their records came again, and how far they were.
     """
 
     seed: int
@@ -78,6 +78,7 @@ class System:
     mappings: list[EventSource] = field(default_factory=list)
     wrong: list[AssertionError] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
+    untold: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.luck = random.Random(self.seed)
@@ -86,7 +87,6 @@ class System:
         self.writers = Writers(self.seed, self.tables)
         self.sources = self._sources()
         self.heads = [TableStream(self.tables, source.table) for source in self.sources]
-        self.index = TableStream(self.tables, "index")
         self.consumers = [
             self._consumer("board", "park", frozenset(layout_names())),
             self._consumer("ledger", "block", frozenset({self.weather.ledger})),
@@ -153,6 +153,7 @@ class System:
             limits=self.weather.limits,
             now=self._now(),
             fresh=bytes_of(name),
+            publish=publishing(self.topic, execute),
         )
 
     def mender(self, name: str, execute: Execute) -> Mender:
@@ -163,6 +164,7 @@ class System:
             limits=self.weather.limits,
             now=self._now(),
             fresh=bytes_of(name),
+            publish=publishing(self.topic, execute),
         )
 
     def _now(self) -> Callable[[], int]:
@@ -204,7 +206,6 @@ class System:
         for number in range(2):
             self._begin(f"indexer {number}", self._indexing)
         self._begin("care", self._caring)
-        self._begin("notifier", self._notifying)
         for number in range(2):
             self._begin(f"reactor {number}", self._reacting)
         self._begin("operator", self._operating)
@@ -229,7 +230,7 @@ class System:
             self.met["dead-lettered"] += len(consumer.queue.dead)
             self.met["died reacting"] += sum(isinstance(each, Killed) for each in consumer.queue.raised)
         self.met["given up"] += sum(len(each.given_up) for each in self.mappings)
-        self.met["split"] += sum(len(each.shards) > 1 for each in (*self.heads, self.index))
+        self.met["split"] += sum(len(each.shards) > 1 for each in self.heads)
         self.met["closed"] += self.watch.closed
         self.met["pruned"] += sum(map(self.writers.low_water, STREAMS))
 
@@ -259,21 +260,25 @@ class System:
 
         def body(execute: Execute) -> None:
             function = IndexerFunction(
-                lambda number: self._indexer(f"{name} {number}", mortal(execute, self.weather.lifetime(luck)))
+                lambda number: self._indexer(
+                    f"{name} {number}", mortal(execute, self.weather.lifetime(luck))
+                ),
+                self._reported,
             )
             source = self._mapping(function, self.weather.retries)
             self._attend(execute, self.heads, source, luck, ("writer", "pruner"))
 
         return body
 
-    def _notifying(self, _name: str, luck: random.Random) -> Body:
-        """Lambda, which gives the notifier what the index has to tell."""
+    def _reported(self, report: Report) -> None:
+        """An indexer could not tell the topic. Where the batch comes again, it is not over."""
+        if report.untold is not None:
+            self.met["told again" if report.failed else "untold"] += 1
+            if not report.failed:
+                self.untold |= {number: self._end(number) for number in report.by_partition}
 
-        def body(execute: Execute) -> None:
-            source = self._mapping(notifier(self.topic), 1_000)
-            self._attend(execute, [self.index], source, luck, ("writer", "pruner", "indexer", "care"))
-
-        return body
+    def _end(self, number: int) -> int:
+        return self.consumers[0].group.feed(number).walk.at
 
     def _mapping(self, function: Function, retries: int) -> EventSource:
         self.mappings.append(EventSource(function, retries=retries, again=self.weather.again))
@@ -305,7 +310,13 @@ class System:
                     source.deliver_batch(batch, luck)
 
     def _reacting(self, name: str, luck: random.Random) -> Body:
-        return attending(self.consumers, luck, self.weather, lambda: self._over("notifier"), name)
+        return attending(
+            self.consumers,
+            luck,
+            self.weather,
+            lambda: self._over("writer", "pruner", "indexer", "care"),
+            name,
+        )
 
     def _operating(self, name: str, luck: random.Random) -> Body:
         return operating(self.consumers[0], luck, self.weather, lambda: self._over("reactor"), name)
@@ -318,8 +329,11 @@ class System:
                 for _ in range(luck.randrange(40)):
                     execute(PAUSE)
                 mender = self.mender(f"{name} {life}", mortal(execute, self.weather.lifetime(luck)))
-                with suppress(Killed, Unavailable):
-                    luck.choice((self._audit, self._repair))(mender)
+                care = luck.choice((self._audit, self._repair))
+                try:
+                    care(mender)
+                except (Killed, Unavailable):
+                    self.met["left to schedules"] += 1
 
         return body
 
@@ -328,23 +342,30 @@ class System:
         return Auditor(mender=mender, sources=self.sources).audit(60.0).missing
 
     def _repair(self, mender: Mender) -> None:
+        """As the command does, which knows no topic."""
+        mender = replace(mender, publish=nobody)
         for done in Repairer(Verifier(mender=mender, sources=self.sources)).repair():
             assert done.finding.kind in ("missing", "unregistered"), done
+            self.met["left to schedules"] += 1
 
     # -------------------------------------------------------------------------------------------------- fair weather
 
     def _settle(self) -> None:
         """Deliver what is left; have what was given up found; handle it all."""
         self.topic.refuses = 0.0
-        indexer = self._indexer("settler", self.perform)
+        indexer = self._indexer("settler", alone(self.perform))
         indexer.register()  # it may be the first that lives long enough to
         self._deliver(IndexerFunction(lambda _: indexer), self.heads)
-        mender = self.mender("settler", self.perform)
+        mender = self.mender("settler", alone(self.perform))
         missing = sum(self._audit(mender) for _ in range(2))
         assert not missing or self.met["given up"], "the index lacked what was delivered to indexers"
-        self._deliver(notifier(self.topic), [self.index])
+        late = self.met["left to schedules"] or self.met["given up"]
         for consumer in self.consumers:
-            consumer.settle(self.perform)
+            consumer.settle(self.perform, woken=not late and not any(map(self._owes, consumer.partitions)))
+            self.met["woken by notices alone"] += not late
+
+    def _owes(self, number: int) -> bool:
+        return self.untold.get(number, 0) > self.topic.reached.get(number, 0)
 
     def _deliver(self, function: Function, streams: Sequence[TableStream]) -> None:
         source, luck = EventSource(function, retries=0), self._own()

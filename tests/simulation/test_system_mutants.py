@@ -6,7 +6,7 @@ The seeds are those that the unchanged code passes.
 # ruff: noqa: SLF001  # mutants are of steps that are nobody else's business
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,19 +19,19 @@ from epochal.feed import history as feed_history
 from epochal.feed.history import FeedEvent
 from epochal.hosting import function, wakeups
 from epochal.hosting.wakeups import Woken
+from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream
+from epochal.index.ingestion import Ingested
 from epochal.indexer import records
 from epochal.indexer.indexer import Indexer, Record, Report
-from epochal.indexer.records import Notice
 from epochal.layout.port import source_of
 from epochal.model.events import Recorded
-from epochal.plan.values import Item
 from epochal.reactions import handling, reactor
-from tests.simulation import fifo, simulate
+from tests.simulation import simulate
 from tests.simulation.mutants import Mutants, Patch
 from tests.simulation.system_checks import play
 
-SEEDS = 300
+SEEDS = 600
 
 MUTANTS = Mutants()
 mutant = MUTANTS.add
@@ -65,11 +65,37 @@ def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
 
 
 @mutant("was not woken")
-def the_notifier_skips_a_partition(patch: Patch) -> None:
-    def some(images: Iterable[Item]) -> list[Notice]:
-        return [notice for notice in records.notices(images) if source_of(notice.partition) != "journal"]
+def an_indexer_does_not_tell_of_a_partition(patch: Patch) -> None:
+    publish = records.Topic.publish
 
-    patch.setattr(fifo, "notices", some)
+    def some(self: Any, given: Mapping[int, Checkpoint]) -> int:
+        return publish(self, {each: at for each, at in given.items() if source_of(each) != "journal"})
+
+    patch.setattr(records.Topic, "publish", some)
+
+
+@mutant("was not woken")
+def an_indexer_tells_only_of_what_it_has_added_itself(patch: Patch) -> None:
+    ingest = Indexer.ingest
+
+    def forgetful(self: Indexer, heal: Any, partition: int, *given: Any) -> Ingested:
+        done = ingest(self, heal, partition, *given)
+        if not done.events and not done.removals:
+            self._untold.pop(partition, None)
+        return done
+
+    patch.setattr(Indexer, "ingest", forgetful)
+
+
+@mutant("was not woken")
+def what_could_not_be_told_is_not_told_again(patch: Patch) -> None:
+    def once(self: Indexer, _records: Any, outcome: Any) -> None:
+        try:
+            self.tell()
+        except Exception:  # noqa: BLE001  # that is the bug
+            self._untold.clear()
+
+    patch.setattr(Indexer, "_tell", once)
 
 
 @mutant("was not woken", dear=True)
@@ -78,7 +104,7 @@ def a_refused_notice_counts_as_published(patch: Patch) -> None:
 
 
 def _carefree(publish: Callable[..., int]) -> Callable[..., int]:
-    def published(self: Any, given: Iterable[Notice]) -> int:
+    def published(self: Any, given: Mapping[int, Checkpoint]) -> int:
         try:
             return publish(self, given)
         except Exception:  # noqa: BLE001  # that is the bug

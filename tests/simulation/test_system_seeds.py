@@ -38,6 +38,10 @@ def test_the_seeds_bring_about_all_that_they_are_meant_to() -> None:
         "split",
         "closed",
         "pruned",
+        "told again",
+        "untold",
+        "left to schedules",
+        "woken by notices alone",
     }
     assert wanted <= found.keys(), found
 

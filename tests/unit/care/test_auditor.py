@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from epochal.care.auditor import Audit, AuditCursor, Auditor, read_cursor
-from epochal.index.checkpoints import tip_key
-from epochal.indexer.records import notices
+from epochal.errors import Unavailable
+from epochal.index.checkpoints import Checkpoint, tip_key
 from epochal.plan.ops import Delete, Op, Put, Reply, Scan, Update
 from epochal.store.driver import Driver, Meter
 from tests.unit.care.damage import Damaged
@@ -147,8 +147,25 @@ def test_a_partition_whose_newest_epoch_cannot_be_read_does_not_keep_the_others_
     assert found.troubles[0].startswith("tips 0: $AppendsEpoch-0_")
 
 
-def test_readers_and_the_notifier_do_not_take_a_cursor_for_an_epoch(damaged: Damaged) -> None:
-    audit(damaged)
-    cursors = [item for item in damaged.tables.items("index") if item["p"]["S"].startswith("$Audit-")]
-    assert len(cursors) == 3
-    assert list(notices(cursors)) == []
+def test_reactions_are_told_of_what_was_missing_and_of_nothing_else(damaged: Damaged) -> None:
+    told: list[dict[int, Checkpoint]] = []
+    looking = Auditor(
+        mender=replace(damaged.mender, publish=lambda at: told.append(dict(at))),
+        sources=damaged.layouts.sources,
+    )
+    looking.audit(60)
+    assert told == []
+    damaged.layouts.append("Cart-1", "late")
+    looking.audit(60)
+    assert [[*each] for each in told] == [[0]]
+
+
+def test_a_topic_that_is_out_is_a_trouble_and_the_index_is_mended(damaged: Damaged) -> None:
+    def publish(_: object) -> None:
+        raise Unavailable("the topic is out")
+
+    damaged.layouts.append("Cart-1", "late")
+    mender = replace(damaged.mender, publish=publish)
+    found = Auditor(mender=mender, sources=damaged.layouts.sources).audit(60)
+    assert (found.healed, len(found.troubles)) == (1, 3)
+    assert audit(damaged).missing == 0

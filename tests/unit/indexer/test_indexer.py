@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.index.checkpoints import epoch_stream, tip_key
+from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
 from epochal.index.epochs import EpochLimits
 from epochal.indexer.indexer import Indexer, Report
 from epochal.layout.port import partition_of
@@ -411,3 +412,50 @@ def test_two_indexers_over_one_partition_add_up_to_one_feed() -> None:
         assert (index, kind) == (reached[stream], f"T{index}")
         reached[stream] += 1
     assert reached == following
+
+
+# ------------------------------------------------------------------------------------------------------------- notices
+
+
+class Told:
+    """A topic, which may be out."""
+
+    def __init__(self) -> None:
+        self.out = False
+        self.had: list[dict[int, int]] = []
+
+    def __call__(self, positions: Mapping[int, Checkpoint]) -> None:
+        if self.out:
+            raise OSError("the topic is out")
+        self.had.append({number: int(at) for number, at in positions.items()})
+
+
+def test_after_a_batch_reactions_are_told_where_its_partitions_are_once() -> None:
+    feeds, told = Feeds(limits=EpochLimits(entries=2)), Told()
+    indexer = replace(feeds.indexer(), publish=told)
+    batches = [[record(k, head("Order-1", k + 1, "Paid"))] for k in range(3)]
+    assert [indexer.index(batch).told for batch in batches] == [1, 1, 1]
+    assert indexer.index(batches[2]).told == 0
+    assert told.had == [{0: Checkpoint.of(0, 1)}, {0: Checkpoint.of(1, 0)}, {0: Checkpoint.of(1, 1)}]
+
+
+def test_what_another_process_has_written_and_may_not_have_told_is_told_again() -> None:
+    feeds, told = Feeds(), Told()
+    batch = [record(0, head("Order-1", 1, "Placed"))]
+    feeds.indexer().index(batch)
+    report = replace(feeds.indexer(), publish=told).index(batch)
+    assert (report.by_partition[0].events, report.told) == (0, 1)
+    assert told.had == [{0: Checkpoint.of(0, 1)}]
+
+
+def test_a_batch_that_could_not_be_told_comes_again_once_and_then_the_index_goes_on() -> None:
+    feeds, told = Feeds(), Told()
+    indexer, told.out = replace(feeds.indexer(), publish=told), True
+    batch = [record(k, head(f"Order-{k}", 1, "Placed")) for k in range(2)]
+    first, again = indexer.index(batch), indexer.index(batch)
+    assert first.failed == tuple(each.sequence_number for each in batch)
+    assert again.failed == ()
+    assert isinstance(again.untold, OSError)
+    told.out = False
+    assert indexer.index([]).told == 1
+    assert told.had == [{0: Checkpoint.of(0, 1)}]

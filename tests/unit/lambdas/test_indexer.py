@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.dynamo import interpreter
+from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import epoch_stream
 from epochal.layout.port import partition_of
@@ -48,13 +48,35 @@ def ten_of_which_partition_one_is_throttled(feeds: Feeds) -> list[str]:
     return streams
 
 
+class Taking:
+    """The topic's client."""
+
+    def __init__(self) -> None:
+        self.had: list[tuple[str, str]] = []
+        self.out = False
+
+    def publish_batch(self, **request: Any) -> dict[str, Any]:
+        if self.out:
+            raise OSError("the topic is out")
+        assert request["TopicArn"] == "arn:notices"
+        self.had += [(each["Id"], each["Message"]) for each in request["PublishBatchRequestEntries"]]
+        return {}
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> Taking:
+    made = Taking()
+    monkeypatch.setattr(clients, "service_client", lambda *_, **__: made)
+    return made
+
+
 @pytest.fixture
 def feeds() -> Feeds:
     return Feeds(partitions=2)
 
 
 @pytest.fixture
-def start(feeds: Feeds, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler]:
+def start(feeds: Feeds, topic: Taking, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler]:
     """Starts the function as a new process does: by importing its module."""
     monkeypatch.setattr(interpreter, "execute_through", lambda _: feeds.execute)
     monkeypatch.setattr(Patience, "wait", lambda *_: float("inf"))
@@ -62,6 +84,7 @@ def start(feeds: Feeds, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Handler
         variable("tips_table"): "tips",
         variable("index_table"): "index",
         variable("partitions"): "2",
+        variable("topic"): "arn:notices",
         "AWS_LAMBDA_FUNCTION_NAME": "indexer",
     }.items():
         monkeypatch.setitem(os.environ, name, value)
@@ -83,6 +106,19 @@ def test_what_a_streams_event_carries_is_in_the_feed(feeds: Feeds, start: Callab
     assert start()(changes(feeds)) == {"batchItemFailures": []}
     found = sorted(feeds.feed(0) + feeds.feed(1), key=lambda item: int(item[2][1:]))
     assert found == [(f"Order-{k % 7}", k // 7, f"T{k}") for k in range(60)]
+
+
+def test_reactions_are_told_of_a_batch_and_what_cannot_be_told_is_in_the_log(
+    feeds: Feeds, topic: Taking, start: Callable[[], Handler], caplog: pytest.LogCaptureFixture
+) -> None:
+    feeds.append("Order-1", "a")
+    handler, topic.out = start(), True
+    assert handler(changes(feeds)) == {"batchItemFailures": [{"itemIdentifier": f"{0:021d}"}]}
+    (logged,) = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert "could not be told" in logged.getMessage()
+    topic.out = False
+    assert handler(changes(feeds)) == {"batchItemFailures": []}
+    assert topic.had == [(str(partition_of("Order-1", 2)), "1")]
 
 
 def test_deletions_and_everything_else_that_is_no_append_is_passed_over(

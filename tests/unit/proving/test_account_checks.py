@@ -26,7 +26,7 @@ from epochal.proving.proof import (
 from tests.unit.proving.stage import ACCOUNT, REGION, Stage, deployed_as, function
 from tests.unit.stacks.test_permissions import EXPECTED
 
-FUNCTIONS = ("append", "replay", "feed", "indexer", "notifier", "auditor", "reaction-board")
+FUNCTIONS = ("append", "replay", "feed", "indexer", "auditor", "reaction-board")
 BUCKET = "a-bucket"
 TABLE = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/"
 ALARM = {"Type": "AWS::CloudWatch::Alarm"}
@@ -229,8 +229,8 @@ def test_of_a_stage_whose_stacks_are_not_known_nothing_is_proven(check: Trial) -
         ),
         (
             checks.roles,
-            Account(allows={"notifier": {("iam:PassRole", "*")}}),
-            "epochal-dev-notifier may iam:PassRole on *",
+            Account(allows={"indexer": {("iam:PassRole", "*")}}),
+            "epochal-dev-indexer may iam:PassRole on *",
         ),
         (
             checks.roles,

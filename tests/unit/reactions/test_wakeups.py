@@ -25,11 +25,10 @@ from epochal.hosting.wakeups import (
     wake,
     wake_group,
 )
-from epochal.index.checkpoints import Checkpoint, epoch_stream
+from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Unit
-from epochal.indexer.records import Notice, Topic, notices
+from epochal.indexer.records import Topic
 from epochal.metrics import Metrics
-from epochal.plan.values import Item
 from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor
 from epochal.reactions.steering import Groups
@@ -403,37 +402,6 @@ def test_a_function_that_was_deployed_for_another_reaction_does_not_start(
         lambda_handler(reaction, environment)
 
 
-def epoch_image(partition: int, epoch: int, following: int, *types: str) -> Item:
-    return {
-        "p": {"S": epoch_stream(partition, epoch)},
-        "i": {"N": "2147483647"},
-        "n": {"N": str(following)},
-        "c": {"L": [{"S": kind} for kind in types]},
-    }
-
-
-def test_a_notice_tells_the_highest_position_of_each_partition_that_moved() -> None:
-    images = [
-        epoch_image(12, 0, 5, "Ingested"),
-        epoch_image(1, 2, 8, "Ingested", "Closed"),
-        epoch_image(12, 0, 4, "Ingested"),
-        {"p": {"S": "$Marks-0"}, "i": {"N": "281474976710656"}},
-        {"p": {"S": "$AppendsIndex-0"}, "i": {"N": "2147483647"}},
-        {**epoch_image(3, 0, 7, "Ingested"), "i": {"N": "0"}},
-    ]
-    assert notices(images) == [
-        Notice(partition=1, position=Checkpoint.of(3, 0)),
-        Notice(partition=12, position=Checkpoint.of(0, 5)),
-    ]
-
-
-def test_deduplication_ids_of_different_notices_differ() -> None:
-    assert (
-        Notice(partition=1, position=Checkpoint(23)).deduplication_id
-        != Notice(partition=12, position=Checkpoint(3)).deduplication_id
-    )
-
-
 @mock_aws
 @pytest.mark.slow
 def test_notices_reach_a_subscribed_queue_raw_and_in_tens() -> None:
@@ -444,7 +412,7 @@ def test_notices_reach_a_subscribed_queue_raw_and_in_tens() -> None:
     arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     raw = {"RawMessageDelivery": "true"}
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn, Attributes=raw)
-    found = [Notice(partition=number, position=Checkpoint(number + 7)) for number in range(13)]
+    found = {number: Checkpoint(number + 7) for number in range(13)}
     assert Topic(sns, topic).publish(found) == 13
     received: dict[int, str] = {}
     while batch := sqs.receive_message(
@@ -459,6 +427,17 @@ def test_notices_reach_a_subscribed_queue_raw_and_in_tens() -> None:
     assert received == {number: str(number + 7) for number in range(13)}
 
 
+def test_deduplication_ids_of_different_notices_differ() -> None:
+    class Taking:
+        def publish_batch(self, **request: Any) -> dict[str, Any]:
+            ids.extend(each["MessageDeduplicationId"] for each in request["PublishBatchRequestEntries"])
+            return {}
+
+    ids: list[str] = []
+    Topic(Taking(), "topic").publish({1: Checkpoint(23), 12: Checkpoint(3)})  # type: ignore[arg-type]
+    assert len(set(ids)) == 2
+
+
 class Refusing:
     """A topic's and a queue's client that takes all but one."""
 
@@ -471,7 +450,7 @@ class Refusing:
 
 def test_an_entry_that_is_not_taken_fails_the_batch() -> None:
     with pytest.raises(Unavailable, match="refused 1 of 1"):
-        Topic(Refusing(), "topic").publish([Notice(partition=1, position=Checkpoint(1))])  # type: ignore[arg-type]
+        Topic(Refusing(), "topic").publish({1: Checkpoint(1)})  # type: ignore[arg-type]
     with pytest.raises(Unavailable, match="refused 1 of 1"):
         Queue(Refusing(), "queue").send([WakeUpCall(unit=Unit(1), position=Checkpoint(1), occasion="x")])  # type: ignore[arg-type]
 

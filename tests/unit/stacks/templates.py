@@ -157,7 +157,6 @@ def sources_in(place: Path) -> Sources:
         "replay",
         "feed",
         "indexer",
-        "notifier",
         "auditor",
         "publisher",
         "waker",

@@ -179,7 +179,14 @@ def test_access_logs_tell_the_route_but_not_the_stream(synthesise: Synthesise) -
 
 
 def test_the_bill_counts_a_line_of_the_access_log_as_it_is() -> None:
-    assert ACCESS_LINE.keys() == json.loads(ACCESS_LOG).keys()
+    assert ACCESS_LINE.keys() == ACCESS_LOG.keys()
+
+
+def test_access_logs_tell_the_subject_where_tokens_let_callers_in(synthesise: Synthesise) -> None:
+    jwt = {"jwt_issuer": "https://issuer.example", "jwt_audience": ["shop"]}
+    (stage,) = synthesise("prod", **jwt).of_type("api", "AWS::ApiGatewayV2::Stage").values()
+    line = json.loads(stage["Properties"]["AccessLogSettings"]["Format"])
+    assert line["caller"] == "$context.authorizer.claims.sub"
 
 
 def test_without_access_logs_no_request_is_logged(synthesise: Synthesise) -> None:
@@ -251,7 +258,7 @@ def test_a_function_is_told_only_what_it_needs(synthesise: Synthesise) -> None:
         "append": {*EVENTS, *STATES, *WRITES, "EPOCHAL_BUCKET", "EPOCHAL_UNCHECKED_EVENTS"},
         "replay": {*EVENTS, *STATES, "EPOCHAL_BUCKET", "EPOCHAL_CONSISTENT_READS"},
         "feed": {*EVENTS, *FEED, "EPOCHAL_BUCKET", "EPOCHAL_FEED_WAIT_SECONDS"},
-        "indexer": {*EVENTS, *FEED},
+        "indexer": {*EVENTS, *FEED, "EPOCHAL_TOPIC"},
     }
 
 

@@ -36,7 +36,6 @@ def test_it_is_named_after_the_stage(synthesise: Synthesise) -> None:
 def test_it_shows_how_late_everybody_is(shown: dict[str, list[list[Any]]]) -> None:
     assert [each[:4] for each in shown["Behind the stream, ms"]] == [
         ["AWS/Lambda", "IteratorAge", "FunctionName", "epochal-prod-indexer"],
-        ["AWS/Lambda", "IteratorAge", "FunctionName", "epochal-prod-notifier"],
     ]
     assert [each[1:4] for each in shown["Reactions behind the feed, ms"]] == [
         ["Reaction.behind", "service", "epochal-prod-reaction-board"],
@@ -51,7 +50,7 @@ def test_it_shows_how_much_passes_through(shown: dict[str, list[list[Any]]]) -> 
         "Indexed.pruned",
         "Indexed.setAside",
     ]
-    assert [each[1:4] for each in shown["Notices"]] == [["Notified", "service", "epochal-prod-notifier"]]
+    assert [each[1:4] for each in shown["Notices"]] == [["Notified", "service", "epochal-prod-indexer"]]
     assert [each[1:4] for each in shown["Handled"]] == [
         ["Reaction.handled", "service", "epochal-prod-reaction-board"],
         ["Reaction.handled", "service", "epochal-prod-reaction-delays"],
@@ -69,7 +68,7 @@ def test_it_shows_what_failed(shown: dict[str, list[list[Any]]]) -> None:
     ]
     assert {each[3] for each in shown["Errors"]} == {
         f"epochal-prod-{each}"
-        for each in ("append", "replay", "feed", "indexer", "notifier", "reaction-board", "reaction-delays")
+        for each in ("append", "replay", "feed", "indexer", "reaction-board", "reaction-delays")
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.cdk.parts.feed import epochs, heads_of
+from epochal.cdk.parts.feed import heads_of
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import appended as appended_to_stream
 from epochal.contrib.equinox.port import tips_source
@@ -21,9 +21,7 @@ from epochal.contrib.sekiban.items import Keys, TagSite, write_entry, write_head
 from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
-from epochal.index.checkpoints import SERIES, TIP, epoch_stream, marks_name, poison_stream
-from epochal.index.groups import group_stream
-from epochal.index.marks import FLOOR, PLACES
+from epochal.index.checkpoints import TIP
 from epochal.layout.port import Source, Touched
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.tags import EVERYTHING, place_of, type_tag
@@ -184,28 +182,6 @@ def test_entries_of_tags_do_not_nor_deletions() -> None:
     pattern = heads_of(tags_of())
     assert not passes(change(write_entry(Keys(), "order:1", 0, PAID), "INSERT"), pattern)
     assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": tag_head("order:1")}}, pattern)
-
-
-@pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
-@pytest.mark.parametrize("stream", [epoch_stream(0, 0), epoch_stream(10_000, 3)])
-def test_an_epoch_that_moved_gets_through_to_the_notifier(stream: str, name: str) -> None:
-    assert passes(change({"p": text(stream), **numbers(i=TIP, n=1, a=1)}, name), [epochs()])
-
-
-@pytest.mark.parametrize(
-    "image",
-    [
-        {"p": text(epoch_stream(0, 0)), **numbers(i=0, n=1)},
-        {"p": text(SERIES), **numbers(i=TIP, n=1, a=1)},
-        {"p": text(group_stream(0, "board")), **numbers(i=TIP, n=0, a=0)},
-        {"p": text(marks_name(0)), **numbers(i=FLOOR, v=1, w=1, z=PLACES)},
-        {"p": text(poison_stream(0)), **numbers(i=TIP, n=1, a=1)},
-    ],
-    ids=["a calf", "the series", "a group's state", "marks", "poison"],
-)
-def test_what_else_the_index_holds_does_not(image: Item) -> None:
-    assert not passes(change(image), [epochs()])
-    assert not passes({"eventName": "REMOVE", "dynamodb": {"OldImage": image}}, [epochs()])
 
 
 @pytest.mark.parametrize(("mine", "other"), [("", "shop"), ("shop", ""), ("shop", "shop-2"), ("b", "a-b")])

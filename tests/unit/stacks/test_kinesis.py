@@ -97,7 +97,7 @@ def test_tables_keep_their_own_streams_so_that_the_way_back_loses_nothing(
 def test_one_mapping_takes_the_place_of_those_of_the_tables_under_the_same_rules(
     sending: Deployment, synthesise: Synthesise
 ) -> None:
-    assert {*sending.of_type("feed", MAPPING)} == {"Changes", "NoticesIndex311FBD25"}
+    assert {*sending.of_type("feed", MAPPING)} == {"Changes"}
     own = {"EventSourceArn", "FilterCriteria", "MaximumBatchingWindowInSeconds"}
     found, usual = (
         {name: value for name, value in mapping.items() if name not in own}
@@ -171,7 +171,7 @@ def test_a_table_that_is_taken_over_is_followed_by_the_stream_that_is_named(synt
     """Who made it says where it sends changes to."""
     mixed = synthesise("prod", feed_kinesis_shards=1, existing_tips=EXISTING.format("tips"))
     mappings = mixed.of_type("feed", MAPPING)
-    assert {*mappings} == {"Changes", "Heads", "NoticesIndex311FBD25"}
+    assert {*mappings} == {"Changes", "Heads"}
     assert mappings["Heads"]["Properties"]["EventSourceArn"] == EXISTING.format("tips")
     assert "epochal-prod-tips" not in json.dumps(changes(mixed)["FilterCriteria"])
 

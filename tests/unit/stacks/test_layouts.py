@@ -66,7 +66,7 @@ def test_no_function_is_told_of_it(sparse: Deployment, name: str) -> None:
 
 def test_no_stream_of_it_is_followed_and_no_alarm_looks_at_it(sparse: Deployment) -> None:
     mappings = sparse.of_type("feed", "AWS::Lambda::EventSourceMapping")
-    assert set(mappings) == {"StreamsHeads", "NoticesIndex311FBD25"}
+    assert set(mappings) == {"StreamsHeads"}
     alarms = sparse.of_type("watch", "AWS::CloudWatch::Alarm").values()
     names = [each["Properties"]["AlarmName"] for each in alarms]
     assert any("streams" in each for each in names)

@@ -49,7 +49,7 @@ ACCEPTED: Final = (
     ),
     Accepted(
         rule=r"AwsSolutions-IAM5\[Resource::\*\]",
-        path=r"[\w-]+-feed/(Indexer|Notices/Notifier)/Role/Resource",
+        path=r"[\w-]+-feed/Indexer/Role/Resource",
         reason="dynamodb:ListStreams, which knows no resource; mappings of streams are refused without it.",
     ),
     Accepted(
@@ -124,7 +124,7 @@ def violations(place: Path) -> Iterator[tuple[str, str]]:
 
 OWN: Final = (
     (r"AwsSolutions-S1", r"Shop/(Events/(Store/Bodies|Feed/Failures)|Lake/Files)/Resource"),
-    (r"AwsSolutions-IAM5\[Resource::\*\]", r"Shop/Events/Feed/(Indexer|Notices/Notifier)/Role/Resource"),
+    (r"AwsSolutions-IAM5\[Resource::\*\]", r"Shop/Events/Feed/Indexer/Role/Resource"),
     (
         r"AwsSolutions-IAM5\[Resource::<\w+Failures\w+\.Arn>/aws/lambda/\*\]",
         r"Shop/Events/Feed/.*/Role/Resource",

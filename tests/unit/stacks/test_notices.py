@@ -1,50 +1,23 @@
-"""Notices: what wakes the notifier, and where it tells."""
+"""Notices: who publishes them, and to what."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from epochal.cdk.parts.feed import epochs
 from epochal.settings import variable
-from tests.unit.stacks.templates import Synthesise, stream_told
+from tests.unit.stacks.templates import Synthesise
 
 KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234"
 
 
-@pytest.fixture(scope="module")
-def mapping(synthesise: Synthesise) -> dict[str, Any]:
-    resource = synthesise().named("feed", "AWS::Lambda::EventSourceMapping", "NoticesIndex")
-    properties: dict[str, Any] = resource["Properties"]
-    return properties
-
-
-def test_the_notifier_reads_the_stream_of_the_index_from_its_beginning(
-    synthesise: Synthesise, mapping: dict[str, Any]
-) -> None:
-    assert stream_told(synthesise(), mapping["EventSourceArn"]).startswith("Index")
-    assert mapping["StartingPosition"] == "TRIM_HORIZON"
-
-
-def test_the_stream_of_the_index_carries_new_images(synthesise: Synthesise) -> None:
+def test_nothing_follows_the_stream_of_the_index_which_stays_as_it_was(synthesise: Synthesise) -> None:
+    """What it carries cannot be changed in place."""
     index = synthesise().named("store", "AWS::DynamoDB::GlobalTable", "Index")
     assert index["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}
-
-
-def test_only_tips_of_epochs_wake_it_and_at_once(mapping: dict[str, Any]) -> None:
-    assert mapping["FilterCriteria"] == {"Filters": [{"Pattern": epochs()}]}
-    assert mapping["MaximumBatchingWindowInSeconds"] == 0
-
-
-def test_a_notice_is_tried_for_a_while_and_then_kept_as_evidence(
-    synthesise: Synthesise, mapping: dict[str, Any]
-) -> None:
-    (bucket,) = synthesise().of_type("feed", "AWS::S3::Bucket")
-    assert mapping["MaximumRetryAttempts"] == 20
-    assert mapping["BisectBatchOnFunctionError"] is True
-    assert mapping["DestinationConfig"] == {"OnFailure": {"Destination": {"Fn::GetAtt": [bucket, "Arn"]}}}
-    assert mapping["MetricsConfig"] == {"Metrics": ["EventCount"]}
+    assert "/streams/index" not in json.dumps(synthesise().templates["feed"].to_json())
 
 
 def test_what_a_new_mapping_finds_in_a_stream_that_is_there_is_not_too_old_for_it(
@@ -70,10 +43,11 @@ def test_the_topic_is_fifo_by_partition_and_deduplicates_by_what_a_notice_says(
     assert topic["FifoThroughputScope"] == "MessageGroup"
 
 
-def test_the_notifier_is_told_of_the_topic(synthesise: Synthesise) -> None:
+@pytest.mark.parametrize("function", ["Indexer", "AuditAuditor"])
+def test_those_that_write_the_index_are_told_of_the_topic(synthesise: Synthesise, function: str) -> None:
     ((id_, _),) = synthesise().of_type("feed", "AWS::SNS::Topic").items()
-    notifier = synthesise().named("feed", "AWS::Lambda::Function", "NoticesNotifier")["Properties"]
-    assert notifier["Environment"]["Variables"][variable("topic")] == {"Ref": id_}
+    told = synthesise().named("feed", "AWS::Lambda::Function", function)["Properties"]
+    assert told["Environment"]["Variables"][variable("topic")] == {"Ref": id_}
 
 
 def test_the_topic_takes_no_plain_http(synthesise: Synthesise) -> None:

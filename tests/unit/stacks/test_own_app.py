@@ -108,7 +108,7 @@ def guides_app(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_guides_app_has_a_store_with_all_that_looks_after_it(guides_app: dict[str, Stack]) -> None:
     functions = of_type(guides_app["Shop"], FUNCTION)
     assert {each["Properties"].get("FunctionName") for each in functions.values()} == {
-        *(f"shop-events-{each}" for each in ("append", "replay", "feed", "indexer", "notifier", "auditor")),
+        *(f"shop-events-{each}" for each in ("append", "replay", "feed", "indexer", "auditor")),
         None,  # the app's own
     }
     checkout = named(functions, "Checkout")["Environment"]["Variables"]

@@ -18,7 +18,7 @@ INTENDED = {
     r".*/(DeletionPolicy|UpdateReplacePolicy)": "the embedded AWS keeps nothing",
     r".*/Replicas/0/DeletionProtectionEnabled": "the same",
     r"/\w+/Resources/(Bodies|Failures|NoticesTopic|board(Queue|Failed))Policy.*": "plain HTTP is all it speaks",
-    r".*/(NoticesNotifier|boardFunction|EpochalWaker\w+)Role\w+/Properties/Policies/.*/Action.*": "it names batches",
+    r".*/(Indexer|boardFunction|EpochalWaker\w+)Role\w+/Properties/Policies/.*/Action.*": "it names batches",
     r".*/AuditAuditorRole\w+/Properties/Policies/.*/Action.*": "and asks about mappings by another name",
     r".*/(Architectures|CompatibleArchitectures)/0": "functions run on this machine",
     r".*/LayersLibrary\w+/Properties/Content/S3Key": "on its interpreter, with its bytecode",
@@ -46,7 +46,7 @@ def test_nothing_is_deployed_locally_that_aws_would_not_get(synthesise: Synthesi
     assert set(synthesise("prod", "embedded").templates) == {"store", "feed", "api"}
     assert set(synthesise("prod", "aws").templates) == {"store", "feed", "api", "watch"}
     here, there = dict(leaves(synthesise("prod", "embedded"))), dict(leaves(synthesise("prod", "aws")))
-    named_otherwise = re.compile(r"/(NoticesNotifier|AuditAuditor)Role")
+    named_otherwise = re.compile(r"/(Indexer|AuditAuditor)Role")
     assert not [path for path in here.keys() - there.keys() if not named_otherwise.search(path)]
 
 

@@ -33,14 +33,17 @@ def dimension(alarm: dict[str, Any]) -> tuple[str, Any]:
     return only["Name"], only["Value"]
 
 
-@pytest.mark.parametrize(("name", "function"), [("feed-lags", "indexer"), ("notices-lag", "notifier")])
-def test_a_stream_that_is_followed_minutes_late_alarms(
-    alarms: dict[str, dict[str, Any]], name: str, function: str
-) -> None:
-    alarm = alarms[name]
+def test_a_stream_that_is_followed_minutes_late_alarms(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["feed-lags"]
     assert metric(alarm) == ("AWS/Lambda", "IteratorAge", "Maximum")
-    assert dimension(alarm) == ("FunctionName", f"epochal-prod-{function}")
+    assert dimension(alarm) == ("FunctionName", "epochal-prod-indexer")
     assert alarm["Threshold"] == 300_000
+
+
+def test_notices_that_cannot_be_published_alarm(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["notices-fail"]
+    assert metric(alarm) == ("Epochal", "Notified.failed", "Sum")
+    assert dimension(alarm) == ("service", "epochal-prod-indexer")
 
 
 @pytest.mark.parametrize(
@@ -62,36 +65,19 @@ def test_a_record_that_was_given_up_on_alarms(
     assert (alarm["Threshold"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (0, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "measured"),
-    [
-        ("notices-gave-up", "OnFailureDestinationDeliveredEventCount"),
-        ("notices-dropped", "DroppedEventCount"),
-    ],
-)
-def test_so_does_a_notice_that_was(alarms: dict[str, dict[str, Any]], name: str, measured: str) -> None:
-    key, value = dimension(alarms[name])
-    assert metric(alarms[name]) == ("AWS/Lambda", measured, "Sum")
-    assert key == "EventSourceMappingUUID"
-    assert value["Fn::GetAtt"][0].startswith("NoticesIndex")
-
-
 def test_no_mapping_is_without_an_alarm(synthesise: Synthesise, alarms: dict[str, dict[str, Any]]) -> None:
     mappings = synthesise("prod").of_type("feed", "AWS::Lambda::EventSourceMapping")
     watched = [name for name in alarms if "-gave-up" in name]
-    assert len(watched) == len(mappings) == len(layouts()) + 1
+    assert len(watched) == len(mappings) == len(layouts())
 
 
-@pytest.mark.parametrize(("subject", "function"), [("feed", "indexer"), ("notices", "notifier")])
-def test_a_failure_destination_out_of_reach_alarms(
-    alarms: dict[str, dict[str, Any]], subject: str, function: str
-) -> None:
-    alarm = alarms[f"{subject}-failures-undelivered"]
+def test_a_failure_destination_out_of_reach_alarms(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["feed-failures-undelivered"]
     assert metric(alarm) == ("AWS/Lambda", "DestinationDeliveryFailures", "Sum")
-    assert dimension(alarm) == ("FunctionName", f"epochal-prod-{function}")
+    assert dimension(alarm) == ("FunctionName", "epochal-prod-indexer")
 
 
-@pytest.mark.parametrize("function", ["append", "replay", "feed", "indexer", "notifier"])
+@pytest.mark.parametrize("function", ["append", "replay", "feed", "indexer"])
 @pytest.mark.parametrize(("suffix", "measured"), [("fails", "Errors"), ("throttled", "Throttles")])
 def test_errors_and_throttles_of_every_function_alarm(
     alarms: dict[str, dict[str, Any]], function: str, suffix: str, measured: str

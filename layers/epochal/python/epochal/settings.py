@@ -152,7 +152,7 @@ class Settings(Options):
     # Of schedules: their group; the ARNs of the queue that they send to, and of the role that they take on for that.
     timers_schedules: tuple[str, ...] = setting((), Names(), "What schedules of timers have", ("arming",))
     topic: str = setting(
-        "", Text(), "ARN of the topic that is told which partitions have moved", ("notifier",)
+        "", Text(), "ARN of the topic that is told which partitions have moved", ("indexer", "auditor")
     )
     mappings: tuple[str, ...] = setting(
         (), Names(), "Mappings of streams to functions, which have to be enabled", ("auditor",)

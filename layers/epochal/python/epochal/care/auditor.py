@@ -189,6 +189,10 @@ class Auditor:
             audit.removals += done.removals
             for stream, unhealed in done.unhealed.items():
                 audit.troubles.append(f"{source.name} {partition} {stream}: {unhealed.cause}")
+        try:
+            self.mender.tell()
+        except Exception as error:  # noqa: BLE001  # whatever a client raises, the index is mended
+            audit.troubles.append(f"{source.name}: reactions could not be told: {type(error).__name__}")
 
     def _retention(self) -> Overdue | None:
         if not self.rules or self.streams is None:

@@ -219,7 +219,6 @@ def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
 FUNCTIONS: Final = (
     *sorted({each.function for each in OPERATIONS}),
     "indexer",
-    "notifier",
     "auditor",
     "timers",
 )

@@ -14,7 +14,7 @@
             super().__init__(scope, id_)
             Reaction(self, "Board", store=store, entry="reactions/board", handler="board:departures")
 
-It holds what a stage of ours is: tables and a bucket, the indexer, the notifier and the auditor, an HTTP API, alarms
+It holds what a stage of ours is: tables and a bucket, the indexer and the auditor, an HTTP API, alarms
 and a dashboard. It asks nothing of the app around it: neither context nor folders, and any number of stores may be in
 one app.
 

@@ -26,7 +26,7 @@ from math import ceil
 from typing import Final
 
 from epochal.errors import CorruptData
-from epochal.index.checkpoints import epoch_stream
+from epochal.index.checkpoints import Checkpoint, epoch_stream
 from epochal.index.entries import (
     Entry,
     Part,
@@ -129,6 +129,11 @@ class Partition:
         if self.loaded is None:
             raise RuntimeError("the partition has not been loaded")
         return self.loaded
+
+    @property
+    def position(self) -> Checkpoint:
+        """Behind its last entry."""
+        return Checkpoint.of(self.state.active.number, self.state.active.version)
 
     def hold(self, loaded: LoadedEpochs) -> None:
         """Take `loaded` for the state; a new epoch brings a new predecessor to mark."""

@@ -1,8 +1,9 @@
 """The indexer: batches of stream records in, one append per partition out. It serves all sources of the feed.
 
 It answers with the records that must come again: all of a partition that could not be written. What comes
-twice is dropped by the index. A record that can never be indexed is set aside with its cause, in a stream of
-its own, and its neighbours go on; so is a record whose stream has a gap that its corrupt store cannot fill.
+twice is dropped by the index, and told to reactions again: whoever wrote it may have died before. A record that can
+never be indexed is set aside with its cause, in a stream of its own, and its neighbours go on; so is a record whose
+stream has a gap that its corrupt store cannot fill.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from epochal.codec.bodies import Encoded, encode
 from epochal.errors import CorruptData, EpochalError, InvalidInput
-from epochal.index.checkpoints import MAX_KEY_BYTES, mark_name, poison_stream
+from epochal.index.checkpoints import BEGINNING, MAX_KEY_BYTES, Checkpoint, mark_name, poison_stream
 from epochal.index.entries import MAX_ENTRY_BYTES
 from epochal.index.epochs import STANDARD, EpochLimits, register
 from epochal.index.ingestion import Indexing, Ingested, Partition, Times, no_times
@@ -38,6 +39,10 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
+def nobody(_positions: Mapping[int, Checkpoint]) -> None:
+    """No reaction is told."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexWriter:
     """Writes to the epochs of partitions. Keeps what it has read of them between calls.
@@ -46,6 +51,7 @@ class IndexWriter:
         driver: runs requests on the index and on the sources' tables.
         index_table: where epochs, marks and the series are.
         limits: when an epoch closes; the same for all who write to one index.
+        publish: tells reactions where partitions have got to.
     """
 
     driver: Driver
@@ -53,14 +59,33 @@ class IndexWriter:
     limits: EpochLimits = STANDARD
     now: Callable[[], int] = time.time_ns
     fresh: Callable[[int], bytes] = os.urandom
+    publish: Callable[[Mapping[int, Checkpoint]], object] = nobody
     _held: dict[int, Partition] = field(default_factory=dict)
+    _told: dict[int, Checkpoint] = field(default_factory=dict)
+    _untold: dict[int, Checkpoint] = field(default_factory=dict)
 
     def ingest(self, heal: Heal, partition: int, changes: list[Change], times: Times = no_times) -> Ingested:
         """Index the changes of a partition. Raises `CorruptData` where its newest epochs cannot be read."""
         indexing = Indexing(
             table=self.index_table, heal=heal, ids=self.ids, limits=self.limits, pause=self._pause
         )
-        return self.on_partition(partition, partial(indexing.ingest, times=times), changes)
+        ingested = self.on_partition(partition, partial(indexing.ingest, times=times), changes)
+        position = self._held[partition].position
+        if self._told.get(partition, BEGINNING) != position:
+            self._untold[partition] = position
+        return ingested
+
+    def tell(self) -> int:
+        """Tell where partitions have got to that were indexed, and of which this process has not told it; how many.
+
+        They may be what another process wrote and did not live to tell. What cannot be told is told the next time.
+        """
+        told = dict(self._untold)
+        if told:
+            self.publish(told)
+            self._told.update(told)
+            self._untold.clear()
+        return len(told)
 
     def on_partition(self, number: int, steps: Callable[[Partition, list[S]], Steps[T]], given: list[S]) -> T:
         """Run steps on what is held of a partition. After an error that is read anew, since it may be incomplete."""
@@ -102,12 +127,16 @@ class Report:
         by_partition: what was indexed, of partitions that could be.
         failed: the records to be delivered again, by sequence number.
         set_aside: records set aside now, not counting those that had been before.
+        told: partitions that reactions were told of,
+        untold: and why they were not.
         errors: why records failed.
     """
 
     by_partition: dict[int, Ingested]
     failed: tuple[str, ...]
     set_aside: int
+    told: int = 0
+    untold: Exception | None = None
     errors: tuple[EpochalError, ...] = ()
 
 
@@ -118,6 +147,8 @@ class _Outcome:
     by_partition: dict[int, Ingested] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     set_aside: int = 0
+    told: int = 0
+    untold: Exception | None = None
     errors: list[EpochalError] = field(default_factory=list)
 
     def fail(self, records: Iterable[Record], error: EpochalError) -> None:
@@ -129,6 +160,8 @@ class _Outcome:
             by_partition=self.by_partition,
             failed=tuple(self.failed),
             set_aside=self.set_aside,
+            told=self.told,
+            untold=self.untold,
             errors=tuple(self.errors),
         )
 
@@ -181,7 +214,8 @@ class Indexer(IndexWriter):
         """
         outcome = _Outcome()
         batches: dict[int, _Batch] = {}
-        for record in records:
+        given = list(records)
+        for record in given:
             source = self._source(record.table)
             try:
                 change = source.appended(record.image)
@@ -194,7 +228,19 @@ class Indexer(IndexWriter):
                 batches.setdefault(number, _Batch(source=source)).changes.append((record, change))
         for number, batch in batches.items():
             self._index_partition(number, batch, outcome)
+        self._tell(given, outcome)
         return outcome.report()
+
+    def _tell(self, records: Iterable[Record], outcome: _Outcome) -> None:
+        """Tell, or have a batch come again that added something; then nothing is new, and the index does not wait for a
+        topic that is out.
+        """
+        try:
+            outcome.told = self.tell()
+        except Exception as error:  # noqa: BLE001  # whatever a client raises, the index is written
+            outcome.untold = error
+            if any(each.events or each.removals for each in outcome.by_partition.values()):
+                outcome.failed = [record.sequence_number for record in records]
 
     def index_now(self, table: str, image: Item) -> Ingested | None:
         """Index one image, and raise what is wrong with it instead of setting it aside. None: it adds nothing.

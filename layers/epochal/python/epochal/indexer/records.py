@@ -12,17 +12,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import InvalidInput, Unavailable
-from epochal.index.checkpoints import Checkpoint, is_tip
-from epochal.index.entries import CLOSED
+from epochal.index.checkpoints import Checkpoint
 from epochal.indexer.indexer import Record
-from epochal.plan.values import AttributeValue, Item, read_list, read_number
+from epochal.plan.values import AttributeValue
 
 if TYPE_CHECKING:
     from mypy_boto3_sns.client import SNSClient
@@ -106,13 +104,9 @@ def _image(change: dict[str, Any]) -> dict[str, AttributeValue]:
     return {name: read_value(value) for name, value in change["NewImage"].items()}
 
 
-# Notices: which partitions of the index have moved, and how far, from changes of its table to an SNS FIFO topic
-# (FORMATS §5).
+# Notices: which partitions of the index have moved, and how far, to an SNS FIFO topic (FORMATS §5).
 #
-# A notice is a wake-up, not data: one message for each partition of a batch, with the highest position. Its receiver
-# reads the index.
-
-_EPOCH: Final = re.compile(r"\$AppendsEpoch-(\d+)_(\d+)", re.ASCII)
+# A notice is a wake-up, not data: one message for each partition, with its position. Its receiver reads the index.
 
 AT_ONCE: Final = 10
 """Entries of one request, at most."""
@@ -139,22 +133,22 @@ class Topic:
     client: SNSClient
     arn: str
 
-    def publish(self, notices: Iterable[Notice]) -> int:
-        """Publish every notice; how many there were.
+    def publish(self, positions: Mapping[int, Checkpoint]) -> int:
+        """Publish where partitions have got to; how many there were.
 
         Raises:
             Unavailable: an entry was not taken. All may be published again: the topic drops what it has had.
         """
 
-        def request(batch: list[Notice]) -> Any:
-            entries = [_entry(notice) for notice in batch]
+        def request(batch: list[tuple[int, Checkpoint]]) -> Any:
+            entries = [_entry(*each) for each in batch]
             return self.client.publish_batch(TopicArn=self.arn, PublishBatchRequestEntries=entries)
 
-        return sent("the topic", notices, request)
+        return sent("the topic", sorted(positions.items()), request)
 
 
-def _entry(notice: Notice) -> PublishBatchRequestEntryTypeDef:
-    partition, position = str(notice.partition), str(int(notice.position))
+def _entry(number: int, checkpoint: Checkpoint) -> PublishBatchRequestEntryTypeDef:
+    partition, position = str(number), str(int(checkpoint))
     return {
         "Id": partition,
         "Message": position,
@@ -163,41 +157,6 @@ def _entry(notice: Notice) -> PublishBatchRequestEntryTypeDef:
             "Position": {"DataType": "String", "StringValue": position},
         },
         "MessageGroupId": partition,
-        "MessageDeduplicationId": notice.deduplication_id,
+        # With the separator, or 1 and 23 would look like 12 and 3.
+        "MessageDeduplicationId": f"{partition}-{position}",
     }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """A partition has got to a position: the checkpoint after its last entry."""
-
-    partition: int
-    position: Checkpoint
-
-    @property
-    def deduplication_id(self) -> str:
-        """With the separator, or 1 and 23 would look like 12 and 3."""
-        return f"{self.partition}-{int(self.position)}"
-
-
-def notices(images: Iterable[Item]) -> list[Notice]:
-    """What changes of the index table have to tell, in order of partitions."""
-    positions: dict[int, Checkpoint] = {}
-    for image in images:
-        found = _position(image)
-        if found is not None:
-            partition, position = found
-            positions[partition] = max(position, positions.get(partition, position))
-    return [Notice(partition=number, position=positions[number]) for number in sorted(positions)]
-
-
-def _position(image: Item) -> tuple[int, Checkpoint] | None:
-    """The position after an epoch's last entry; None for whatever is not an epoch's Tip."""
-    match = _EPOCH.fullmatch(image.get("p", {}).get("S", ""))
-    if match is None or not is_tip(image):
-        return None
-    partition, epoch = int(match[1]), int(match[2])
-    types = [kind["S"] for kind in read_list(image, "c")]
-    if types[-1:] == [CLOSED]:
-        return partition, Checkpoint.of(epoch + 1, 0)
-    return partition, Checkpoint.of(epoch, read_number(image, "n") or 0)

@@ -34,7 +34,7 @@ ALARMS_AT_ONCE: Final = 50
 UNKNOWN: Final = "INSUFFICIENT_DATA"
 """Of an alarm that has not been evaluated: those of Epochal take missing data for a good sign."""
 
-WOKEN: Final = ("indexer", "notifier")
+WOKEN: Final = ("indexer",)
 SERVING: Final = ("append", "replay", "feed")
 """Functions that a proof runs; these where it knows the API."""
 
@@ -51,7 +51,6 @@ ON_OBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "feed": ("GetObject",),
     "indexer": (),
     "auditor": (),
-    "notifier": (),
     "reaction": ("GetObject",),
     "process": ("GetObject", "PutObject"),
     "timers": ("GetObject", "PutObject"),
@@ -67,7 +66,6 @@ ON_INDEX: Final[Mapping[str, Sequence[str]]] = {
     "auditor": _OF_HEADS,
     "reaction": (*_OF_HEADS, "DeleteItem"),
     "process": (*_OF_HEADS, "DeleteItem"),
-    "notifier": (),
     "timers": (),
 }
 """What each function may do to items of the index; those of other tables the layouts tell."""

@@ -35,22 +35,17 @@ TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
 
 FUNCTIONS: Final = ("append", "replay", "feed")
 
-ACCESS_LOG: Final = json.dumps(
-    {
-        "requestId": "$context.requestId",
-        "requestTime": "$context.requestTime",
-        # The route, not the path: names of streams may identify people.
-        "routeKey": "$context.routeKey",
-        "status": "$context.status",
-        "error": "$context.error.message",
-        "responseLength": "$context.responseLength",
-        "responseLatency": "$context.responseLatency",
-        "integrationLatency": "$context.integrationLatency",
-        "caller": "$context.identity.userArn",
-        "subject": "$context.authorizer.claims.sub",
-        "ip": "$context.identity.sourceIp",
-    }
-)
+ACCESS_LOG: Final = {
+    "id": "$context.requestId",
+    # The route, not the path: names of streams may identify people.
+    "route": "$context.routeKey",
+    "status": "$context.status",
+    "error": "$context.error.message",
+    "ms": "$context.responseLatency",
+    "caller": "$context.identity.userArn",
+    "ip": "$context.identity.sourceIp",
+}
+"""Each byte is paid for with each request. The log has the time of a line itself."""
 
 
 class Api:
@@ -175,7 +170,11 @@ class Api:
             resource_name=group.log_group_name,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
-        return apigateway.CfnStage.AccessLogSettingsProperty(destination_arn=arn, format=ACCESS_LOG)
+        caller = {"caller": "$context.authorizer.claims.sub"} if stage.jwt_issuer else {}
+        line = {**ACCESS_LOG, **caller}
+        return apigateway.CfnStage.AccessLogSettingsProperty(
+            destination_arn=arn, format=json.dumps(line, separators=(",", ":"))
+        )
 
 
 def _authorizer(stage: Stage) -> apigateway.IHttpRouteAuthorizer:

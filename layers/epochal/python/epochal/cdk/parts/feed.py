@@ -14,8 +14,7 @@ with the numbers below:
 A stage may have its tables send their changes to one Kinesis stream (`feed_kinesis_shards`). Then one mapping takes the
 place of those of the tables' streams, under the same rules.
 
-Beside it stand the notifier, which tells reactions what the indexer has got to (below), and the auditor, which
-looks after what nobody told the indexer.
+It tells reactions what it has got to through a topic (below). The auditor looks after what nobody told the indexer.
 """
 
 from __future__ import annotations
@@ -39,10 +38,9 @@ from epochal.cdk.parts import (
 )
 from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.functions import Function, Shared, settings_of
-from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, Stores, changes_of, output, topic_of
+from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
-from epochal.index.checkpoints import EPOCHS, WHERE
-from epochal.layout.port import INDEX, Source
+from epochal.layout.port import Source
 from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings
@@ -60,7 +58,7 @@ TIMEOUT: Final = Duration.minutes(2)
 
 
 class Feed:
-    """The indexer, the notifier, what wakes them, and where their failures go, as children of `scope`.
+    """The indexer, what wakes it, and where its failures go, its topic and the auditor, as children of `scope`.
 
     Attributes:
         mappings: of the indexer, by the kind of their table; `changes` is that of what tables send to Kinesis.
@@ -84,6 +82,7 @@ class Feed:
         stage, stores = shared.stage, shared.stores
         self._scope: Final = scope
         self._failures: Final = Failures(scope, stage=stage, key=stores.key)
+        self.notices: Final = Notices(scope, "Notices", shared)
         settings, window = Settings(of_layouts=stage.of_layouts), stage.feed_window_seconds
         ports = {each.port.heads.kind: each.port for each in stage.deployed_layouts()}
         sending = {kind: ports.pop(kind) for kind in stage.sending()}
@@ -109,12 +108,7 @@ class Feed:
             ]
             waited = max(0, window - POLLING_SECONDS)
             self.mappings["changes"] = self._mapping("Changes", sent_to, sent, stage, waited)
-        self.notices: Final = Notices(
-            scope, "Notices", shared, failures=self._failures, stream=streams[INDEX.kind]
-        )
-        self.audit: Final = AuditResources(
-            scope, "Audit", shared, [*self.mappings.values(), self.notices.mapping]
-        )
+        self.audit: Final = AuditResources(scope, "Audit", shared, [*self.mappings.values()], self.notices)
         topic = self.notices.topic.topic_arn
         output(scope, "NoticesTopic", topic, "Topic that reactions subscribe to", of=shared.outputs)
 
@@ -127,8 +121,15 @@ class Feed:
             description="heads from the streams of tables into epochs of the index",
             shared=shared,
             timeout=TIMEOUT,
-            environment=settings_of(stage, stores).environment("indexer"),
-            allowed=[*following, *self._failures.reporting(), *grants.allowed("indexer", stage, stores)],
+            environment=replace(settings_of(stage, stores), topic=self.notices.topic.topic_arn).environment(
+                "indexer"
+            ),
+            allowed=[
+                *following,
+                *self._failures.reporting(),
+                *grants.allowed("indexer", stage, stores),
+                self.notices.publishing,
+            ],
         ).function
 
     def _mapping(
@@ -178,53 +179,21 @@ def _id(heads: TableSpec) -> str:
     return "Heads" if heads is layouts()[0].port.heads else f"{heads.kind.capitalize()}Heads"
 
 
-# The notifier: changes of the index in, one notice for each partition that has moved out (FORMATS §5).
+# Notices: the indexer tells which partitions have moved, after each batch (FORMATS §5).
 #
-# A notice is a wake-up and carries no data, so what becomes of one may be decided lightly:
-#
-#     a batch is published at once           waiting would add to the time from append to reaction
-#     it is tried again for most of an hour  later notices, and reactions' schedules, make up for what is given up
-#     what is given up goes to the bucket    as the indexer's, with its cause
-#     a new mapping tells all that is there  the topic drops what it has had lately, and a reaction that has got
-#                                            further does nothing
+# A notice is a wake-up and carries no data. One that could not be published has its batch delivered once more; then
+# later batches, and reactions' schedules, make up for it: the index does not wait for a topic.
 #
 # The topic is FIFO, so that notices of a partition come one after the other, and are deduplicated by what they say.
 
-BATCH_SIZE: Final = 100
-"""Changes of Tips, which are whole epochs' ends: a record may have tens of kilobytes, a batch at most 6 MB."""
-
-NOTIFIER_TIMEOUT: Final = Duration.seconds(30)
-
 
 class Notices(Construct):
-    """The topic, the function `notifier`, and its mapping to the stream of the index."""
+    """The topic, and what those need who publish to it."""
 
-    def __init__(
-        self, scope: Construct, id_: str, shared: Shared, *, failures: Failures, stream: str
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, shared: Shared) -> None:
         super().__init__(scope, id_)
-        stage, stores = shared.stage, shared.stores
-        self.topic: Final = self._topic(stage, stores)
-        self._stream: Final = stream
-        self.notifier: Final = Function(
-            self,
-            "Notifier",
-            name="notifier",
-            description="tells reactions which partitions of the index have moved",
-            shared=shared,
-            timeout=NOTIFIER_TIMEOUT,
-            environment=Settings(topic=self.topic.topic_arn).environment("notifier"),
-            allowed=[
-                *grants.on_streams([self._stream]),
-                grants.on_topic(self.topic, *grants.batched("Publish", named=stage.batches_named)),
-                *failures.reporting(),
-                *grants.on_key(stores.key, write=True),
-            ],
-        ).function
-        self.mapping: Final = self._mapping(failures)
-
-    def _topic(self, stage: Stage, stores: Stores) -> sns.Topic:
-        return sns.Topic(
+        stage = shared.stage
+        self.topic: Final = sns.Topic(
             self,
             "Topic",
             topic_name=topic_of(stage),
@@ -233,29 +202,11 @@ class Notices(Construct):
             content_based_deduplication=False,
             # Limits and deduplication by partition, or all partitions would share 300 notices a second.
             fifo_throughput_scope=sns.FifoThroughputScope.MESSAGE_GROUP,
-            master_key=stores.key,
+            master_key=shared.stores.key,
             enforce_ssl=stage.tls_only,
         )
-
-    def _mapping(self, failures: Failures) -> lambda_.CfnEventSourceMapping:
-        mapping = lambda_.CfnEventSourceMapping
-        return mapping(
-            self,
-            "Index",
-            function_name=self.notifier.function_name,
-            event_source_arn=self._stream,
-            # Not LATEST: what changes while a mapping is being made would never be told of.
-            starting_position="TRIM_HORIZON",
-            batch_size=BATCH_SIZE,
-            maximum_batching_window_in_seconds=0,
-            filter_criteria=mapping.FilterCriteriaProperty(
-                filters=[mapping.FilterProperty(pattern=epochs())]
-            ),
-            bisect_batch_on_function_error=True,
-            maximum_retry_attempts=RETRIES,
-            maximum_record_age_in_seconds=MAX_AGE_SECONDS,
-            destination_config=failures.destination(),
-            metrics_config=mapping.MetricsConfigProperty(metrics=["EventCount"]),
+        self.publishing: Final = grants.on_topic(
+            self.topic, *grants.batched("Publish", named=stage.batches_named)
         )
 
 
@@ -263,7 +214,7 @@ class Notices(Construct):
 #
 # Each invocation scans on from where the last one stopped, at a price that does not grow with the store (decision
 # 100). What it finds missing is indexed by then: the alarm asks why nobody had told. It also asks whether the
-# mappings are enabled that bring streams to the indexer and the notifier: one that is not has no metrics to alarm on.
+# mappings are enabled that bring streams to the indexer: one that is not has no metrics to alarm on.
 
 SCHEDULE: Final = Duration.hours(1)
 """Streams keep records for a day: what the indexer has given up on is found while it can be looked into."""
@@ -281,6 +232,7 @@ class AuditResources(Construct):
         id_: str,
         shared: Shared,
         mappings: Sequence[lambda_.CfnEventSourceMapping],
+        notices: Notices,
     ) -> None:
         super().__init__(scope, id_)
         stage, stores = shared.stage, shared.stores
@@ -292,11 +244,14 @@ class AuditResources(Construct):
             shared=shared,
             timeout=AUDITOR_TIMEOUT,
             environment=replace(
-                settings_of(stage, stores), mappings=tuple(each.attr_id for each in mappings)
+                settings_of(stage, stores),
+                topic=notices.topic.topic_arn,
+                mappings=tuple(each.attr_id for each in mappings),
             ).environment("auditor"),
             allowed=[
                 *grants.allowed("auditor", stage, stores),
                 grants.on_mappings(mappings, named=stage.batches_named),
+                notices.publishing,
             ],
         ).function
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(SCHEDULE))
@@ -319,8 +274,7 @@ class AuditResources(Construct):
             alarms.when(name, description, counted, minutes=ONCE)
 
 
-# Filters of event source mappings: which changes of a table are of heads, and so matter to the indexer or, in the
-# index, to the notifier.
+# Filters of event source mappings: which changes of a table are of heads, and so matter to the indexer.
 #
 # Lambda compares them before it wakes the function; what they drop costs nothing and is never seen again. So they
 # look only at what makes an item a head that an append wrote, and drop nothing that the library would index: a head
@@ -338,14 +292,6 @@ def heads_of(source: Source) -> list[str]:
 def heads_sent(source: Source, table: str) -> list[str]:
     """The same of what `table` sent to Kinesis, where it is JSON under `data`."""
     return [json.dumps({"data": {"tableName": [table], **_written(each)}}) for each in _moved(source)]
-
-
-def epochs() -> str:
-    """The Tip of an epoch was written: a partition of the feed has moved.
-
-    Marks, states of consumer groups and the series are in the same table, and move no partition.
-    """
-    return json.dumps(_written(All((BeginsWith("p", EPOCHS), WHERE))))
 
 
 def _moved(source: Source) -> list[Condition]:

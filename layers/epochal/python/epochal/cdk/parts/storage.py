@@ -31,7 +31,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.grants import UPLOADS
 from epochal.cdk.stages import Stage
-from epochal.layout.port import declared
+from epochal.layout.port import INDEX, declared
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 
 
@@ -62,7 +62,7 @@ def streams_named(scope: Construct, stage: Stage) -> dict[str, str]:
         spec.kind: stage.existing(spec.kind)
         or ssm.StringParameter.value_for_string_parameter(scope, stream_of(stage, spec.kind))
         for spec in stage.tables()
-        if spec.stream and spec.kind not in sending
+        if spec.stream and spec.kind not in sending and spec.kind != INDEX.kind
     }
 
 

@@ -57,7 +57,7 @@ class Watch:
         self._watch_feed()
         if stage.feed_kinesis_shards:
             self._watch_changes([stage.named(kind) for kind in stage.sending()])
-        watched = (*functions, "indexer", "notifier")
+        watched = (*functions, "indexer")
         for name in watched:
             watch_function(self._alarms, name, stage.named(name))
         for spec in stage.tables():
@@ -71,13 +71,18 @@ class Watch:
         self.dashboard: Final = dashboard(scope, stage, functions=(*watched, *others), tables=stores.tables)
 
     def _watch_feed(self) -> None:
-        self._watch_lag("feed-lags", "indexer", "The indexer is minutes behind.")
-        self._watch_lag("notices-lag", "notifier", "The notifier is minutes behind: reactions wake up late.")
+        self._watch_indexer(self._stage.named("indexer"))
         self._alarms.when(
             "feed-set-aside",
             "Records that can never be indexed were set aside, with the cause.",
             metric("Epochal", "Indexed.setAside", self._stage.named("indexer")),
             minutes=ONCE,
+        )
+        self._alarms.when(
+            "notices-fail",
+            "The indexer could not tell reactions: they wake up late.",
+            metric("Epochal", "Notified.failed", self._stage.named("indexer")),
+            minutes=LASTING,
         )
 
     def _watch_changes(self, tables: Sequence[str]) -> None:
@@ -103,20 +108,18 @@ class Watch:
             minutes=ONCE,
         )
 
-    def _watch_lag(self, name: str, function: str, description: str) -> None:
-        full_name = self._stage.named(function)
+    def _watch_indexer(self, name: str) -> None:
         self._alarms.when(
-            name,
-            f"{description} Is the function throttled or failing?",
-            metric("AWS/Lambda", "IteratorAge", full_name, statistic="Maximum"),
+            "feed-lags",
+            "The indexer is minutes behind. Is the function throttled or failing?",
+            metric("AWS/Lambda", "IteratorAge", name, statistic="Maximum"),
             above=LAG_SECONDS * 1_000,
             minutes=LASTING,
         )
-        subject = name.partition("-")[0]
         self._alarms.when(
-            f"{subject}-failures-undelivered",
-            f"Records that the {function} gave up on could not be put into the failures bucket.",
-            metric("AWS/Lambda", "DestinationDeliveryFailures", full_name),
+            "feed-failures-undelivered",
+            "Records that the indexer gave up on could not be put into the failures bucket.",
+            metric("AWS/Lambda", "DestinationDeliveryFailures", name),
             minutes=ONCE,
         )
 
@@ -183,26 +186,21 @@ def watch_mappings(scope: Construct, *, stage: Stage, feed: Feed) -> None:
     """Alarms on what mappings of streams give up, as children of `scope`, in the stack of `feed`."""
     alarms = Alarms(scope, stage)
     for kind, mapping in feed.mappings.items():
-        _watch_mapping(alarms, "feed", f"-{kind}", f"Records of {kind}", mapping.attr_id)
-    _watch_mapping(alarms, "notices", "", "Notices", feed.notices.mapping.attr_id)
-
-
-def _watch_mapping(alarms: Alarms, subject: str, suffix: str, records: str, mapping_id: str) -> None:
-    dimensions = {"EventSourceMappingUUID": mapping_id}
-    alarms.when(
-        f"{subject}-gave-up{suffix}",
-        f"{records} were given up on: they are in the failures bucket, with the cause.",
-        metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
-        minutes=ONCE,
-        entry=f"{subject}-gave-up{'-table' if suffix else ''}",
-    )
-    alarms.when(
-        f"{subject}-dropped{suffix}",
-        f"{records} were dropped, and are nowhere to be found.",
-        metric("AWS/Lambda", "DroppedEventCount", dimensions),
-        minutes=ONCE,
-        entry=f"{subject}-dropped{'-table' if suffix else ''}",
-    )
+        dimensions = {"EventSourceMappingUUID": mapping.attr_id}
+        alarms.when(
+            f"feed-gave-up-{kind}",
+            f"Records of {kind} were given up on: they are in the failures bucket, with the cause.",
+            metric("AWS/Lambda", "OnFailureDestinationDeliveredEventCount", dimensions),
+            minutes=ONCE,
+            entry="feed-gave-up-table",
+        )
+        alarms.when(
+            f"feed-dropped-{kind}",
+            f"Records of {kind} were dropped, and are nowhere to be found.",
+            metric("AWS/Lambda", "DroppedEventCount", dimensions),
+            minutes=ONCE,
+            entry="feed-dropped-table",
+        )
 
 
 def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
@@ -243,7 +241,7 @@ def _sum(names: Iterable[str]) -> str:
 
 # The dashboard of a stage: what the alarms look at, over time, and what they do not: how much passes through.
 #
-#     how late      the indexer and the notifier behind their streams, reactions behind the feed, wake-ups that wait
+#     how late      the indexer behind its streams, reactions behind the feed, wake-ups that wait
 #     how much      events indexed, notices, events handled
 #     what failed   records set aside, streams parked, wake-ups given up, errors
 #     at a ceiling  throttles of tables and functions
@@ -283,13 +281,13 @@ def dashboard(
         for kind, name in kinds.items()
         for what in ("Read", "Write")
     ]
-    followers = {each: stage.named(each) for each in ("indexer", "notifier")}
+    indexer = {"indexer": stage.named("indexer")}
     age, depth = "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesVisible"
     rows = [
         [
-            _graph("Behind the stream, ms", _each("AWS/Lambda", "IteratorAge", followers, "Maximum")),
+            _graph("Behind the stream, ms", _each("AWS/Lambda", "IteratorAge", indexer, "Maximum")),
             _graph("Indexed", indexed),
-            _graph("Notices", _each("Epochal", "Notified", {"published": followers["notifier"]})),
+            _graph("Notices", _each("Epochal", "Notified", {"published": indexer["indexer"]})),
         ],
         [
             _graph("Reactions behind the feed, ms", _each(*BEHIND, reactions, "Maximum")),
