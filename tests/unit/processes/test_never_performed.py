@@ -176,6 +176,19 @@ def test_an_output_that_nothing_performs_parks_its_instance_by_name_and_is_perfo
     assert len(world.types("Payment-1")) + len(world.outside.calls) == 1
 
 
+def test_what_was_performed_before_an_output_that_fails_is_not_performed_again() -> None:
+    called: list[str] = []
+    world = World(outside=Outside(fails=lambda: True))
+    sound = rules(world, Call("door", Ship(1)), Call("door", Ship(2)), Call("carrier", Ship(3)))
+    world.more = {
+        "raised": replace(sound, targets={**sound.targets, "door": lambda _, key: called.append(key)})
+    }
+    world.append("Order-1", Placed(10))
+    world.run()
+    assert [each.stream for each in parking(world).streams(world.partitions[0])] == ["checkout-1"]
+    assert called == ["checkout-1@1", "checkout-1@2"]
+
+
 def test_an_output_that_nothing_performs_can_be_skipped_alone_and_holds_no_other_instance_back() -> None:
     outputs = (Call("carrier", Ship(1)), Append("Order", [Released("then")]))
     world = played(outputs, "1", "2", world=World(outside=Outside(fails=lambda: True)))

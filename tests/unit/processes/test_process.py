@@ -87,6 +87,17 @@ def test_a_timer_brings_its_input_when_it_is_due_and_not_before() -> None:
     assert timers_of(feed.streams).pending("checkout-1") == ()
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_timer_that_is_set_with_the_end_of_its_instance_is_called_off(order: int) -> None:
+    feed = MemoryFeed()
+    outputs = [After(in_(minutes=30), GaveUp()), Done()][::order]
+    process = replace(checkout(Outside()), react=lambda _, __: outputs)
+    feed.streams.append("Order-1", [CODEC.encode(Placed(1))])
+    feed.react(process)
+    assert timers_of(feed.streams).pending("checkout-1") == ()
+    assert feed.advance(process, days=1) == 0
+
+
 ONE: dict[str, list[Output]] = {
     "Placed": [After(in_(minutes=30), GaveUp())],
     "Charged": [After(in_(minutes=30), GaveUp())],

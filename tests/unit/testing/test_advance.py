@@ -112,6 +112,23 @@ def test_timers_of_other_layouts_of_streams_fire_too() -> None:
     assert types(feed.tips) == [TIMER_SET, "Reminded", TIMER_FIRED]
 
 
+@pytest.mark.parametrize("tags", [(), ("loan:17",)], ids=["of a stream", "of tags"])
+def test_timers_that_set_one_another_without_a_pause_end_with_an_error(
+    tags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epochal.testing.feeds._MOST", 5)
+    feed = MemoryFeed()
+
+    def again(_: Delivery) -> None:
+        event = later("again", [Event(type="Came", tags=tags)], at=in_(), tags=tags)
+        feed.tagged.append([event]) if tags else feed.streams.append("Loan-17", [event])
+
+    again(Delivery(group="g", partition=0, stream="", events=(), attempt=1))
+    reaction = Reaction(name="again", handler=again, types=frozenset({"Came"}))
+    with pytest.raises(InvalidInput, match="advance: would not end"):
+        feed.advance(reaction, days=1)
+
+
 def test_time_does_not_go_back() -> None:
     with pytest.raises(InvalidInput):
         MemoryFeed().advance(days=-1)

@@ -545,6 +545,23 @@ def test_replicas_that_lag_lose_no_timer_and_fire_none_twice_or_after_it_was_cal
     assert lagged
 
 
+@LAYOUTS
+def test_a_replica_that_has_everything_before_the_setting_and_lacks_that_loses_no_timer(layout: str) -> None:
+    world = World()
+    world.stores[layout].append("Loan-1", [Event(type="Lent")])
+    before, perform = world.tables.copy(), world.tables.execute
+    world.set("Loan-1", "reminder", 60, layout=layout)
+    world.arm()
+
+    def lagging(op: Op) -> Reply:
+        stale = getattr(op, "table", "") in ("streams", "tips") and not getattr(op, "consistent", True)
+        return (before.execute if stale else perform)(op)
+
+    world.tables.execute = lagging  # type: ignore[method-assign]
+    assert [each.fired for each in world.advance(120)] == [1]
+    assert world.types("Loan-1", layout)[1:] == ["$timer-set", "reminder came", "$timer-fired"]
+
+
 def test_a_timer_that_was_called_off_takes_half_a_read_unit_to_be_passed() -> None:
     world = World()
     world.set("Loan-1", "reminder", 60)

@@ -33,6 +33,10 @@ _LOGGER: Final = logging.getLogger("epochal.reactions")
 _A_MOMENT: Final = PER_SECOND // 1000
 """Later than said: appends of one moment to the same tags follow one another, and so do their timers."""
 
+_STILL: Final = 1_000_000
+_MOST: Final = 100
+"""Within so many nanoseconds no more than so many timers set one another."""
+
 
 def _all_tables() -> MemoryTables:
     return MemoryTables({spec.kind: spec for spec in (*store_tables(), READ_MODELS)})
@@ -118,6 +122,7 @@ class MemoryFeed:
 
         Raises:
             EpochalError: a timer could not fire.
+            InvalidInput: timers set others without a pause, and time would not go by.
         """
         engine = engine_of(cast("Deployment", self), TIMERS.kind, send=lambda _: None, now=self._now)
         engine = replace(engine, driver=Driver(execute=self._timers.execute, meter=Meter()), at_once=1)
@@ -127,7 +132,7 @@ class MemoryFeed:
         except InvalidInput as refused:
             refused.call_it("advance")
             raise
-        self._stopped, fired = self._now(), 0
+        self._stopped, fired, since, still = self._now(), 0, 0, 0
         while True:
             for each in reactions:
                 process = process_of(each)
@@ -137,6 +142,10 @@ class MemoryFeed:
             self._move_to(ends if due is None else min(ends, due.due))
             if due is None or due.due > ends:
                 return fired
+            since, still = (since, still + 1) if self._now() - since < _STILL else (self._now(), 0)
+            if still == _MOST:
+                rule = f"would not end: {due.stream or due.tags} sets timers anew that are due at once, again and again"
+                raise InvalidInput("advance", rule)
             worked = engine.sweep(grace=Ticks(-1))
             for _, error in worked.failures:
                 raise error
