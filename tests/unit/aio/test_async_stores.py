@@ -27,8 +27,7 @@ from epochal import (
     metadata,
 )
 from epochal.aio.bridge import cancelled_write, in_threads, run, wait
-from epochal.aio.deciders import AsyncDeciders
-from epochal.aio.stores import AsyncStreams, AsyncTaggedEvents
+from epochal.aio.stores import AsyncDeciders, AsyncStreams, AsyncTaggedEvents
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.plan.ops import Execute, Op, Put, Reply, Update

@@ -13,8 +13,7 @@ import pytest
 
 from epochal import ConflictError, Decider, Deciders, json_codec
 from epochal.aio.bridge import cancelled_write, in_threads, wait
-from epochal.aio.deciders import AsyncDeciders
-from epochal.aio.stores import AsyncStreams, AsyncSubjects
+from epochal.aio.stores import AsyncDeciders, AsyncStreams, AsyncSubjects
 from epochal.contrib.sekiban import memory_projection_states
 from epochal.contrib.sekiban.aio import AsyncProjectionStates
 from epochal.contrib.sekiban.projections import CachedObjects

@@ -32,14 +32,16 @@ from epochal import (
     projection,
 )
 from epochal.aio.bridge import WriteCancelled, cancelled_write, wait
-from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.place import AsyncPlace
 from epochal.aio.stores import (
+    AsyncDeciders,
+    AsyncDecisions,
     AsyncJoinedAppends,
     AsyncReadModels,
     AsyncStreams,
     AsyncSubjects,
     AsyncTaggedEvents,
+    transact_all,
 )
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.event_store_adapter import memory_aggregates

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from epochal.aio.bridge import wait
-from epochal.aio.deciders import AsyncDeciders, AsyncDecisions
 from epochal.aio.stores import (
+    AsyncDeciders,
+    AsyncDecisions,
     AsyncFeed,
     AsyncReadModel,
     AsyncReadModels,

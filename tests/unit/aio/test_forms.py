@@ -14,9 +14,10 @@ import pytest
 import epochal
 from epochal import Decider, Deciders, Decisions, Event, projection
 from epochal.aio.bridge import each, run, wait
-from epochal.aio.deciders import AsyncDeciders, AsyncDecisions, transact_all
 from epochal.aio.place import AsyncPlace
 from epochal.aio.stores import (
+    AsyncDeciders,
+    AsyncDecisions,
     AsyncFeed,
     AsyncJoinedAppends,
     AsyncReadModel,
@@ -24,6 +25,7 @@ from epochal.aio.stores import (
     AsyncStreams,
     AsyncSubjects,
     AsyncTaggedEvents,
+    transact_all,
 )
 from epochal.contrib import equinox, event_store_adapter, sekiban
 from epochal.contrib.equinox import open_tips

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from epochal import NO_STREAM, STREAM_EXISTS, AtVersion, Event, at
-from epochal.aio.deciders import AsyncDeciders
+from epochal.aio.stores import AsyncDeciders
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.loading import ALLOW_LAG, ASSUME_EMPTY, AllowStale, Cache
 from epochal.deciders.on_streams import Deciders

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal import Decider, Deciders, Event, Query, QueryItem, metadata, projection
-from epochal.aio import deciders as awaited
+from epochal.aio import stores as awaited
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.codecs import EventCodec

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epochal.aio.deciders import AsyncDeciders
+from epochal.aio.stores import AsyncDeciders
 from epochal.also import put
 from epochal.contrib.event_store_adapter import memory_aggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, json_state

@@ -62,6 +62,7 @@ from epochal.cdk.parts.functions import (
     Network,
     Shared,
     settings_of,
+    wake_up_queues,
 )
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
@@ -176,17 +177,21 @@ class Reaction(Construct):
         stores = self._stores = store.stores(self)
         if read_models and READ_MODELS.kind not in stores.tables:
             raise BadSetting("read_models", f"must be true of the stage for those of the reaction {name}")
-        self.failed: Final = self._queue(
-            "Failed", queue_of(stage, name, failed=True), stage, Duration.days(14)
-        )
-        self.queue: Final = self._queue(
-            "Queue",
-            queue_of(stage, name),
+        queue, failed = wake_up_queues(
+            self,
             stage,
-            Duration.days(4),
-            visibility_timeout=Duration.seconds(RETRY_FACTOR * timeout.to_seconds()),
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.failed, max_receive_count=max_receives),
+            queue_of(stage, name),
+            queue_of(stage, name, failed=True),
+            hidden=Duration.seconds(RETRY_FACTOR * timeout.to_seconds()),
+            receives=max_receives,
+            fifo=True,
+            content_based_deduplication=False,
+            # By partition, or all partitions would share 300 requests a second.
+            deduplication_scope=sqs.DeduplicationScope.MESSAGE_GROUP,
+            fifo_throughput_limit=sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
         )
+        self.queue: Final = queue
+        self.failed: Final = failed
         settings = replace(settings_of(stage, stores), reaction=name, queue=self.queue.queue_url)
         if not read_models:
             settings = replace(settings, read_models_table="")
@@ -234,33 +239,6 @@ class Reaction(Construct):
         rule.add_target(LambdaFunction(self.function))
         self._watch(Alarms(self, stage), name)
         self.outputs: Final = self._outputs(name)
-
-    def _queue(
-        self,
-        id_: str,
-        name: str,
-        stage: Stage,
-        retention: Duration,
-        *,
-        visibility_timeout: Duration | None = None,
-        dead_letter_queue: sqs.DeadLetterQueue | None = None,
-    ) -> sqs.Queue:
-        """A queue of wake-ups. They hold two numbers, so SQS's own key is enough; another would have to let SNS in."""
-        return sqs.Queue(
-            self,
-            id_,
-            queue_name=name,
-            fifo=True,
-            content_based_deduplication=False,
-            # By partition, or all partitions would share 300 requests a second.
-            deduplication_scope=sqs.DeduplicationScope.MESSAGE_GROUP,
-            fifo_throughput_limit=sqs.FifoThroughputLimit.PER_MESSAGE_GROUP_ID,
-            retention_period=retention,
-            visibility_timeout=visibility_timeout,
-            dead_letter_queue=dead_letter_queue,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=stage.tls_only,
-        )
 
     def _waking(self, stage: Stage) -> iam.PolicyStatement:
         """Lambda receives wake-ups under the function's role; the function sends some of its own."""

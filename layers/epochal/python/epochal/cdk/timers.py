@@ -30,7 +30,7 @@ from constructs import Construct
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, LATE, ONCE, Alarms, Minutes, metric, watch_function
 from epochal.cdk.parts.feed import Notices
-from epochal.cdk.parts.functions import Function, Shared, settings_of
+from epochal.cdk.parts.functions import Function, Shared, settings_of, wake_up_queues
 from epochal.cdk.reaction import Reaction
 from epochal.layout.port import TIMERS
 from epochal.settings import Settings
@@ -82,14 +82,11 @@ class Timers(Construct):
         stage, stores = shared.stage, shared.stores
         self._stage: Final = stage
         self._name: Final = stage.named(TIMERS.kind)
-        self.failed: Final = self._queue("Failed", f"{self._name}-failed", Duration.days(14))
-        self.queue: Final = self._queue(
-            "Queue",
-            self._name,
-            Duration.days(4),
-            visibility_timeout=HIDDEN,
-            dead_letter_queue=sqs.DeadLetterQueue(queue=self.failed, max_receive_count=MAX_RECEIVES),
+        queue, failed = wake_up_queues(
+            self, stage, self._name, f"{self._name}-failed", hidden=HIDDEN, receives=MAX_RECEIVES
         )
+        self.queue: Final = queue
+        self.failed: Final = failed
         self._group: Final = scheduler.CfnScheduleGroup(self, "Group", name=self._name)
         role = self._role()
         settings = replace(
@@ -115,27 +112,6 @@ class Timers(Construct):
         # Of the same stack, and known to the reaction by its name, which says nothing about who has to be there first.
         self.reaction.node.add_dependency(notices)
         self._watch(Alarms(self, stage))
-
-    def _queue(
-        self,
-        id_: str,
-        name: str,
-        retention: Duration,
-        *,
-        visibility_timeout: Duration | None = None,
-        dead_letter_queue: sqs.DeadLetterQueue | None = None,
-    ) -> sqs.Queue:
-        """A queue of wake-ups: those of timers that are due soon name their streams, and nothing that is in them."""
-        return sqs.Queue(
-            self,
-            id_,
-            queue_name=name,
-            retention_period=retention,
-            visibility_timeout=visibility_timeout,
-            dead_letter_queue=dead_letter_queue,
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=self._stage.tls_only,
-        )
 
     def _role(self) -> iam.Role:
         """What schedules of the group, and no others, take on to send to the queue, and to do nothing else."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aws_cdk import Annotations, Duration, IgnoreMode, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from epochal.cdk.parts import grants
@@ -263,6 +264,31 @@ def _role(scope: Construct, log: logs.ILogGroup, allowed: Sequence[iam.PolicySta
         assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
         inline_policies={"allowed": policy},
     )
+
+
+def wake_up_queues(
+    scope: Construct, stage: Stage, name: str, failed: str, *, hidden: Duration, receives: int, **more: Any
+) -> tuple[sqs.Queue, sqs.Queue]:
+    """A queue of wake-ups, and one of those that failed too often.
+
+    They hold nothing of an event, so SQS's own key is enough; another would have to let in who sends them.
+    """
+
+    def queue(id_: str, called: str, days: int, **own: Any) -> sqs.Queue:
+        return sqs.Queue(
+            scope,
+            id_,
+            queue_name=called,
+            retention_period=Duration.days(days),
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=stage.tls_only,
+            **more,
+            **own,
+        )
+
+    letters = queue("Failed", failed, 14)
+    dead = sqs.DeadLetterQueue(queue=letters, max_receive_count=receives)
+    return queue("Queue", name, 4, visibility_timeout=hidden, dead_letter_queue=dead), letters
 
 
 # What functions of a stage are told: what the stage chooses, and where things are.
