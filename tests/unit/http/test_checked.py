@@ -309,3 +309,13 @@ def test_hints_are_hints_and_no_body_is_changed() -> None:
     body = {"b": "!", "f": "no address"}
     module["validate"]({module["KEYS"]["A"]: body})
     assert body == {"b": "!", "f": "no address"}
+
+
+def test_a_pattern_beside_a_format_is_held_to_as_well() -> None:
+    module: dict[str, Any] = {}
+    both = {"type": "string", "format": "date", "pattern": "^2026"}
+    exec(compiled({"A": {"properties": {"day": both}}}), module)  # noqa: S102  our own
+    module["validate"]({module["KEYS"]["A"]: {"day": "2026-01-02"}})
+    for day in ("2025-01-02", "2026-13-01"):
+        with pytest.raises(Unfit):
+            module["validate"]({module["KEYS"]["A"]: {"day": day}})

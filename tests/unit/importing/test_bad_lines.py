@@ -134,7 +134,11 @@ def test_text_of_another_encoding_is_said_by_its_line(tmp_path: Path) -> None:
     csv, lines = tmp_path / "events.csv", tmp_path / "events.ndjson"
     csv.write_bytes(f"stream,type,time,data\nS-0,A,{TIME},1\nS-0,A,{TIME},caf\xe9\n".encode("latin-1"))
     lines.write_bytes(b'{"stream":"S-0","type":"\xe9"}\n')
-    assert [each[:2] for each in imported(memory_streams(), csv)[1]] == [("line 3", "must be UTF-8")]
+    csv.write_bytes(csv.read_bytes() + f"S-0,A,{TIME},1\n".encode())
+    assert [each[:2] for each in imported(memory_streams(), csv)[1]] == [
+        ("line 3", "must be UTF-8"),
+        ("line 4", "may follow line 3, whose stream nobody knows"),
+    ]
     assert [each[:2] for each in imported(memory_streams(), lines)[1]] == [("line 1", "must be UTF-8")]
     for encoding in ("utf-16-le", "utf-16-be"):
         csv.write_bytes("\ufeffstream,type\n".encode(encoding))
@@ -181,6 +185,14 @@ def test_what_a_mapping_takes_out_of_an_object_leaves_what_is_beside_it(
     assert isinstance(found, Incoming)
     assert isinstance(found.event.data, bytes)
     assert json.loads(found.event.data) == data
+
+
+def test_an_object_that_is_empty_in_its_source_stays() -> None:
+    row = {"kind": "P", "payload": {}, "x": 1, "at": TIME}
+    fields = "stream==S-0,type=kind,time=at,id=payload.id,data=*"
+    found = FieldMapping(mapped(fields, "")).incoming(row, "line 1")
+    assert isinstance(found, Incoming)
+    assert found.event.data == b'{"payload":{},"x":1}'
 
 
 @pytest.mark.parametrize(

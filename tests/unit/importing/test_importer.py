@@ -330,6 +330,24 @@ def test_no_event_is_written_before_one_that_is_two_windows_earlier() -> None:
     assert max(max(order[:place], default=0) - at for place, at in enumerate(order)) <= 60
 
 
+def test_no_more_parts_are_under_way_than_streams_are_written_side_by_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is under way is bodies in memory, too."""
+    monkeypatch.setattr(frame, "HELD_BYTES", 0)
+    importer = StreamImporter(writer=HistoryWriter(memory_streams()), window=500, at_once=3)
+    most = 0
+
+    def watched() -> Iterator[Row]:
+        nonlocal most
+        for number in range(200):
+            most = max(most, len(importer._under_way))  # noqa: SLF001
+            yield row(f"S-{number}", 0)
+
+    assert importer.run(watched()).written == 200
+    assert 1 < most <= 3
+
+
 def test_what_is_held_is_bounded_by_the_window_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame, "HELD_BYTES", 20_000)
     importer = StreamImporter(writer=HistoryWriter(memory_streams()), window=50)

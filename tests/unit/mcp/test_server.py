@@ -157,6 +157,20 @@ def test_a_bucket_that_is_read_only_takes_and_signs_nothing() -> None:
     assert ReadBucket(bodies).objects is None
 
 
+def test_a_deployment_that_is_read_only_reads_its_bucket_and_writes_nothing_to_it(agent: Agent) -> None:
+    body = Encoded(DIRECT, b"body")
+    bodies = agent.deployment.bucket.bodies
+    assert bodies is not None
+    bodies.put(claim_for(body), b"body")
+    bucket = read_only(agent.deployment).bucket
+    assert bucket.bodies is not None
+    assert bucket.bodies.get(claim_for(body)) == b"body"
+    with pytest.raises(WriteRefused):
+        bucket.bodies.put(claim_for(body), b"body")
+    with pytest.raises(WriteRefused):
+        _ = bucket.links
+
+
 def test_a_stream_is_read_in_pages_either_way(agent: Agent) -> None:
     first = agent("read", stream="Order-1", limit=1)
     assert (first["version"], first["next"]) == (2, 1)
@@ -392,6 +406,16 @@ def test_an_answer_has_a_bound_of_events_and_says_what_it_left_out() -> None:
     assert agent("trace", correlation="c-1")["omitted"] == 50
     for tool in ("read", "feed", "newest", "search", "streams"):
         assert "less than or equal to 100" in agent.refused(tool, **CALLS[tool], limit=101)
+
+
+def test_a_page_of_streams_has_a_bound_and_says_what_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page has all of its last entry of the index."""
+    monkeypatch.setattr(served, "STREAMS", 2)
+    feed = MemoryFeed()
+    for number in range(5):
+        feed.streams.append(f"Order-{number}", [Event(type="Placed")])
+    found = agent_of(feed)("streams", limit=5)
+    assert (len(found["streams"]), found["omitted"]) == (2, 3)
 
 
 def test_what_is_pruned_is_said_and_what_is_deleted() -> None:

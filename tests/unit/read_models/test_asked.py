@@ -188,6 +188,15 @@ def test_what_a_removal_deletes_is_listed_no_more() -> None:
     assert entries(model) == {"b", "c", "d"}
 
 
+def test_a_removal_that_is_delivered_again_is_folded_once() -> None:
+    model, folded = loans(), list[int]()
+    for end, taken in ((1, True), (1, False), (2, True), (1, False)):
+        removal = Removal("Of-a", end, "pruned", 2)
+        delivery = Delivery(group="g", partition=0, stream="Of-a", events=(), removal=removal)
+        assert model.remove(delivery, lambda _, removal: folded.append(removal.end)) is taken
+    assert folded == [1, 2]
+
+
 def entries(model: ReadModel) -> set[str]:
     """Documents that have an entry, of whatever key."""
     tables: Any = model.driver.execute.__self__  # type: ignore[attr-defined]
