@@ -153,7 +153,7 @@ class Functions:
                 take()
 
     def _append_one(self, handler: Handler, stream: str, events: Sequence[Any], key: str | None) -> None:
-        event = _request(f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key)
+        event = request(f"/{self.layout}/{stream}/events", {"events": events}, self._etags.get(stream), key)
         self._etags[stream] = self._answered("append", handler, event, 201)["headers"]["ETag"]
 
     def _of_bulk(
@@ -170,7 +170,7 @@ class Functions:
         }
 
     def _append_each(self, handler: Handler, asked: Sequence[Mapping[str, Any]]) -> None:
-        answer = self._answered("append", handler, _request("/appends", {"appends": asked}, "", None), 200)
+        answer = self._answered("append", handler, request("/appends", {"appends": asked}, "", None), 200)
         for each in json.loads(answer["body"])["results"]:
             if each["status"] != 201:  # noqa: PLR2004
                 raise AssertionError(each)
@@ -325,7 +325,8 @@ def _message(notice: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _request(path: str, document: Mapping[str, Any], etag: str | None, key: str | None) -> dict[str, Any]:
+def request(path: str, document: Mapping[str, Any], etag: str | None, key: str | None) -> dict[str, Any]:
+    """What the gateway asks of the function `append`."""
     expected = {"if-none-match": "*"} if etag is None else {"if-match": etag} if etag else {}
     if key is not None:
         expected["idempotency-key"] = key

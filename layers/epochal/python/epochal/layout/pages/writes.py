@@ -384,13 +384,12 @@ def _extend(table: str, batch: Packed, known: Page | Token) -> Planned | None:
         return None
     stamp = batch.stamp(state.time)
     frames, unfolds = batch.frames(stamp), batch.unfolds_at(before.version + batch.count)
-    token = _grown(before, frames, None if batch.unfolds is None else unfolds)
-    counted = _counters_size(time_of(stamp), token.version) - _counters_size(state.time, before.version)
-    token = replace(token, size=token.size + counted)
+    times = state.time, time_of(stamp)
+    token = _grown(before, frames, None if batch.unfolds is None else unfolds, times)
     if state.index < before.version and not fits(before, token.size - before.size):
         return None
     full = _is_full(state.index, token, before, _joined(frames), kept=batch.unfolds is None)
-    left = replace(state, full=full, time=time_of(stamp))
+    left = PageState(index=state.index, full=full, time=times[1])
     added = Extend("f", write_frames(frames)) if frames else Set("w", binary(stamp))
     update = Update(
         table=table,
@@ -449,15 +448,20 @@ def _joined(frames: tuple[Frame, ...]) -> int:
     return frames_size(frames) if len(frames) > 1 else 0
 
 
-def _grown(before: Token, frames: tuple[Frame, ...], unfolds: bytes | None) -> Token:
-    """The figures of a page with more frames, and other unfolds (None: those that it has)."""
+def _grown(
+    before: Token, frames: tuple[Frame, ...], unfolds: bytes | None, times: tuple[Ticks, Ticks]
+) -> Token:
+    """The figures of a page with more frames, and other unfolds (None: those that it has), its latest stamp's time
+    having been and being `times`.
+    """
     growth = frames_size(frames) - (_EMPTY_LIST if frames and before.appends else 0)
     taken = before.unfolds if unfolds is None else unfolds_size(unfolds)
     count = sum(frame.count for frame in frames)
+    counted = _counters_size(times[1], before.version + count) - _counters_size(times[0], before.version)
     return replace(
         before,
         version=before.version + count,
-        size=before.size + growth + taken - before.unfolds,
+        size=before.size + growth + taken - before.unfolds + counted,
         carried=before.carried + growth,
         unfolds=taken,
         events=before.events + count,
