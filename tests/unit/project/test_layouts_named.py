@@ -177,7 +177,7 @@ def named(code: str) -> set[str]:
 def foreign(path: Path) -> set[str]:
     """The plug-ins that a file names and that are not its own."""
     place = place_of(path)
-    if place.startswith(("epochal/contrib/eventsourcing/", "epochal/importing/castore.py")):
+    if place.startswith(("epochal/contrib/eventsourcing/", "epochal/importing/databases.py")):
         return set()  # their words are those of further libraries
     return {name for name in named(path.read_text()) if not PLUGINS[name].owns(place)}
 

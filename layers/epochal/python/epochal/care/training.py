@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from epochal.care.auditor import Trained
 from epochal.care.telling import BLANK, WORD, Holders, Link, Piece, Told, blanked
@@ -42,7 +42,7 @@ from epochal.layout.pages.dictionaries import (
 from epochal.layout.pages.frames import Frame, pack_events, time_of, write_events
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.streams import EncodedEvent
-from epochal.model.events import SEALED, Ticks, format_ticks, from_unix_nanoseconds
+from epochal.model.events import Ticks, format_ticks, from_unix_nanoseconds, sealed_in
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item
 
@@ -159,19 +159,6 @@ def _plain(body: Encoded) -> bytes | None:
         return None if found and any(sealed_in(json.loads(found))) else found
     except (CorruptData, ValueError):
         return None
-
-
-def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
-    """What in it is sealed for a subject (FORMATS §7)."""
-    level = [value]
-    while level:
-        yield from (each for each in level if isinstance(each, dict) and SEALED in each)
-        nested = (
-            each.values() if isinstance(each, dict) else each
-            for each in level
-            if isinstance(each, dict | list)
-        )
-        level = [inner for each in nested for inner in each]
 
 
 def _said_by_many(

@@ -19,13 +19,12 @@ from itertools import accumulate, chain, islice
 from typing import Annotated, Any, Final, ParamSpec
 
 from epochal.care.status import standings
-from epochal.care.training import sealed_in
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, EventsPruned, GroupMissing, InvalidInput, StreamDeleted, brought_by
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
-from epochal.model.events import SEALED, Claim, Event, Recorded, format_ticks, parse_time
+from epochal.model.events import SEALED, Claim, Event, Recorded, format_ticks, parse_time, sealed_in
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.rows import Row, as_json, row_of
 from epochal.store.encoding import Bodies

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
@@ -397,6 +397,19 @@ SEALED: Final = "$sealed"
 _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
 )
+
+
+def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
+    """What in it is sealed for a subject (FORMATS §7)."""
+    level = [value]
+    while level:
+        yield from (each for each in level if isinstance(each, dict) and SEALED in each)
+        nested = (
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, dict | list)
+        )
+        level = [inner for each in nested for inner in each]
 
 
 def write_json(value: Any) -> bytes:
