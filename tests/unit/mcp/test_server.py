@@ -406,6 +406,7 @@ def test_an_answer_has_a_bound_of_events_and_says_what_it_left_out() -> None:
     assert agent("trace", correlation="c-1")["omitted"] == 50
     for tool in ("read", "feed", "newest", "search", "streams"):
         assert "less than or equal to 100" in agent.refused(tool, **CALLS[tool], limit=101)
+    assert "at most 20 items" in agent.refused("health", groups=["board"] * 21)
 
 
 def test_a_page_of_streams_has_a_bound_and_says_what_it_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,9 @@ TAGS: Final = 1_000
 TYPES: Final = 10
 """Of the events of a timer."""
 
+GROUPS: Final = 20
+"""Whose places are read in every partition."""
+
 TIMER_EVENTS: Final = 20_000
 """Latest events of a stream that are read for its timers."""
 
@@ -342,7 +345,9 @@ class Tools:
 
     def health(
         self,
-        groups: Annotated[list[str] | None, Field(description="Names of reactions to look at.")] = None,
+        groups: Annotated[
+            list[str] | None, Field(max_length=GROUPS, description="Names of reactions to look at.")
+        ] = None,
     ) -> dict[str, Any]:
         """Say how far each partition of the feed is, and how many entries reactions are behind, parked or paused."""
         found = standings(self.deployment.driver, self.deployment.settings.index_table, groups or ())
