@@ -8,10 +8,13 @@ import pytest
 
 from bench.bill import (
     DEPLOYED,
+    GIGABYTES,
     LEAST,
     LINES_ONCE,
+    MILLISECONDS,
     ONCE,
     OWN_LINES,
+    PRICES,
     REACTING_SELDOM,
     STEADY,
     TRICKLE,
@@ -75,6 +78,17 @@ def test_a_trickle_with_a_reaction_that_may_wait_costs_three_dollars_at_most() -
         <= 3.0
         < sum(bill(replace(REACTING_SELDOM, window=1), TRICKLE).values())
     )
+
+
+def test_a_reader_over_http_that_asks_now_and_then_costs_a_twentieth_of_one_that_waits() -> None:
+    """The page has both, a month of each."""
+    price = {name: each for name, (each, _) in PRICES.items()}
+    month = 30 * 24 * 3_600
+    line = price["logged"] * 200 + price["sent"] * 240
+    request = price["gateway"] + price["invocation"] + line + price["read unit"]
+    waiting = month * price["gigabyte-second"] * GIGABYTES + month / 5 * request
+    asking = month / 2 * (request + MILLISECONDS["replay"] / 1000 * price["gigabyte-second"] * GIGABYTES)
+    assert (round(waiting), round(asking)) == (35, 2)
 
 
 def test_four_partitions_cost_a_reaction_little_more_than_one() -> None:
