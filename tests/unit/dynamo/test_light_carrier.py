@@ -394,6 +394,18 @@ def test_what_botocore_finds_is_sent_where_its_client_sends_it(
     assert found.credentials.get_frozen_credentials().access_key == "AKID"
 
 
+def test_an_older_botocore_that_knows_no_addresses_of_accounts_finds_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A Lambda runtime's own may be years old."""
+    config = SimpleNamespace(signature_version="v4")
+    meta = SimpleNamespace(endpoint_url="https://here", region_name=REGION, config=config)
+    monkeypatch.setattr(clients, "dynamodb_client", lambda **_: SimpleNamespace(meta=meta))
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    assert isinstance(clients.found_by_boto3(endpoint=None, region=None), Found)
+
+
 @pytest.mark.parametrize("name", ["AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
 def test_a_bundle_of_the_environment_is_used_without_botocore(name: str, tmp_path: Path) -> None:
     found = at_hand(PLAIN | {name: "/etc/own.pem"}, tmp_path)

@@ -93,7 +93,8 @@ def found_by_boto3(*, endpoint: str | None, region: str | None) -> Service | str
         return "the endpoint is more than a scheme, a host and a port"
     if get_environ_proxies(url):
         return "there is a proxy"
-    if config.signature_version != "v4" or config.account_id_endpoint_mode == "required":
+    mode = getattr(config, "account_id_endpoint_mode", "")  # that of an older botocore has none
+    if config.signature_version != "v4" or mode == "required":
         return "requests are signed or addressed in a way of their own"
     bundle = _session().get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE", "")
     known = Renewed(found)
