@@ -21,10 +21,10 @@ from epochal.feed.history import FeedEvent
 from epochal.hosting.named import PUBLISH
 from epochal.hosting.publishing import Publication, publication_of, publisher
 from epochal.hosting.recipients import LIMITS
-from epochal.model.events import Claim
 from epochal.reactions.cloudevents import CloudEvent, Keep, Message, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery
 from epochal.subjects.sealing import encrypt, write_sealed
+from epochal.testing.stores import MemoryBodies
 
 BYTES = LIMITS["webhook"].message
 PLACED = FeedEvent(
@@ -172,22 +172,6 @@ def test_sizes_are_bytes_and_not_characters() -> None:
     assert [len(each) for each in batches([fits, fits], events=10, size=BYTES)] == [1, 1]
 
 
-class Kept:
-    """A bucket of bodies in memory."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-
-    def put(self, claim: Claim, content: bytes) -> None:
-        self.objects[claim.key] = content
-
-    def get(self, claim: Claim) -> bytes:
-        return self.objects[claim.key]
-
-    def keep(self, claim: Claim) -> bool:
-        return claim.key in self.objects
-
-
 class Taken:
     """A recipient that takes so many batches, and no more."""
 
@@ -212,7 +196,7 @@ def delivery(*events: FeedEvent) -> Delivery:
 
 def test_what_is_too_large_for_a_message_is_referred_to_and_can_be_got() -> None:
     large = FeedEvent(stream="Order-7", index=0, type="Placed", data=b"\x00" * BYTES)
-    kept, taken = Kept(), Taken()
+    kept, taken = MemoryBodies(), Taken()
     publisher(PUBLICATION, kept, "shop-bodies", taken)(delivery(large))
     ((found,),) = taken.batches
     bucket, _, key = found["dataref"].removeprefix("s3://").partition("/")
@@ -226,7 +210,7 @@ def test_a_delivery_is_sent_in_order_without_what_is_gone() -> None:
     gone = FeedEvent(stream="Order-7", index=0, type="", gone="pruned")
     events = [FeedEvent(stream="Order-7", index=number, type="Placed") for number in range(1, 15)]
     taken = Taken()
-    publisher(PUBLICATION, Kept(), "b", taken)(delivery(gone, *events))
+    publisher(PUBLICATION, MemoryBodies(), "b", taken)(delivery(gone, *events))
     assert [each["id"] for batch in taken.batches for each in batch] == [f"Order-7@{k}" for k in range(1, 15)]
 
 
@@ -234,13 +218,13 @@ def test_a_delivery_fails_that_is_not_taken_and_comes_again_with_the_same_ids() 
     events = [FeedEvent(stream="Order-7", index=number, type="Placed") for number in range(12)]
     first, again = Taken(most=1), Taken()
     with pytest.raises(Unavailable):
-        publisher(PUBLICATION, Kept(), "b", first)(delivery(*events))
-    publisher(PUBLICATION, Kept(), "b", again)(delivery(*events))
+        publisher(PUBLICATION, MemoryBodies(), "b", first)(delivery(*events))
+    publisher(PUBLICATION, MemoryBodies(), "b", again)(delivery(*events))
     assert again.batches[0] == first.batches[0]
 
 
 def test_it_is_a_reaction_to_what_was_chosen_once_for_each_event() -> None:
-    chosen = publisher(PUBLICATION, Kept(), "b", Taken())
+    chosen = publisher(PUBLICATION, MemoryBodies(), "b", Taken())
     assert (chosen.name, chosen.categories, chosen.types, chosen.once) == (
         "publish-orders",
         {"Order"},
@@ -381,7 +365,7 @@ def test_a_mapping_says_what_is_shown_of_an_event_and_which_are_sent(monkeypatch
     taken = Taken()
     publication = replace(PUBLICATION, mapping="mine:changed")
     events = [of_order(index=0, type="Noted"), of_order(index=1, data=b'{"total":12.5,"secret":1}')]
-    publisher(publication, Kept(), "b", taken)(delivery(*events))
+    publisher(publication, MemoryBodies(), "b", taken)(delivery(*events))
     assert taken.batches == [
         [
             {
@@ -434,7 +418,7 @@ def test_a_content_type_that_is_no_json_keeps_bytes_as_they_are() -> None:
 
 def test_a_message_is_as_large_as_the_publication_says() -> None:
     taken = Taken()
-    kept = Kept()
+    kept = MemoryBodies()
     publisher(replace(PUBLICATION, message_bytes=300), kept, "b", taken)(
         delivery(of_order(data=b"1"), of_order(data=b"1" * 100))
     )

@@ -13,29 +13,13 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.hosting.publishing import ROW_AT, Publication, publisher, together
 from epochal.hosting.recipients import LIMITS, Limit
-from epochal.model.events import Claim
 from epochal.reactions.cloudevents import Message
 from epochal.reactions.reaction import Delivery
 from epochal.rows import COLUMNS
 from epochal.testing.feeds import MemoryFeed
+from epochal.testing.stores import MemoryBodies
 
 LAKE = Publication(name="lake", to="firehose", place="lake", source="epochal/shop", as_rows=True)
-
-
-class Kept:
-    """A bucket of bodies in memory."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-
-    def put(self, claim: Claim, content: bytes) -> None:
-        self.objects[claim.key] = content
-
-    def get(self, claim: Claim) -> bytes:
-        return self.objects[claim.key]
-
-    def keep(self, claim: Claim) -> bool:
-        return claim.key in self.objects
 
 
 class Taken:
@@ -56,10 +40,10 @@ class Taken:
         return [json.loads(line) for record in self.records for line in record.text.split("\n")]
 
 
-def sent(*events: FeedEvent, kept: Kept | None = None, limit: Limit = LIMITS["firehose"]) -> Taken:
+def sent(*events: FeedEvent, kept: MemoryBodies | None = None, limit: Limit = LIMITS["firehose"]) -> Taken:
     taken = Taken()
     delivery = Delivery(group="lake", partition=0, stream="Order-7", events=events)
-    publisher(LAKE, kept or Kept(), "shop-bodies", taken, limit)(delivery)
+    publisher(LAKE, kept or MemoryBodies(), "shop-bodies", taken, limit)(delivery)
     return taken
 
 
@@ -91,7 +75,7 @@ def test_a_record_is_of_64_kilobytes_and_a_larger_row_alone() -> None:
 
 
 def test_a_row_too_large_for_a_record_says_where_all_of_it_is() -> None:
-    kept, body = Kept(), b'{"%s": 1}' % (b"x" * 1_100_000)
+    kept, body = MemoryBodies(), b'{"%s": 1}' % (b"x" * 1_100_000)
     taken = sent(of(0, body, meta=b'{"user":"ada"}'), of(1), kept=kept)
     large, small = taken.rows
     assert {large[name] for name in ("data", "data64", "metadata", "metadata64")} == {None}
@@ -105,7 +89,7 @@ def test_a_row_too_large_for_a_record_says_where_all_of_it_is() -> None:
 
 def test_a_row_that_escapes_make_too_large_is_measured_as_it_is_sent() -> None:
     """Each quote of a body is two bytes of the row."""
-    kept = Kept()
+    kept = MemoryBodies()
     sent(of(0, b'["%s"]' % b'","'.join([b""] * 250_000)), kept=kept)
     assert len(kept.objects) == 1
 
@@ -134,7 +118,7 @@ def test_every_event_of_a_feed_comes_once_whatever_tags_it_has() -> None:
     feed.streams.append("Order-7", [Event(type="Placed", data=b"{}", tags=("order:7", "customer:1"))])
     feed.streams.append("Order-7", [Event(type="Paid", data=b"{}")])
     feed.tagged.append([Event(type="Noted", data=b"{}", tags=("order:7", "customer:2"))])
-    feed.react(publisher(LAKE, Kept(), "shop-bodies", taken, LIMITS["firehose"]))
+    feed.react(publisher(LAKE, MemoryBodies(), "shop-bodies", taken, LIMITS["firehose"]))
     found = sorted((each["type"], each["stream"], each["index"]) for each in taken.rows)
     assert [each[:2] for each in found] == [("Noted", None), ("Paid", "Order-7"), ("Placed", "Order-7")]
 
