@@ -13,6 +13,8 @@ import json
 import logging
 import os
 import random
+import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
@@ -48,6 +50,11 @@ HEADS: Final = ("tips", "streams")
 """Tables of named streams."""
 
 
+def _fresh_key(luck: random.Random) -> str:
+    """A UUIDv7 of now."""
+    return str(uuid.UUID(f"{time.time_ns() // 10**6:012x}7000{0x8000 << 48 | luck.getrandbits(48):016x}"))
+
+
 class _Context:
     aws_request_id = "6bc28136-1111-4365-b021-0ce6b2e64ab0"
 
@@ -78,7 +85,8 @@ class Use:
 
     Attributes:
         streams: that take the appends, by turns.
-        keyed: each append has an idempotency key.
+        keyed: each append has an idempotency key, which takes a record, or
+        timed: one that ends with a UUIDv7.
         loads: before each append its stream's events are asked for, from the first on.
         shards: of the table's stream; the records of each go to an indexer of their own.
         partitions: of the feed.
@@ -87,6 +95,7 @@ class Use:
 
     streams: int = 15
     keyed: bool = False
+    timed: bool = False
     loads: bool = False
     shards: int = 1
     partitions: int = 1
@@ -138,7 +147,7 @@ class Functions:
             stream = f"Aircraft-N{100 + number % self.use.streams}AA"
             data = [json.loads(body(rng, 300, "json")) for _ in range(together)]
             events = [{"type": "FlightDeparted", "data": each} for each in data]
-            key = f"departure-{number}" if self.use.keyed else None
+            key = _fresh_key(rng) if self.use.timed else f"departure-{number}" if self.use.keyed else None
             if loading is not None and stream in self._etags:
                 self._answered("replay", loading, _reading(stream), 200)
             if bulk > 1:

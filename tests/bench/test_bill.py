@@ -62,10 +62,13 @@ def test_behind_the_gateway_half_takes_two_events_in_a_request() -> None:
     assert sum(bill(replace(DEPLOYED, together=2), STEADY).values()) <= once / 2
 
 
-def test_a_key_is_a_write_unit_and_a_reaction_under_a_trickle_as_much_as_the_rest_of_the_feed() -> None:
+def test_a_key_costs_nothing_or_a_write_unit_and_a_reaction_of_a_trickle_as_much_as_the_rest_of_the_feed() -> (
+    None
+):
     plain = {pace: bill(DEPLOYED, pace) for pace in (STEADY, TRICKLE)}
-    keyed = bill(replace(DEPLOYED, use=Use(keyed=True)), STEADY)
-    assert keyed["DynamoDB: writes"] - plain[STEADY]["DynamoDB: writes"] == pytest.approx(0.625, rel=0.01)
+    keyed, recorded = (bill(replace(DEPLOYED, use=use), STEADY) for use in (Use(timed=True), Use(keyed=True)))
+    assert sum(keyed.values()) == pytest.approx(sum(plain[STEADY].values()), rel=0.005)
+    assert recorded["DynamoDB: writes"] - plain[STEADY]["DynamoDB: writes"] == pytest.approx(0.625, rel=0.01)
     for pace, most in ((STEADY, 0.08), (TRICKLE, 2.62)):
         reacting = bill(replace(DEPLOYED, use=Use(reactions=1)), pace)
         assert sum(reacting.values()) - sum(plain[pace].values()) <= most

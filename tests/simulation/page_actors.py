@@ -71,6 +71,7 @@ def batch_of(
     clock: int = 5,
     key: str = "",
     ids: Sequence[int] = (),
+    above: int = 0,
 ) -> Batch:
     """An append, whose identity is its name, or its key; with `ids` its events are these."""
     fresh, moment = hashlib.sha256(name.encode()).digest(), format_ticks(Ticks(clock))
@@ -89,6 +90,7 @@ def batch_of(
         append_id=identity[:16],
         now=Ticks(clock),
         keyed=bool(key),
+        above=Ticks(above),
     )
 
 
@@ -104,6 +106,7 @@ class Call:
         ahead: appends of others that go out in the same write, ahead of it.
         exactly: they go out on exactly what is known, and not again on what comes back.
         ids: of its events.
+        above: the moment that the key tells.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Call:
     ahead: int = 0
     exactly: bool = False
     ids: tuple[int, ...] = ()
+    above: int = 0
 
     @property
     def given(self) -> Batch:
@@ -127,6 +131,7 @@ class Call:
             clock=self.clock,
             key=self.key,
             ids=self.ids,
+            above=self.above,
         )
 
     @property

@@ -210,6 +210,9 @@ class Explorer(Exploring[Actor, Table]):
         grown = len(appends) - len(before.appends)
         chosen = [each for each in self.ids_of(replace(before, appends=tuple(appends))) if each]
         assert len(chosen) == len(set(chosen)), "an id was appended twice"
+        for call in (call for each in self.everyone for call in each.calls if call.key):
+            there = appends.count(self.batches[call.name].rest)
+            assert there <= call.events, f"{there} events under one key, of {call.events}"
         assert follows == len(appends), f"a version of {follows} after {len(appends)} events"
         assert not (grown and before.pages and before.pages[-1].deleted), "an event after a tombstone"
         unfolds = _unfolds(pages)

@@ -45,7 +45,7 @@ from tests.simulation.gradual import Gradual, awaiting
 from tests.simulation.mutants import Mutant, Mutants, Patch
 from tests.simulation.scheduler import Process, failing, run
 from tests.simulation.seeds import ranges
-from tests.simulation.world import NOON, bytes_of, driver_on
+from tests.simulation.world import NOON, SECOND, bytes_of, driver_on, key_of
 from tests.support.stream_layouts import WAYS
 from tests.unit.contrib.event_store_adapter.test_deciders import Added as Number
 from tests.unit.contrib.event_store_adapter.test_deciders import Sum
@@ -180,6 +180,15 @@ def of(events: Sequence[Any]) -> tuple[int, ...]:
 
 
 @dataclass(slots=True)
+class OnMoments(OnStreams):
+    """Under keys that tell a moment: about that of the first append, before it or after."""
+
+    def decide(self, name: str, execute: Execute, draw: Draw, key: str | None, luck: random.Random) -> Told:
+        told = key and key_of(key, NOON + (self.seed // 3 % 3 - 1) * SECOND)
+        return super(OnMoments, self).decide(name, execute, draw, told, luck)
+
+
+@dataclass(slots=True)
 class OnSeveral(OnStreams):
     """Two streams of pages, of which one may be only read."""
 
@@ -242,6 +251,11 @@ class OnStreamAndQuery(OnStreams):
         count = len(tagged.read(Query(items=(QueryItem(tags=frozenset({"money"})),))).events)
         assert count == len(found), "streams and tag have the same"
         return found
+
+
+@dataclass(slots=True)
+class OnMomentsAndQuery(OnMoments, OnStreamAndQuery):
+    """A stream and a query under such keys."""
 
 
 @dataclass(slots=True)
@@ -309,6 +323,16 @@ def on_streams(seed: int) -> World:
     return OnStreams(seed, random.Random(f"{seed} world"), Gradual({"t": TIPS, "a": TIPS}))
 
 
+def on_moments(seed: int) -> World:
+    codec, table = (TAGGED, STREAMS) if seed % 2 else (CODEC, TIPS)
+    return OnMoments(seed, random.Random(f"{seed} world"), Gradual({"t": table, "a": table}), codec)
+
+
+def on_moments_and_a_query(seed: int) -> World:
+    tables = Gradual({"t": STREAMS, "a": STREAMS})
+    return OnMomentsAndQuery(seed, random.Random(f"{seed} world"), tables, TAGGED)
+
+
 def on_several(seed: int) -> World:
     return OnSeveral(seed, random.Random(f"{seed} world"), Gradual({"t": STREAMS}))
 
@@ -345,6 +369,8 @@ KINDS: dict[str, Callable[[int], World]] = {
     each.__name__: each
     for each in (
         on_streams,
+        on_moments,
+        on_moments_and_a_query,
         on_a_stream_with_tags,
         on_several,
         on_several_with_tags,
@@ -484,6 +510,11 @@ def what_was_pruned_was_never_there(patch: Patch) -> None:
         return None if isinstance(found, Unknown) else found
 
     patch.setattr(once, "_made", made)
+
+
+@mutant("one key", on="on_moments")
+def every_state_is_as_old_as_the_key(patch: Patch) -> None:
+    patch.setattr(Pages, "is_new", staticmethod(lambda _, above: bool(above) or None))
 
 
 @mutant("told of what", on="on_several")

@@ -29,6 +29,13 @@ EQUAL = Event(type="Departed", data=b'{"from":"JFK"}', timestamp="2026-01-01T00:
 """What every writer appends."""
 
 NOON = 1_800_000_000 * 10**9
+SECOND = 10**9
+
+
+def key_of(letter: str, nanoseconds: int) -> str:
+    """An idempotency key that tells a moment: a UUIDv7."""
+    digits = f"{nanoseconds // 10**6:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7000-8000-{letter.encode().hex():0>12}"
 
 
 class Calm:

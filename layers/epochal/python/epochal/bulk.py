@@ -28,7 +28,17 @@ from typing import Any, Final, TypeVar
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
 from epochal.joined import JOINED_APPENDS, JOINED_BYTES, shares
 from epochal.layout.once import KeyRecord, Remembered, remember
-from epochal.layout.streams import Batch, Head, JoinedWriters, Known, Rejected, Result, Written, accepts
+from epochal.layout.streams import (
+    NEVER,
+    Batch,
+    Head,
+    JoinedWriters,
+    Known,
+    Rejected,
+    Result,
+    Written,
+    accepts,
+)
 from epochal.model.events import Event, unix_seconds
 from epochal.model.kinds import must_be_list
 from epochal.model.tags import Query, Takes
@@ -283,9 +293,15 @@ class _Line:
     ) -> Steps[list[tuple[_One, bool]]]:
         """Those before the first whose key has been used; the records of the others' keys are there."""
         keyed = [one for one, _ in played if one.append.idempotency_key is not None and not one.reserved]
-        found = yield from _each([self._reserve(one, version_of(known)) for one in keyed])
-        for one, remembered in zip(keyed, found, strict=True):
-            one.reserved = remembered is None
+        keys = [one.append.idempotency_key for one in keyed]
+        new = [
+            self.layout.is_new(known, one.batch.above if one.batch else NEVER) and keys.index(key) == place
+            for place, (one, key) in enumerate(zip(keyed, keys, strict=True))
+        ]
+        asked = [one for one, its in zip(keyed, new, strict=True) if its is None]
+        found = iter((yield from _each([self._reserve(one, version_of(known)) for one in asked])))
+        for one, its in zip(keyed, new, strict=True):
+            one.reserved = next(found) is None if its is None else its
             one.alone = not one.reserved
         until = next((place for place, (one, _) in enumerate(played) if one.alone), len(played))
         return played[:until]

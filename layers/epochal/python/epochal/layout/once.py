@@ -27,12 +27,14 @@ A layout says what it can try with a batch under a key (`Attempts`); in which or
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol
 
 from epochal.errors import InvalidInput
 from epochal.layout.streams import (
+    NEVER,
     Answer,
     H,
     H_co,
@@ -46,6 +48,7 @@ from epochal.layout.streams import (
     Written,
     accepts,
 )
+from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import (
     UNREAD,
     AtVersion,
@@ -92,6 +95,9 @@ class Attempts(Protocol[H]):
     def append_on(self, known: Known[H], *, repeatable: bool) -> Steps[Answer[H]]:
         """Append events on exactly what is known; `repeatable`: another process may have appended them later."""
 
+    def is_new(self, known: Known[H]) -> bool | None:
+        """See `KeyedStreams.is_new`."""
+
     def settle(self, head: H, since: int, *, repeatable: bool) -> Steps[Settled | None]:
         """What a stream that is there says of an append that another process may have made from index `since` on."""
 
@@ -120,11 +126,15 @@ def append_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     call = _Call(attempts=attempts, expected=expected, record=record)
     table = attempts.table
     known: Known[H] | Unread = expected_head(expected)
-    if known is not UNREAD and (yield from remember(table, record, version_of(known))) is None:
-        return (yield from _tried(call, known))
+    if known is not UNREAD:
+        new = attempts.is_new(known)
+        if new or (new is None and (yield from remember(table, record, version_of(known))) is None):
+            return (yield from _tried(call, known))
     head = yield from attempts.load()
     # After the head, so that what it says covers every try that the head may have in it.
-    if accepts(expected, head):
+    if (new := attempts.is_new(head)) is not None:
+        found = None if new else (yield from recall(table, record)) or Remembered(first=0)
+    elif accepts(expected, head):
         found = yield from remember(table, record, version_of(head))
     else:
         found = yield from recall(table, record)
@@ -180,6 +190,7 @@ class DecisionKey:
     stream: str
     record: KeyRecord
     append_id: bytes
+    above: Ticks = NEVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,11 +207,12 @@ def begin(key: DecisionKey, known: Known[Any]) -> Steps[Settled | Free]:
     Raises:
         InvalidInput: the key was used for unfolds.
     """
-    if (yield from remember(key.table, key.record, version_of(known))) is None:
+    new = key.layout.is_new(known, key.above)
+    if new or (new is None and (yield from remember(key.table, key.record, version_of(known))) is None):
         return Free()
     head: Head | None = yield from key.layout.load(key.table, key.stream)
     # After the head, so that what it says covers every try that the head may have in it.
-    found = yield from recall(key.table, key.record)
+    found = (yield from recall(key.table, key.record)) or (Remembered(first=0) if new is False else None)
     if found is None:
         # It has expired meanwhile.
         found = yield from remember(key.table, key.record, version_of(head))
@@ -222,7 +234,7 @@ def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settle
     if found.append_id is not None:
         raise InvalidInput("idempotency_key", "was used before for other contents")
     if head is not None:
-        settled: Settled | None = yield from key.layout.decided(key.table, head, key.append_id, found.first)
+        settled: Settled | None = yield from key.layout.decided(key, head, found.first)
         if settled is not None:
             return settled
     yield from lower(key.table, key.record, version_of(head), found)
@@ -233,12 +245,16 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
     """Append unfolds alone, where they are known by the recorded key."""
     tried: set[str | None] = set()
     known: Known[H] | Unread = expected_head(expected)
-    if known is UNREAD:
+    if known is UNREAD or attempts.is_new(known) is False:
         known = yield from attempts.load()
-        if not accepts(expected, known):
-            return (yield from _rejected(attempts, record, known, tried))
     seen: Remembered | None = None
     while True:
+        if not isinstance(known, Token):
+            first = 0 if attempts.is_new(known) is False else None if seen is None else seen.first
+            if known is not None and first is not None and (yield from attempts.is_pruned(known, first)):
+                return Unknown(first=first)
+            if not accepts(expected, known):
+                return (yield from _rejected(attempts, record, known, tried))
         sent = yield from attempts.unfold_on(known, record, seen)
         if isinstance(sent, Token):
             return Written(first=sent.version, version=sent.version, token=sent)
@@ -248,12 +264,7 @@ def unfold_once(attempts: Attempts[H], expected: ExpectedVersion, record: KeyRec
         tried.add(sent.etag)
         if seen is not None and seen.append_id is not None:
             return (yield from _done(attempts, seen, tried))
-        head = yield from sent.head
-        if head is not None and seen is not None and (yield from attempts.is_pruned(head, seen.first)):
-            return Unknown(first=seen.first)
-        if not accepts(expected, head):
-            return (yield from _rejected(attempts, record, head, tried))
-        known = head
+        known = yield from sent.head
 
 
 def _rejected(
@@ -292,6 +303,26 @@ def _done(attempts: Attempts[H], seen: Remembered, tried: set[str | None]) -> St
 # append id are a mark, and how many events it has.
 #
 # A record that has expired by the caller's clock counts as absent, whether or not DynamoDB has deleted it yet.
+
+# A key that ends with a UUIDv7 tells when it was made. Where stamps rise along a stream, appends under it are stamped
+# above that moment, whatever the clock says. So on a state of that moment or before there is none yet, and nothing is
+# put on record; elsewhere the search ends at the moment.
+
+_TELLS: Final = re.compile(r"(?ai)([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}\Z")
+
+_AHEAD: Final = 300 * PER_SECOND
+"""By how much a key's moment may be ahead. What is stamped above it dates what follows in the stream."""
+
+
+def told_by(key: str, now: Ticks) -> Ticks:
+    """See `KeyedStreams.told_by`."""
+    if (found := _TELLS.search(key)) is None:
+        return NEVER
+    moment = from_unix_nanoseconds(int(found[1] + found[2], 16) * 1_000_000)
+    if moment > now + _AHEAD:
+        raise InvalidInput("idempotency_key", "is a UUIDv7 of more than five minutes from now")
+    return moment
+
 
 PREFIX: Final = "$Idempotency-"
 """Of the names of records, which stand beside the streams that the keys are for."""

@@ -28,6 +28,10 @@ IDENTIFIED: Final = b"\x01\x00\x00"
 """What the label of an event with an id and no tags begins with; the 16 bytes of the id follow (FORMATS §8)."""
 
 
+NEVER: Final = Ticks(0)
+"""Before all stamps: the moment of a key that tells none."""
+
+
 def id_in(label: bytes) -> str:
     """The id in such a label, as a UUID is written."""
     digits = label[len(IDENTIFIED) :].hex()
@@ -166,6 +170,7 @@ class Batch:
         keyed: `append_id` stems from a caller's idempotency key, so another process may have written it.
         dated: the time of one of the events is its own, and that of the writer's clock. A layout that dates events by
             another moment must keep it.
+        above: the moment that the key tells (`KeyedStreams.told_by`).
     """
 
     stream: str
@@ -176,6 +181,7 @@ class Batch:
     now: Ticks
     keyed: bool = False
     dated: bool = False
+    above: Ticks = NEVER
 
 
 DECIDED: Final = b"dec"
@@ -346,10 +352,20 @@ class StreamLayout(Protocol[H, C]):
 class KeyedStreams(Protocol):
     """What a layout of streams can besides, where it knows again what was appended under a key (`layout.once`)."""
 
-    def decided(self, table: str, head: Any, append_id: bytes, since: int) -> Steps[Settled | None]:
+    def decided(self, key: Any, head: Any, since: int) -> Steps[Settled | None]:
         """What came of a decision under a key, from index `since` up to a head; None where there is none. Of its append
-        id all counts but the number of its events.
+        id all counts but the number of its events. Where the key tells a moment, what is above that is searched.
         """
+
+    def told_by(self, key: str, now: Ticks) -> Ticks:
+        """A moment that no append under this key is stamped at or before; `NEVER` where a record bounds the search.
+
+        Raises:
+            InvalidInput: it is too far ahead.
+        """
+
+    def is_new(self, known: Any, above: Ticks) -> bool | None:
+        """Whether nothing known of a stream was written after the moment that a key tells; None where it tells none."""
 
     def load(self, table: str, stream: str, *, consistent: bool = True, whole: bool = False) -> Steps[Any]:
         """`StreamLayout.load`."""

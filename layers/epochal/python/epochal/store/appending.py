@@ -128,10 +128,10 @@ def append_on(
     with going_with(forbidden.also):
         stored = batches(store, given, tagged=True)
         record = key if isinstance(key, str) else None
-        if key is not None and record is None:
+        if isinstance(key, DecisionKey):
             (only,) = stored
-            append_id = decision_id(cast("DecisionKey", key).append_id, len(only.events))
-            stored = [replace(only, append_id=append_id, keyed=True)]
+            append_id = decision_id(key.append_id, len(only.events))
+            stored = [replace(only, append_id=append_id, keyed=True, above=key.above)]
         results, tags = _with_tags(store, given, stored, forbidden, record, reads=reads)
     return tags if isinstance(tags, Conflict) else results
 
@@ -212,8 +212,8 @@ def batches(
     made = list[Batch]()
     for place, each in enumerate(appends):
         with _placed(place, of=len(appends)):
-            batch = store.batch(each.stream, each.events, each.unfolds, now, tagged=tagged)
-        made.append(replace(batch, etag=etag, append_id=identity, keyed=key is not None))
+            batch = store.batch(each.stream, each.events, each.unfolds, now, key=key, tagged=tagged)
+        made.append(replace(batch, etag=etag, append_id=identity))
     return made
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.layout.streams import (
+    NEVER,
     Also,
     Answer,
     AnyStreamLayout,
@@ -164,7 +165,8 @@ class Streams:
             after: the position of a read of that query, or of a broader one: events up to it do not count for
                 `fail_if`. None: all events count.
             idempotency_key: makes one append of all repeats to the stream, for 24 hours: a call with the same key,
-                events and unfolds is answered like the first, whatever it expects, from any caller.
+                events and unfolds is answered like the first, whatever it expects, from any caller. One that ends with
+                a UUIDv7 costs nothing, where streams are stored as pages.
             also: is written to tables of your own with the events, all or nothing (`epochal.also`). The append is then
                 a transaction, which costs twice as much, of at most 100 items and 4 MB.
 
@@ -224,8 +226,6 @@ class Streams:
             return appending.try_append(self, one, forbidden, idempotency_key)
         refused, expected = refusals_of(expected)
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
-        if idempotency_key is not None:
-            keyed(self.layout)
         steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
         driver, meter = self.driver.metered()
         since = driver.clock()
@@ -540,7 +540,7 @@ class Streams:
             batch = self.batch(only.stream, only.events, only.unfolds)
             if key is not None:
                 append_id = decision_id(key.append_id, len(only.events))
-                batch = replace(batch, append_id=append_id, keyed=True)
+                batch = replace(batch, append_id=append_id, keyed=True, above=key.above)
             if not also:
                 steps = self.layout.append_on(self.table, batch, known[only.stream])
                 return {only.stream: self.driver.run(steps)}
@@ -555,13 +555,14 @@ class Streams:
         from epochal.layout.once import DecisionKey, KeyRecord  # noqa: PLC0415  few decisions have one
 
         check_key(key)
-        record = KeyRecord.of(stream_name(stream), key, unix_seconds(from_unix_nanoseconds(self.now())))
+        layout, now = keyed(self.layout), from_unix_nanoseconds(self.now())
         return DecisionKey(
-            layout=keyed(self.layout),
+            layout=layout,
             table=self.table,
             stream=stream,
-            record=record,
+            record=KeyRecord.of(stream_name(stream), key, unix_seconds(now)),
             append_id=decision_id(whose(stream, key), 0),
+            above=layout.told_by(key, now),
         )
 
     @property
@@ -632,6 +633,7 @@ class Streams:
             etag=self._etag(),
             append_id=identity or self.fresh(16),
             keyed=key is not None,
+            above=NEVER if key is None else keyed(self.layout).told_by(key, ticks),
             dated=any(
                 event.timestamp is not None and each.timestamp == at
                 for event, each in zip(events, stored, strict=True)

@@ -189,9 +189,9 @@ def settle(table: str, batch: WireBatch, tip: Tip, since: int, *, repeatable: bo
     return (yield from _settle(table, batch, BlockedByTip(tip=tip), since, repeatable=repeatable))
 
 
-def decided(table: str, head: Tip, append_id: bytes, since: int) -> Steps[Settled | None]:
+def decided(key: once.DecisionKey, head: Tip, since: int) -> Steps[Settled | None]:
     """What came of a decision that is known by a key, from index `since` on; None where there is none."""
-    found = yield from find(table, head, append_id, since, or_later=True)
+    found = yield from find(key.table, head, key.append_id, since, or_later=True)
     if isinstance(found, MarkedAppend):
         return _decided(head, found)
     return Unknown(first=since) if found is Earlier.PRUNED else None
@@ -384,6 +384,9 @@ class TipAttempts:
     def append_on(self, known: Known, *, repeatable: bool) -> Steps[Result]:
         """See `append.append_on`."""
         return append_on(self.table, self.batch, known, self.calving, repeatable=repeatable)
+
+    def is_new(self, known: Known) -> None:
+        """See `KeyedStreams.is_new`."""
 
     def settle(self, head: Tip, since: int, *, repeatable: bool) -> Steps[Settled | None]:
         """See `append.settle`."""

@@ -34,7 +34,6 @@ from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import last_pages, load_head
 from epochal.layout.pages.streams import Earlier, absent_from
 from epochal.layout.pages.writes import (
-    NEVER,
     Blocked,
     Packed,
     Planned,
@@ -45,7 +44,7 @@ from epochal.layout.pages.writes import (
     place_of,
     unchanged,
 )
-from epochal.layout.streams import Known, Unmet
+from epochal.layout.streams import NEVER, Known, Unmet
 from epochal.model.events import Ticks
 from epochal.model.versions import version_of
 from epochal.plan.ops import (

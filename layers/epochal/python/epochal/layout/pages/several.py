@@ -39,7 +39,7 @@ from epochal.layout.pages.commit import (
 from epochal.layout.pages.frames import ByteReader, Writer
 from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.reading import load_head
-from epochal.layout.pages.streams import Earlier, append_on, find, settle
+from epochal.layout.pages.streams import Earlier, append_on, find, is_new, settle
 from epochal.layout.pages.writes import Packed, Planned, head_from
 from epochal.layout.streams import (
     Also,
@@ -389,6 +389,10 @@ class PageAttempts:
         if isinstance(came, Unmet | Written | Unknown):
             return came
         return cast("Answer[Page]", part.results(came)[0])
+
+    def is_new(self, known: Known[Page]) -> bool | None:
+        """See `streams.is_new`."""
+        return is_new(known, self.batch.above)
 
     def settle(self, head: Page, since: int, *, repeatable: bool) -> Steps[Settled | None]:
         """See `streams.settle`."""

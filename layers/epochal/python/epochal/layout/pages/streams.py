@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from epochal.codec.bodies import MIN_SIZE
 from epochal.errors import CorruptData, InvalidInput
+from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, read_page, state_of
 from epochal.layout.pages.reading import advance, begin, load_head, load_whole, query, stand
 from epochal.layout.pages.writes import (
@@ -42,10 +43,12 @@ from epochal.layout.pages.writes import (
     joined,
     left_by,
     packed,
+    place_of,
     rest_of,
     write,
 )
 from epochal.layout.streams import (
+    NEVER,
     Also,
     Answer,
     Batch,
@@ -77,6 +80,7 @@ from epochal.plan.ops import ITEM_BYTES, Items, Steps
 from epochal.plugins import deferred
 
 if TYPE_CHECKING:
+    from epochal.layout.once import DecisionKey
     from epochal.layout.pages.dictionaries import InUse
     from epochal.layout.pages.tags.append import MixedResult, TaggedBatch
     from epochal.layout.pages.tags.entries import TagStreams
@@ -146,12 +150,13 @@ def settle(
     return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
 
 
-def decided(table: str, head: Page, append_id: bytes, since: int) -> Steps[Settled | None]:
+def decided(key: DecisionKey, head: Page, since: int) -> Steps[Settled | None]:
     """The outcome of a decision under a key, from index `since` on, or None if there is none."""
-    found = yield from find(table, head, SoughtDecision(rest=rest_of(append_id)), since, or_later=True)
+    wanted = SoughtDecision(rest=rest_of(key.append_id), above=key.above)
+    found = yield from find(key.table, head, wanted, 0 if key.above else since, or_later=True)
     if isinstance(found, FoundAppend):
         return written_by(found, replayed=True)
-    return Unknown(first=since) if found is Earlier.PRUNED else None
+    return _pruned(head, since) if found is Earlier.PRUNED else None
 
 
 def _settle(
@@ -162,6 +167,8 @@ def _settle(
         return None
     if not batch.count:
         return _settle_unfolds(blocked, blocked.page, repeatable=repeatable)
+    if batch.keyed and batch.above:
+        since, repeatable = 0, True  # the key's own time ends the search
     # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
     # by a key, may be later.
     wanted = sought(batch)
@@ -171,7 +178,12 @@ def _settle(
     if isinstance(found, FoundAppend):
         return _already(batch, blocked.planned, found)
     doubtful = found is Earlier.PRUNED and (blocked.ambiguous or batch.keyed)
-    return Unknown(first=since) if doubtful else None
+    return _pruned(head, since) if doubtful else None
+
+
+def _pruned(head: Page, since: int) -> Unknown:
+    """Events are gone that would tell: from there on or, while the stream is being deleted, from the last page on."""
+    return Unknown(first=max(since, head.index) if absent_from(head, head.index) is Earlier.PRUNED else since)
 
 
 def _settle_unfolds(blocked: Blocked, page: Page, *, repeatable: bool) -> Settled | None:
@@ -219,6 +231,7 @@ class SoughtDecision:
     """A decision, looked for by the key that it was made under."""
 
     rest: bytes
+    above: Ticks
     keyed = True
     count = None
 
@@ -230,7 +243,7 @@ out with it; None where that depends on what was decided."""
 
 def sought(batch: Packed) -> Sought:
     """What a batch is looked for by."""
-    return SoughtDecision(rest=batch.rest) if is_decision(batch) else batch
+    return SoughtDecision(rest=batch.rest, above=batch.above) if is_decision(batch) else batch
 
 
 def is_decision(batch: Packed) -> bool:
@@ -269,11 +282,7 @@ def in_page(page: Page, batch: Sought, since: int) -> FoundAppend | None:
 
 def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> Steps[FoundAppend | Earlier]:
     """An append whose first event has index `at`, or with `or_later` any from there on. Raises as `in_page` does."""
-    found = in_page(head, batch, at)
-    if found is not None:
-        return found
-    if head.index <= at:
-        return absent_from(head, at)
+    found = _told_by(head, batch, at)
     # Newest first: a retry follows its first try closely.
     pages = query(
         table,
@@ -281,17 +290,36 @@ def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> S
         0,
         head.index - 1 if or_later else at,
         forward=False,
-        limit=None if or_later else 1,
+        # Where a key's moment ends the search, that is rarely far back.
+        limit=4 if batch.keyed and batch.above else None if or_later else 1,
     )
-    while True:
+    while found is None:
         reply: Items = yield pages
-        for page in (read_page(item, table) for item in reply.items):
-            found = in_page(page, batch, at)
-            if found is not None or page.index <= at or absent_from(page, page.index) is Earlier.PRUNED:
-                return found or absent_from(page, max(at, page.index))
-        if reply.last is None:
+        told = (_told_by(read_page(item, table), batch, at) for item in reply.items)
+        found = next((each for each in told if each is not None), None)
+        if found is None and reply.last is None:
             raise CorruptData(f"{head.stream}: event {at} is in no page")
         pages = replace(pages, after=reply.last)
+    return found
+
+
+def _told_by(page: Page, batch: Sought, at: int) -> FoundAppend | Earlier | None:
+    """What a page says of an append from index `at` on; None: those before it are to be asked."""
+    found, above = in_page(page, batch, at), batch.above if batch.keyed else NEVER
+    if found is None and min([page.time, *(time_of(each.stamp) for each in page.frames[:1])]) <= above:
+        return Earlier.ABSENT  # all before is of the key's moment or older, as is what was pruned of it
+    # The last page loses its events first where a stream is deleted.
+    if found is None and page.index > at and absent_from(page, page.index) is Earlier.ABSENT:
+        return None
+    return found or absent_from(page, max(at, page.index))
+
+
+def is_new(known: Known[Page], above: Ticks) -> bool | None:
+    """Whether nothing known of a stream was written after the moment that a key tells; None where it tells none."""
+    if not above or known is None:
+        return bool(above) or None
+    place = place_of(known)
+    return place is not None and place.time <= above
 
 
 def absent_from(page: Page, at: int) -> Earlier:
@@ -411,6 +439,8 @@ class Pages:
         return (yield from append_on(table, packed, known, repeatable=batch.keyed))
 
     decided = staticmethod(decided)
+    told_by = staticmethod(deferred("epochal.layout.once:told_by"))
+    is_new = staticmethod(is_new)
     decided_all = staticmethod(deferred("epochal.layout.pages.several:decided_all"))
     prune = staticmethod(deferred("epochal.layout.pages.pruning:prune"))
     delete = staticmethod(deferred("epochal.layout.pages.pruning:delete"))

@@ -29,7 +29,7 @@ from epochal.layout.pages.items import (
     write_page,
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
-from epochal.layout.streams import IDENTIFIED, Batch, EncodedEvent, Known, Written
+from epochal.layout.streams import IDENTIFIED, NEVER, Batch, EncodedEvent, Known, Written
 from epochal.model.events import PER_SECOND, Ticks
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (
@@ -60,9 +60,6 @@ WHOSE: Final = 5
 MARK_BYTES: Final = 8
 """Bytes of an etag that tell writes without events apart."""
 
-NEVER: Final = Ticks(0)
-"""Before all stamps."""
-
 AHEAD: Final = PER_SECOND
 """By how much a stamp's time may be beyond the writer's clock and still be the time of events. Were there no bound, one
 clock that was years ahead would date all later events of the stream."""
@@ -86,7 +83,7 @@ class Packed:
         dictionary: what the events are packed under, where that gains.
         dated: the time of one of them is its own, and that of the writer's clock: it is kept exactly.
         ids: of its events, as labels, where all have one and no key tells who it is.
-        above: no stamp of it is at this time or before: of the streams that it is for besides this one.
+        above: no stamp of it is at this time or before: of the streams that it is for besides this one, or of its key.
     """
 
     stream: str
@@ -163,16 +160,17 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
     Raises:
         TooLarge: it has more events than one append may have.
     """
-    unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, batch.now))
+    now = _above(batch)
+    unfolds = None if batch.unfolds is None else (len(batch.unfolds), pack_unfolds(batch.unfolds, now))
     identity = batch.append_id
     labels = () if batch.keyed else tuple([event.label for event in batch.events])
     return Packed(
         stream=batch.stream,
         count=len(batch.events),
         events=batch.events,
-        content=pack_events(batch.events, batch.now, dictionary=dictionary) if batch.events else EMPTY,
+        content=pack_events(batch.events, now, dictionary=dictionary) if batch.events else EMPTY,
         unfolds=unfolds,
-        now=batch.now,
+        now=now,
         rest=rest_of(identity),
         mark=bytes.fromhex(batch.etag)[:MARK_BYTES],
         append_id=identity,
@@ -181,7 +179,13 @@ def packed(batch: Batch, dictionary: Dictionary | None = None) -> Packed:
         dictionary=dictionary,
         dated=batch.dated,
         ids=labels if all(label.startswith(IDENTIFIED) for label in labels) else (),
+        above=batch.above,
     )
+
+
+def _above(batch: Batch) -> Ticks:
+    """The writer's clock, or a moment above that of the key: another for each call, which so knows its own write."""
+    return Ticks(max(batch.now, batch.above + 1 + int(batch.etag[:4], 16))) if batch.above else batch.now
 
 
 def rest_of(append_id: bytes) -> bytes:
@@ -193,7 +197,7 @@ def joined(batches: Sequence[Packed]) -> Packed:
     """Batches of one stream, all of events alone and under no key, as one append."""
     *before, last = batches
     now = max(each.now for each in batches)
-    if last.dated and now != last.now:
+    if now != last.now and (last.dated or now - last.now > AHEAD):
         last = replace(last, content=pack_events(last.events, now, dictionary=last.dictionary))
     count = sum(len(each.events) for each in batches)
     return replace(last, before=tuple(before), count=count, now=now, ids=())

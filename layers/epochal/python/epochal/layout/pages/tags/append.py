@@ -35,7 +35,7 @@ from epochal.layout.pages.frames import time_of
 from epochal.layout.pages.items import Page, page_key, read_page
 from epochal.layout.pages.reading import load_head, query, stand
 from epochal.layout.pages.several import SeveralKey, StreamsEnd, StreamsPart, searched
-from epochal.layout.pages.streams import settle
+from epochal.layout.pages.streams import is_new, settle
 from epochal.layout.pages.tags.entries import (
     EventOfTag,
     Label,
@@ -585,9 +585,12 @@ class Mixed:
             more = "" if not tags.also else ", as is each of `also`"
             advice = f"each stream, each tag of events and of the condition, and a key are one{more}"
             raise TooLarge("events", items, TRANSACTION_ITEMS, "items", advice)
+        known, key = {**streams.known, **tags.known}, self.streams.key
+        if isinstance(key, _StreamKey) and is_new(known.get(key.batch.stream), key.batch.above) is False:
+            del known[key.batch.stream]
         return Commit(
             table=streams.table,
-            known={**streams.known, **tags.known},
+            known=known,
             writes=writes,
             batch=self.batch,
             fences=fences,
@@ -607,8 +610,10 @@ class Mixed:
     def matters(self, moved: Heads) -> Steps[_MixedEnd | None]:
         """Streams first: where these are not as expected, matches of a query are not looked for."""
         named = {*self.streams.expected, *self.streams.reads}
-        own = {stream: head for stream, head in moved.items() if stream in named}
-        ended: _MixedEnd | None = yield from self.streams.matters(own)
+        own, key = {stream: head for stream, head in moved.items() if stream in named}, self.streams.key
+        ended: _MixedEnd | None
+        ended = (yield from key.alone(self.streams.table, own)) if isinstance(key, _StreamKey) else None
+        ended = ended or (yield from self.streams.matters(own))
         if ended is None:
             others = {stream: head for stream, head in moved.items() if stream not in own}
             ended = yield from self.tags.matters(others)
@@ -652,6 +657,15 @@ class _StreamKey(SeveralKey):
     """
 
     batch: Packed
+
+    def alone(self, table: str, heads: Heads) -> Steps[DecidedBefore | None]:
+        """What was appended under a key that tells a moment: of the stream alone there is no record."""
+        head = heads.get(self.batch.stream)
+        if head is None or is_new(head, self.batch.above) is not False:
+            return None
+        before = yield from self.before(table)
+        made = before or (yield from settle(table, self.batch, head, 0, repeatable=True))
+        return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else before
 
     def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
         """See `SeveralKey.told`."""
