@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from epochal.deciders.codecs import EventCodec
+from epochal.model.events import Event
 from epochal.processes import Append, Call, CommandRefused, Output, Process, Publish, Send
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
@@ -204,3 +205,12 @@ def test_an_output_that_nothing_performs_can_be_skipped_alone_and_holds_no_other
     world.run()
     assert world.types("Order-3") == ["Placed", "Released"]
     assert world.types("Order-2") == ["Placed"]
+
+
+def test_an_output_that_was_pruned_is_passed_and_the_later_ones_are_performed() -> None:
+    world = played((Call("carrier", Ship(1)), Append("Order", [Released("then")])))
+    world.feed.streams.append("checkout-1", [Event(type="$note")])
+    world.feed.streams.prune("checkout-1", 2)
+    world.run()
+    assert not list(parking(world).streams(world.partitions[0]))
+    assert world.outside.calls == []

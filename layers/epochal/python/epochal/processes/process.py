@@ -260,12 +260,11 @@ class Process:
         """An instance after one more event of its stream: its state changes by inputs that were taken alone."""
         if isinstance(event, Instance):
             return event
-        told = told_by(event)
         match event.type:
             case "$input":
-                return self._taken(instance, told)
+                return self._taken(instance, told_by(event))
             case "$performed" | "$refused":
-                return replace(instance, performed=max(instance.performed, told["below"]))
+                return replace(instance, performed=max(instance.performed, told_by(event)["below"]))
             case "$done":
                 return replace(instance, done=True)
             case _:
