@@ -57,10 +57,10 @@ def requests(seed: int, count: int) -> Iterator[tuple[str, Signer, Keys, str, st
     "count", [3_000, pytest.param(1_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(1_200)])]
 )
 def test_a_signature_is_botocores(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: datetime.fromtimestamp(now[0], UTC))
     for url, signer, keys, target, media, body in requests(count, count):
-        monkeypatch.setattr(
-            botocore.auth, "get_current_datetime", lambda now=signer.now: datetime.fromtimestamp(now(), UTC)
-        )
+        now[0] = signer.now()
         theirs = AWSRequest("POST", url, headers={"X-Amz-Target": target, "Content-Type": media}, data=body)
         SigV4Auth(Credentials(*_of(keys)), signer.service, signer.region).add_auth(theirs)
         ours = signer.headers(keys, target, media, body)
