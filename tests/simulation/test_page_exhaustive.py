@@ -535,7 +535,7 @@ def what_goes_out_together_has_one_stamp(patch: Patch) -> None:
     frames = Packed.frames
 
     def alike(self: Packed, stamp: bytes) -> Any:
-        return tuple(replace(frame, stamp=stamp) for frame in frames(self, stamp))
+        return tuple(frame._replace(stamp=stamp) for frame in frames(self, stamp))
 
     patch.setattr(Packed, "frames", alike)
 

@@ -115,7 +115,7 @@ def decode(encoded: Encoded, limit: int = MAX_DECODED) -> bytes | Claim:
     if encoding == DIRECT:
         return data
     if encoding == BROTLI:
-        return _unbrotli(data, limit)
+        return unbrotli(data, limit)
     if encoding == DEFLATE:
         return _inflate(data, limit)
     if encoding == CLAIM:
@@ -131,7 +131,8 @@ def decode_inline(encoded: Encoded, limit: int = MAX_DECODED) -> bytes:
     return decoded
 
 
-def _unbrotli(data: bytes, limit: int) -> bytes:
+def unbrotli(data: bytes, limit: int) -> bytes:
+    """Decode a body under brotli; raises as `decode`."""
     expander = brotli.Decompressor()
     try:
         decoded: bytes = expander.process(data, output_buffer_limit=limit)

@@ -18,7 +18,7 @@ from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
 from epochal.layout.streams import Head
-from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, json_of
+from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, json_of, maker
 from epochal.plugins import Layout, at, parts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
@@ -305,10 +305,14 @@ those that are gone, or cannot be read, come as such."""
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     """Items without their events."""
     return [
-        FeedItem(stream, index, kind)
+        _tuple(FeedItem, (stream, index, kind, None, False, None, None, None))
         for stream, first, types in spans
         for index, kind in enumerate(types, first)
     ]
+
+
+_tuple: Final = tuple.__new__
+"""Makes a named tuple in half of the time: catching up makes one of every event."""
 
 
 def with_removals(
@@ -631,19 +635,13 @@ class DeployedHistory:
 
 
 def _shown(event: Recorded) -> FeedEvent:
-    return FeedEvent(
-        stream=event.stream,
-        index=event.index,
-        type=event.type,
-        data=event.data,
-        meta=event.meta,
-        timestamp=event.timestamp,
-        correlation_id=event.correlation_id,
-        causation_id=event.causation_id,
-        tags=event.tags,
-        id=event.id or None,
-        home=event.stream if event.tags else "",
-    )
+    return _fed(
+        event.stream, event.index, event.type, event.data, event.meta, event.timestamp, event.correlation_id,
+        event.causation_id, event.tags, event.id or None, event.stream if event.tags else "", None, None, None,
+    )  # fmt: skip
+
+
+_fed: Final = maker(FeedEvent)
 
 
 def _unreadable(stream: str, found: Unreadable) -> FeedEvent:

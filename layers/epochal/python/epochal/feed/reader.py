@@ -73,6 +73,8 @@ def wanted(
             count as true.
     """
     check_wanted(categories, predicate)
+    if categories is None and predicate is None:
+        return _every
     of = None if categories is None else known()
 
     def is_wanted(span: Span) -> bool:
@@ -80,6 +82,10 @@ def wanted(
         return in_category and (predicate is None or must_be_done(predicate(span), "predicate"))
 
     return is_wanted
+
+
+def _every(_: Span) -> bool:
+    return True
 
 
 def check_wanted(categories: Collection[str] | None, predicate: Predicate | None) -> None:
@@ -145,7 +151,7 @@ class _Page:
         self.at = placed.after
 
     def _take_spans(self, spans: Iterable[Span]) -> None:
-        kept = [span for span in spans if self.wanted(span)]
+        kept = list(spans if self.wanted is _every else filter(self.wanted, spans))
         if not self.forward:
             kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
         self.spans += kept

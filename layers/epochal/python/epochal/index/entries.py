@@ -24,7 +24,9 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, cast
 
 from epochal.codec.bodies import Encoded, decode_inline, encode
@@ -276,23 +278,36 @@ def _write_span(span: Span) -> dict[str, Any]:
 
 def _turns(spans: Iterable[Span], order: str) -> list[Span]:
     """Spans in the order of their events. Raises `ValueError` or `IndexError` where it is not of these spans."""
-    events: dict[str, list[Span]] = {}
-    for stream, index, types in spans:
-        events.setdefault(stream, []).extend(
-            Span(stream, place, (kind,)) for place, kind in enumerate(types, index)
-        )
-    rows = [row[::-1] for row in events.values()]
-    begun = 0
-    turns: list[Span] = []
+    streams: dict[str, list[tuple[Span, int]]] = {}
+    for span in spans:
+        streams.setdefault(span.stream, []).append((span, 0))
+    rows = [row[::-1] for row in streams.values()]
+    begun, last, turns = 0, -1, list[Span]()
     for character in order:
         rank = ord(character) - FRESH
         begun += rank == 0
         if not 0 <= rank <= begun:
             raise ValueError(f"no order: {order!r}")
-        turns.append(rows[(rank or begun) - 1].pop())
+        row = (rank or begun) - 1
+        span, taken = rows[row].pop()
+        stream, index, types = span
+        if taken + 1 < len(types):
+            rows[row].append((span, taken + 1))
+        if row == last and turns[-1].next == index + taken:
+            before = turns[-1]
+            turns[-1] = Span(stream, before.index, (*before.types, types[taken]))
+        else:
+            turns.append(_tuple(Span, (stream, index + taken, types[taken : taken + 1])))
+        last = row
     if any(rows):
         raise ValueError(f"an order without all events: {order!r}")
-    return merged(turns)
+    return turns
+
+
+_tuple: Final = tuple.__new__
+
+
+_MEMBERS: Final = itemgetter("p", "i", "c")
 
 
 def _write_removal(removal: Removal) -> dict[str, Any]:
@@ -310,12 +325,12 @@ def _spans(fields: dict[str, Any]) -> tuple[Span, ...]:
     an int to Python.
     """
     found = fields.get("add", []) + fields.get("app", [])
-    streams, indices, types = ([span[name] for span in found] for name in "pic")
+    streams, indices, types = zip(*map(_MEMBERS, found), strict=True) if found else ((), (), ())
     # An empty name is one: the reserved tag of events without tags. No types would take their stream backwards.
     sound = _only(str, streams) and _only(int, indices) and _only(list, types) and all(types)
     if not sound or min(indices, default=0) < 0 or not _only(str, chain.from_iterable(types)):
         raise ValueError(f"no spans: {found!r}")
-    spans = map(Span._make, zip(streams, indices, map(tuple, types), strict=True))
+    spans = map(partial(_tuple, Span), zip(streams, indices, map(tuple, types), strict=True))
     order = fields.get("order")
     return tuple(spans) if order is None else tuple(_turns(spans, order))
 

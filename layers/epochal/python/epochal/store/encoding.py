@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import IO, Any, Final, Protocol
+from typing import IO, Final, Protocol
 
 from epochal.codec import json
 from epochal.codec.bodies import (
@@ -34,6 +34,7 @@ from epochal.model.events import (
     Unfold,
     check_event,
     content_of,
+    maker,
     time_or_now,
 )
 from epochal.model.kinds import must_be_text
@@ -253,20 +254,17 @@ def recorded_events(
         codec.unpack([body for _, event in listed for body in (event.data, event.meta)], fetch=fetch)
     )
     return [
-        Recorded(
-            stream=stream,
-            index=index,
-            type=event.type,
-            data=data,
-            meta=meta,
-            timestamp=event.timestamp,
-            correlation_id=event.correlation_id,
-            causation_id=event.causation_id,
-            append_id=event.append_id,
-            **(_of_label(event) if event.label else {}),
+        _recorded(
+            stream, index, kind, data, meta, time, correlation, causation, append_id,
+            *(_of_label(event) if label else _NO_LABEL), None,
         )
         for (index, event), data, meta in zip(listed, bodies, bodies, strict=True)
-    ]
+        for kind, _, time, _, correlation, causation, append_id, label, _ in (event,)
+    ]  # fmt: skip
+
+
+_recorded: Final = maker(Recorded)
+_NO_LABEL: Final = ((), "", "")
 
 
 def recorded_unfolds(
@@ -353,14 +351,13 @@ def _label_of(event_id: str, field: str) -> bytes:
     return IDENTIFIED + bytes.fromhex(parse_event_id(event_id, field).replace("-", ""))
 
 
-def _of_label(event: EncodedEvent) -> dict[str, Any]:
-    """What a recorded event has for its tags and its id."""
+def _of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
+    """What a recorded event has for its tags and its id, and its place."""
     if event.label.startswith(IDENTIFIED):
-        return {"id": id_in(event.label)}
+        return (), id_in(event.label), ""
     from epochal.layout.pages.tags.entries import told_by  # noqa: PLC0415  most streams have no tags
 
-    tags, event_id, place = told_by(event)
-    return {"tags": tags, "id": event_id, "place": place}
+    return told_by(event)
 
 
 def _fields_size(event: Event) -> int:

@@ -18,9 +18,17 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.errors import CorruptData
-from epochal.layout.pages.frames import STAMP_BYTES, Frame, read_frame, read_unfolds, referred, time_of
+from epochal.layout.pages.frames import (
+    STAMP_BYTES,
+    TIME_BYTES,
+    Frame,
+    read_frame,
+    read_unfolds,
+    referred,
+    time_of,
+)
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import END, Ticks
+from epochal.model.events import END, Ticks, maker
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import KeyAttribute, PlacedName, TableSpec
 from epochal.plan.values import (
@@ -117,7 +125,7 @@ class Page:
     @property
     def span(self) -> PageSpan:
         """Those of them that are not pruned."""
-        return PageSpan(self, min(max(self.base, self.low_water), self.version), self.version)
+        return _span(self, min(max(self.base, self.low_water), self.version), self.version, {})
 
     @property
     def latest(self) -> bytes:
@@ -254,18 +262,18 @@ def stamp_size(stamp: bytes | None) -> int:
 
 
 def _read(item: Item, table: str) -> Page:
-    return Page(
-        table=table,
-        stream=_text(item, "p"),
-        index=_number(item, "i"),
-        version=_number(item, "n"),
-        frames=tuple([read_frame(_bytes(each)) for each in read_list(item, "f")]),
-        unfolds=_unfolds(item) if "u" in item else b"",
-        full=_flag(item, "x"),
-        deleted=_flag(item, "z"),
-        low_water=_number(item, "l") if "l" in item else 0,
-        stamp=_bytes(item["w"]) if "w" in item else None,
+    frames = tuple(
+        [read_frame(each["B"] if type(each["B"]) is bytes else _bytes(each)) for each in read_list(item, "f")]
     )
+    return _page(
+        _text(item, "p"), int(item["i"]["N"]), int(item["n"]["N"]), frames,
+        _unfolds(item) if "u" in item else b"", "x" in item and _flag(item, "x"), "z" in item and _flag(item, "z"),
+        _number(item, "l") if "l" in item else 0, _bytes(item["w"]) if "w" in item else None,
+        table, (), b"", sum([frame.count for frame in frames]),
+    )  # fmt: skip
+
+
+_page: Final = maker(Page)
 
 
 def _check(page: Page) -> None:
@@ -298,7 +306,7 @@ def _check_stamps(page: Page, revision: int) -> None:
     if not stamps:
         raise CorruptData("neither f nor w")
     if len(stamps) > 1:
-        times = [time_of(stamp) for stamp in stamps]
+        times = [stamp[:TIME_BYTES] for stamp in stamps]
         if any(map(operator.ge, times, times[1:])):
             raise CorruptData("stamps that do not increase")
     if revision != time_of(stamps[-1]):
@@ -333,9 +341,9 @@ def _number(item: Item, name: str) -> int:
 
 
 def _flag(item: Item, name: str) -> bool:
-    if name in item and _number(item, name) != 1:
+    if _number(item, name) != 1:
         raise CorruptData(f"{name} is 1 or absent")
-    return name in item
+    return True
 
 
 def _bytes(value: AttributeValue) -> bytes:
@@ -430,10 +438,17 @@ class PageSpan:
 
     def _open(self, index: int) -> EncodedEvent:
         """Open the frame that holds event `index`; the event. Raises `IndexError`."""
-        end = self.page.base
-        for place, frame in enumerate(self.page.frames):
+        page, end = self.page, self.page.base
+        if page.count == len(page.frames) and index >= end:
+            # A frame for each event, as most writers append: nothing is opened twice, so nothing need be kept.
+            (event,) = page.read_frame(index - end)
+            return event
+        for place, frame in enumerate(page.frames):
             first, end = end, end + frame.count
             if first <= index < end:
-                self._opened.update(enumerate(self.page.read_frame(place), first))
+                self._opened.update(enumerate(page.read_frame(place), first))
                 return self._opened[index]
         raise IndexError(index)
+
+
+_span: Final = maker(PageSpan)
