@@ -242,3 +242,18 @@ def test_under_a_condition_it_is_answered_like_the_first_without(streams: Stream
     first = pay(streams)
     again = streams.append(STREAM, [PAID], fail_if=query, expected=AtVersion(version=7), idempotency_key=KEY)
     assert (again.version, again.token.etag, again.replayed) == (1, first.token.etag, True)
+
+
+@pytest.mark.parametrize("tags", [(), ("a:1",)])
+def test_with_tags_or_a_condition_it_is_left_open_too_where_what_tells_is_pruned(
+    streams: Streams, clock: Clock, tags: tuple[str, ...]
+) -> None:
+    query = Query(items=(QueryItem(tags=frozenset({"b:1"})),))
+    again, clock.now = replace(PAID, tags=tags), NOON
+    streams.append(STREAM, [again], idempotency_key=KEY)
+    streams.append(STREAM, [OTHER])
+    streams.prune(STREAM, 1)
+    clock.now += 2 * DAY
+    with pytest.raises(OutcomeUndetermined):
+        streams.append(STREAM, [again], fail_if=query, idempotency_key=KEY)
+    assert types(streams) == ["Opened"]

@@ -512,7 +512,7 @@ def _entry(site: TagStreams, stream: str, index: int) -> Steps[tuple[EventOfTag 
 #
 # All pages get one stamp. Where an append's events have tags it is never undetermined: tags' pages tell for good.
 
-_MixedEnd: TypeAlias = StreamsEnd | TagsEnd | Made
+_MixedEnd: TypeAlias = StreamsEnd | TagsEnd | Made | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -644,6 +644,8 @@ class Mixed:
                 return MixedResult(streams=written, tags=self.tags.made(writes))
             case DecidedBefore():
                 return MixedResult(streams=came.streams)
+            case Unknown():
+                return MixedResult(streams=dict.fromkeys(self.streams.batches, came))
             case Appended() | Conflict():
                 return MixedResult(streams={}, tags=came)
             case _:
@@ -658,14 +660,14 @@ class _StreamKey(SeveralKey):
 
     batch: Packed
 
-    def alone(self, table: str, heads: Heads) -> Steps[DecidedBefore | None]:
+    def alone(self, table: str, heads: Heads) -> Steps[DecidedBefore | Unknown | None]:
         """What was appended under a key that tells a moment: of the stream alone there is no record."""
         head = heads.get(self.batch.stream)
         if head is None or is_new(head, self.batch.above) is not False:
             return None
         before = yield from self.before(table)
         made = before or (yield from settle(table, self.batch, head, 0, repeatable=True))
-        return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else before
+        return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else made
 
     def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
         """See `SeveralKey.told`."""
