@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from itertools import product
+from uuid import RFC_4122, UUID
 
 import pytest
 
 from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, OutcomeUndetermined
+from epochal.keys import new_key
+from epochal.layout.once import told_by
 from epochal.layout.pages.streams import Pages
-from epochal.model.events import Event, Unfold
+from epochal.layout.streams import NEVER
+from epochal.model.events import Event, Unfold, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Capacity, Outcome, Token, parse_token
 from epochal.store.streams import Streams
@@ -257,3 +262,16 @@ def test_with_tags_or_a_condition_it_is_left_open_too_where_what_tells_is_pruned
     with pytest.raises(OutcomeUndetermined):
         streams.append(STREAM, [again], fail_if=query, idempotency_key=KEY)
     assert types(streams) == ["Opened"]
+
+
+@pytest.mark.parametrize("prefix", ["", "shop/"])
+def test_a_new_key_is_a_uuid_of_version_7_that_tells_now_and_is_another_each_time(prefix: str) -> None:
+    before = time.time_ns() // 1_000_000
+    keys = {new_key(prefix) for _ in range(1_000)}
+    after = time.time_ns() // 1_000_000
+    assert len(keys) == 1_000
+    for key in keys:
+        made = UUID(key.removeprefix(prefix))
+        assert (made.version, made.variant) == (7, RFC_4122)
+        assert before <= made.int >> 80 <= after
+        assert told_by(key, from_unix_nanoseconds(time.time_ns())) > NEVER

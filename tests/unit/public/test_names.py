@@ -14,7 +14,7 @@ PUBLIC = {
     "Decider", "Deciders", "Decisions", "Delivery", "EpochalError", "Event", "FeedEvent", "NO_STREAM", "Selector",
     "OutcomeUndetermined", "Query", "QueryItem", "Recorded", "STREAM_EXISTS", "StreamAppend",
     "StreamDeleted", "Undetermined", "Unfold", "json_codec", "lambda_handler",
-    "metadata", "open_feed", "open_read_models", "open_streams",
+    "metadata", "new_key", "open_feed", "open_read_models", "open_streams",
     "at", "open_tagged_events", "projection", "reaction", "upcast",
     "Later", "call_off", "in_", "later", "timers_of",
 }  # fmt: skip

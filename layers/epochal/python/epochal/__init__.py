@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from epochal.feed.history import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.index.checkpoints import at as at
+    from epochal.keys import new_key as new_key
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
@@ -62,6 +63,7 @@ _NAMES = {
     "feed.history": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
     "index.checkpoints": ("at",),
+    "keys": ("new_key",),
     "model.events": ("Event", "Recorded", "Unfold"),
     "model.tags": ("Query", "QueryItem"),
     "model.versions": (
