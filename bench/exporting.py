@@ -28,7 +28,7 @@ from bench.peak import peak_bytes
 from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal import Event
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import LightCarrier, interpreter, performed
 from epochal.export.from_feed import begin, run
 from epochal.export.parts import ExportScope
 from epochal.feed.history import StreamHistory
@@ -36,11 +36,13 @@ from epochal.feed.reader import FeedReader
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.port import INDEX
-from epochal.local.endpoint import Endpoint
+from epochal.local.endpoint import KEY, REGION, SECRET, Endpoint
 from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
+from epochal.wire.environment import Service
+from epochal.wire.signing import Keys
 
 SPEED = 0.5
 MEMORY = 512 * 1024 * 1024
@@ -169,6 +171,6 @@ def _export(reader: FeedReader) -> Took:
 
 if __name__ == "__main__":
     url, streams, index = sys.argv[1:]
-    client = Endpoint(url=url).client("dynamodb")
-    found = _export(Stored(url=url, streams=streams, index=index).reader(interpreter(client)))
+    service = Service(url=url, region=REGION, credentials=Keys(KEY, SECRET))
+    found = _export(Stored(url=url, streams=streams, index=index).reader(performed(LightCarrier(service))))
     print(json.dumps(asdict(found)))

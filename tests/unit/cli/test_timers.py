@@ -8,7 +8,7 @@ from epochal.cli.errors import TimerMissing
 from epochal.copying.importing import marked
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, parse_time
-from epochal.scheduling import later
+from epochal.scheduling import in_, later
 from epochal.testing.stores import memory_tables
 from epochal.timers.stores import timers_of
 from tests.support.terminal import Terminal
@@ -90,3 +90,34 @@ def test_a_malformed_timer_is_refused(later: str) -> None:
 @pytest.mark.parametrize("arguments", [("--unfold", "S=1"), ("--events", "[]", "--batch", "1")])
 def test_later_goes_with_events_all_of_them(arguments: tuple[str, ...]) -> None:
     assert Terminal().run("append", "Loan-17", *arguments, "--later", "reminder=14d").exit_code == 2
+
+
+def test_a_timer_of_tags_is_listed_and_called_off_by_them() -> None:
+    terminal = Terminal()
+    tagged, tags = terminal.streams.tagged, ["show:1", "seat:4A"]
+    timers_of(tagged).schedule(tags, "hold", [Event(type="Lapsed", tags=("seat:4A",))], at=in_(minutes=10))
+    (timer,) = timers_of(tagged).pending(tags)
+    line = f"seat:4A, show:1  hold  {timer.due[:19]}  set at {timer.setting}  Lapsed"
+    assert terminal.lines("timers", "list", "--tag", "seat:4A") == [line]
+    both = [part for tag in tags for part in ("--tag", tag)]
+    missing = terminal.run("timers", "cancel", "hold", "--tag", "seat:4A")
+    assert isinstance(missing.exception, TimerMissing)
+    assert terminal.lines("timers", "cancel", *both, "hold") == [
+        f"seat:4A, show:1: hold is called off, which was due at {timer.due[:19]}"
+    ]
+    assert timers_of(tagged).pending(tags) == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list",),
+        ("list", "Loan-17", "--tag", "a"),
+        ("cancel", "hold"),
+        ("cancel", "Loan-17", "hold", "--tag", "a"),
+    ],
+)
+def test_a_stream_or_tags_are_given(arguments: tuple[str, ...]) -> None:
+    refused = Terminal().run("timers", *arguments).exception
+    assert isinstance(refused, InvalidInput)
+    assert refused.field == "STREAM"

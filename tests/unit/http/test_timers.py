@@ -146,3 +146,52 @@ def test_more_timers_than_an_answer_holds_are_cut_and_said_so(api: Api) -> None:
     assert 0 < len(shown) < 60
     assert shown == [f"r{number}" for number in range(len(shown))]
     assert answer.json["timers"][0]["events"][0]["type"] == "Reminded"
+
+
+TAGS = ["seat:4A", "show:1"]
+HOLD = {
+    "type": "$timer-set",
+    "tags": TAGS,
+    "data": {"name": "hold", "in": 600, "events": [{"type": "Lapsed", "tags": ["seat:4A"]}]},
+}
+
+
+def held(api: Api, *tags: str) -> list[dict[str, object]]:
+    return api.call("POST", "/timers/query", {"tags": list(tags)}).json["timers"]
+
+
+def test_a_timer_of_tags_is_listed_until_it_is_called_off_once() -> None:
+    api = Api()
+    api.call("POST", "/events", {"events": [{"type": "Held", "tags": ["seat:4A"]}, HOLD]})
+    (pending,) = timers_of(api.streams.tagged).pending(TAGS)
+    shown = {
+        "name": "hold",
+        "due": pending.due,
+        "set": pending.setting,
+        "tags": TAGS,
+        "events": [{"type": "Lapsed", "tags": ["seat:4A"]}],
+    }
+    assert held(api, "seat:4A") == held(api, *reversed(TAGS)) == [shown]
+    assert held(api, "seat:4B") == []
+    off = {"tags": TAGS, "timer": "hold"}
+    only_one = api.call("POST", "/timers/cancel", {**off, "tags": ["seat:4A"]})
+    assert (only_one.status, only_one.json["type"]) == (404, "urn:epochal:problem:timer-not-found")
+    assert api.call("POST", "/timers/cancel", off).json == shown
+    assert (held(api, *TAGS), timers_of(api.streams.tagged).pending(TAGS)) == ([], ())
+    assert api.call("POST", "/timers/cancel", off).status == 404
+
+
+@pytest.mark.parametrize(
+    ("sent", "field"),
+    [
+        ({"timer": "hold"}, "tags"),
+        ({"tags": [], "timer": "hold"}, "tags"),
+        ({"tags": ["a", "a\n"], "timer": "hold"}, "tags[1]"),
+        ({"tags": TAGS}, "timer"),
+        ({"tags": TAGS, "timer": ".."}, "timer"),
+        ({"tags": TAGS, "timer": "hold", "stream": "Loan-17"}, "stream"),
+    ],
+)
+def test_what_names_no_timer_of_tags_is_refused_by_its_field(sent: dict[str, object], field: str) -> None:
+    answer = Api().call("POST", "/timers/cancel", sent)
+    assert (answer.status, answer.json["field"]) == (400, field)

@@ -120,9 +120,7 @@ class TimerMissing(EpochalError, LookupError):
     """No timer of the name is pending."""
 
     def __init__(self, stream: str, name: str) -> None:
-        super().__init__(
-            f"{stream}: no timer {name} is pending; `epochal read {stream}` has what became of it"
-        )
+        super().__init__(f"{stream}: no timer {name} is pending; its events have what became of it")
         self.stream = stream
         self.name = name
 

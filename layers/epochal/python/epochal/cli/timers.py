@@ -38,30 +38,43 @@ def timers() -> None:
     """
 
 
-@timers.command("list")
-@click.argument("stream")
-@on_streams
-def list_(streams: Streams, *, stream: str) -> None:
-    """Print the pending timers of STREAM, by their due times.
+_TAGS: Final = click.option(
+    "--tag", "tags", multiple=True, help="Of timers of tags, instead of STREAM. May be given again."
+)
 
-    All of the stream is read.
+
+@timers.command("list")
+@click.argument("stream", required=False)
+@_TAGS
+@on_streams
+def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> None:
+    """Print the pending timers of STREAM, or of tags, by their due times.
+
+    All of the stream is read, or of what has the tags.
     """
-    output.stream(timers_of(streams).pending(stream), shown, _line)
+    if (stream is None) is not bool(tags):
+        raise InvalidInput("STREAM", "is given, or else a --tag")
+    found = timers_of(streams.tagged).pending(tags) if stream is None else timers_of(streams).pending(stream)
+    output.stream(found, shown, _line)
 
 
 @timers.command()
-@click.argument("stream")
-@click.argument("name")
+@click.argument("named", nargs=-1, required=True, metavar="[STREAM] NAME")
+@_TAGS
 @on_streams
-def cancel(streams: Streams, *, stream: str, name: str) -> None:
-    """Call off the timer NAME of STREAM: it never fires.
+def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
+    """Call off the timer NAME of STREAM, or of exactly these tags: it never fires.
 
     An error where none is pending: it has fired, was called off, or never was.
     """
-    timer = timers_of(streams).cancel(stream, name)
+    *of, name = named
+    if len(of) != (0 if tags else 1):
+        raise InvalidInput("STREAM", "and NAME are given, or NAME and each --tag")
+    where = of[0] if of else ", ".join(sorted(set(tags)))
+    timer = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
     if timer is None:
-        raise TimerMissing(stream, name)
-    output.document(shown(timer), [f"{stream}: {name} is called off, which was due at {timer.due[:19]}"])
+        raise TimerMissing(where, name)
+    output.document(shown(timer), [f"{where}: {name} is called off, which was due at {timer.due[:19]}"])
 
 
 def later_of(text: str) -> tuple[str, At]:
@@ -76,7 +89,8 @@ def later_of(text: str) -> tuple[str, At]:
 def _line(timer: Timer) -> str:
     events = ", ".join(event.type for event in timer.events)
     copied = "  copied, and fires in its original" if timer.copied else ""
-    return f"{timer.stream}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}{copied}"
+    where = timer.stream or ", ".join(timer.tags)
+    return f"{where}  {timer.name}  {timer.due[:19]}  set at {timer.setting}  {events}{copied}"
 
 
 # Of the whole deployment: what is due, and all timers armed anew.

@@ -52,8 +52,13 @@ STREAMS: Final = (
 )
 
 
-TAGGED: Final = tagged_operations(
-    "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
+_timers: Final = partial(Operation, module="epochal.http.timers", table="streams", store="tagged", rare=True)
+TAGGED: Final = (
+    *tagged_operations(
+        "tagged", "streams", events="/events", query="/events/query", count="/events/count", tags="/tags"
+    ),
+    _timers("POST", "/timers/query", "read_tag_timers", function="replay", scope="read"),
+    _timers("POST", "/timers/cancel", "cancel_tag_timer", function="append", scope="append"),
 )
 HEALTH: Final = Operation(
     "GET",
