@@ -43,7 +43,7 @@ from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.wire.environment import Service
-from epochal.wire.signing import Keys
+from epochal.wire.signing import FixedKeys
 
 BOUNDS: Final = {"light": 0.45, "function": 0.8}
 ROUNDS: Final = 15
@@ -115,7 +115,7 @@ def _timed(append: Callable[[], object]) -> Took:
 def _ways(url: str) -> Iterator[Mapping[str, Callable[[], object]]]:
     place: Any = {"region_name": "eu-central-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
     client = boto3.client("dynamodb", endpoint_url=url, config=Config(max_pool_connections=32), **place)
-    carrier = LightCarrier(Service(url=url, region="eu-central-1", credentials=Keys("test", "test")))
+    carrier = LightCarrier(Service(url=url, region="eu-central-1", credentials=FixedKeys("test", "test")))
     sent: list[DynamoRequest] = []
 
     def noting(request: DynamoRequest) -> dict[str, Any]:

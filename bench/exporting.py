@@ -42,7 +42,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.wire.environment import Service
-from epochal.wire.signing import Keys
+from epochal.wire.signing import FixedKeys
 
 SPEED = 0.5
 MEMORY = 512 * 1024 * 1024
@@ -171,6 +171,6 @@ def _export(reader: FeedReader) -> Took:
 
 if __name__ == "__main__":
     url, streams, index = sys.argv[1:]
-    service = Service(url=url, region=REGION, credentials=Keys(KEY, SECRET))
+    service = Service(url=url, region=REGION, credentials=FixedKeys(KEY, SECRET))
     found = _export(Stored(url=url, streams=streams, index=index).reader(performed(LightCarrier(service))))
     print(json.dumps(asdict(found)))

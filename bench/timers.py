@@ -39,7 +39,7 @@ from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
 from epochal.timers.items import MINUTE, SHARDS, Armed, Sent, Wake
 from epochal.wire.environment import Service
-from epochal.wire.signing import Keys
+from epochal.wire.signing import FixedKeys
 
 T = TypeVar("T")
 
@@ -244,7 +244,9 @@ def fire(timers: int = OF_A_MINUTE, waiting: int = 0) -> Fired:
             create_table(client, spec.kind, replace(spec, stream=False))
         now = [time.time_ns()]
         recording = Recording(
-            LightCarrier(Service(url=endpoint.url, region="eu-west-1", credentials=Keys("key", "secret")))
+            LightCarrier(
+                Service(url=endpoint.url, region="eu-west-1", credentials=FixedKeys("key", "secret"))
+            )
         )
         meter = Meter()
         driver = Driver(execute=performed(recording), meter=meter, at_once=SIDE_BY_SIDE)

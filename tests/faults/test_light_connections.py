@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.wire.http import Broken, Connections, Unsent, roots
+from epochal.wire.http import Connections, NoAnswer, Unsent, roots
 
 Behave = Callable[[socket.socket], None]
 HEADERS = {"Host": "here"}
@@ -155,7 +155,7 @@ def test_what_is_no_whole_answer_is_broken_and_its_connection_gone(
 ) -> None:
     server = serving(answering(answer), echoing)
     connections = at(server)
-    with pytest.raises(Broken) as raised:
+    with pytest.raises(NoAnswer) as raised:
         connections.send(HEADERS, b"first")
     assert str(raised.value).endswith(f" at {server.url}")
     assert connections.send(HEADERS, b"second")[2] == b"second"
@@ -180,7 +180,7 @@ def test_a_server_that_says_nothing_is_given_up(serving: Callable[..., Server]) 
         asked.set()
         over.wait()
 
-    with pytest.raises(Broken, match="TimeoutError"):
+    with pytest.raises(NoAnswer, match="TimeoutError"):
         at(serving(wait), seconds=(5, 0.05)).send(HEADERS, b"x")
     over.set()
     assert asked.is_set()
@@ -258,7 +258,7 @@ def test_a_server_that_answers_before_it_has_read_all_is_broken_or_answered(
 
     server = serving(early, echoing)
     connections = at(server)
-    with suppress(Broken):
+    with suppress(NoAnswer):
         assert connections.send(HEADERS, bytes(9_000_000))[0] == 413
     assert connections.send(HEADERS, b"x")[2] == b"x"
 

@@ -585,7 +585,7 @@ def what_goes_out_together_has_one_stamp(patch: Patch) -> None:
             one_key_used_twice,
             "whether the page is full|where no page ends",
         ),
-        (a_key_is_not_looked_for, one_key_used_twice, "and it is at"),
+        (a_key_is_not_looked_for, one_key_used_twice, "events under one key"),
         (a_key_of_unfolds_is_not_remembered, unfolds_under_one_key, "written twice"),
         (a_page_without_events_is_left, unfolds_that_move, None),
     ],

@@ -35,5 +35,5 @@ def test_whatever_was_written_is_handled_by_one_of_the_members() -> None:
 
 def test_members_that_nobody_wakes_are_found_out(monkeypatch: Patch) -> None:
     monkeypatch.setattr(ReactionFunction, "_tell_members", lambda *_: None)
-    with pytest.raises(AssertionError, match="was not woken"):
+    with pytest.raises(AssertionError, match="does not come to rest"):
         play_all(play, len(SEEDS))

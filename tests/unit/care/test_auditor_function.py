@@ -31,10 +31,25 @@ class Context:
         return 60_000
 
 
-def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
+class Sns:
+    """A topic that takes all."""
+
+    def __init__(self) -> None:
+        self.told: set[str] = set()
+
+    def publish_batch(self, *, TopicArn: str, PublishBatchRequestEntries: list[Any]) -> dict[str, Any]:  # noqa: N803  boto3's
+        assert TopicArn == "topic"
+        self.told |= {
+            each["MessageAttributes"]["Partition"]["StringValue"] for each in PublishBatchRequestEntries
+        }
+        return {"Successful": PublishBatchRequestEntries}
+
+
+def invoke(world: Damaged, sns: Sns, monkeypatch: pytest.MonkeyPatch) -> None:
     """One tick, in a new process."""
     monkeypatch.setattr(interpreter, "execute_through", lambda _: world.layouts.execute)
-    monkeypatch.setattr(clients, "service_client", lambda _: Lambda(one="Enabled", two="Disabled"))
+    others: dict[str, Any] = {"lambda": Lambda(one="Enabled", two="Disabled"), "sns": sns}
+    monkeypatch.setattr(clients, "service_client", lambda service, **_: others[service])
     for name, value in {
         variable("tips_table"): "tips",
         variable("journal_table"): "journal",
@@ -45,6 +60,7 @@ def invoke(world: Damaged, monkeypatch: pytest.MonkeyPatch) -> None:
         variable("tags_table"): "tags",
         variable("index_table"): "index",
         variable("mappings"): "one,two",
+        variable("topic"): "topic",
         "AWS_LAMBDA_FUNCTION_NAME": "auditor",
     }.items():
         monkeypatch.setitem(os.environ, name, value)
@@ -74,7 +90,7 @@ def test_a_tick_heals_the_index_and_says_what_it_found(
     world.fill()
     world.layouts.append("Cart-1", "late", "later")
     world.tables.execute(Put(table="tips", item=dict(tip_key("Broken-1"))))
-    invoke(world, monkeypatch)
+    invoke(world, sns := Sns(), monkeypatch)
     printed = capsys.readouterr().out
     assert metrics_of(printed) == {
         "Audit.disabled": 1,
@@ -85,3 +101,4 @@ def test_a_tick_heals_the_index_and_says_what_it_found(
     }
     assert "the head {'p': {'S': 'Broken-1'}" in printed
     assert ("Cart-1", 7, "later") in world.layouts.feed("tips")
+    assert len(sns.told) == 1, "reactions hear of the partition that was mended"

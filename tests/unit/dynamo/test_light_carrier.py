@@ -35,7 +35,7 @@ from epochal.plan.ops import Get, Lost, Op, Put
 from epochal.wire import environment
 from epochal.wire.environment import Service as Found
 from epochal.wire.environment import at_hand
-from epochal.wire.http import Answer, Broken
+from epochal.wire.http import Answer, NoAnswer
 from tests.unit.dynamo.test_errors import OPS
 
 REGION = "eu-central-1"
@@ -207,7 +207,7 @@ def test_what_something_in_between_answers_tells_nothing_of_a_write(
 def test_a_connection_that_broke_is_lost() -> None:
     class Breaking(Service):
         def take(self, *_: object) -> Answer:
-            raise Broken("closed")
+            raise NoAnswer("closed")
 
     with pytest.raises(Lost):
         performed(Breaking().light())(OPS["put"])

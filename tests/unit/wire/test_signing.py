@@ -15,7 +15,7 @@ from botocore.credentials import Credentials
 
 from epochal.errors import Misconfigured
 from epochal.wire.http import host_of
-from epochal.wire.signing import Keys, Signer
+from epochal.wire.signing import FixedKeys, Signer
 
 PLAIN = string.ascii_letters + string.digits + string.punctuation
 HOSTS = (
@@ -27,7 +27,7 @@ HOSTS = (
 )
 
 
-def requests(seed: int, count: int) -> Iterator[tuple[str, Signer, Keys, str, str, bytes]]:
+def requests(seed: int, count: int) -> Iterator[tuple[str, Signer, FixedKeys, str, str, bytes]]:
     """Signers stay for some requests, as those of a carrier do, while days and keys change."""
     luck = random.Random(seed)
     words = lambda most: "".join(luck.choices(PLAIN, k=luck.randint(1, most)))  # noqa: E731
@@ -39,7 +39,7 @@ def requests(seed: int, count: int) -> Iterator[tuple[str, Signer, Keys, str, st
             signer = Signer(host_of(url), region, service.replace("/", "-"))
         if number % 3 == 0:
             token = luck.choice((None, "", words(900)))
-            keys = Keys(words(40), luck.choice((words(60), "ä ✈ key", "a b")), token)
+            keys = FixedKeys(words(40), luck.choice((words(60), "ä ✈ key", "a b")), token)
             at = luck.randrange(4_102_444_800)
         signer.now = lambda at=at: at  # type: ignore[misc]
         target = f"DynamoDB_20120810.{''.join(luck.choices(string.ascii_letters, k=9))}"
@@ -68,7 +68,7 @@ def test_a_signature_is_botocores(count: int, monkeypatch: pytest.MonkeyPatch) -
             assert ours[name] == value, (url, keys, body)
 
 
-def _of(keys: Keys) -> tuple[str, str, str | None]:
+def _of(keys: FixedKeys) -> tuple[str, str, str | None]:
     return keys.access_key, keys.secret_key, keys.token
 
 
@@ -78,7 +78,7 @@ def test_nothing_that_would_end_a_header_is_ever_in_one(part: str, bad: str) -> 
     parts = {"host": "here", "region": "eu-central-1", "access key": "A", "token": "T"} | {part: bad}
     with pytest.raises(Misconfigured) as raised:
         Signer(parts["host"], parts["region"], "dynamodb").headers(
-            Keys(parts["access key"], "secret", parts["token"]), "a", "b", b""
+            FixedKeys(parts["access key"], "secret", parts["token"]), "a", "b", b""
         )
     assert bad not in str(raised.value)
 

@@ -20,7 +20,7 @@ from epochal.errors import InvalidInput, brought_by
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies, Objects
-from epochal.wire.http import CONNECT_SECONDS, READ_SECONDS, Broken, Unsent, host_of
+from epochal.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of
 from epochal.wire.signing import Signer
 
 with brought_by("async", "asynchronous stores", "aiohttp"):
@@ -156,7 +156,7 @@ class AsyncCarrier:
             nowhere = not isinstance(error, TimeoutError)
             raise Unsent(self._said(error), address=self.url, nowhere=nowhere) from error
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise Broken(self._said(error)) from error
+            raise NoAnswer(self._said(error)) from error
 
     def _said(self, error: Exception) -> str:
         return f"{type(error).__name__} at {self.url}"

@@ -37,7 +37,7 @@ from epochal.dynamo.interpreter import Carrier
 from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
 from epochal.errors import InvalidInput
 from epochal.wire.environment import Service
-from epochal.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, Broken, Unsent, host_of
+from epochal.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -170,7 +170,7 @@ def boto3_carrier(client: DynamoDBClient) -> Carrier:
     return carry
 
 
-def failure_of(error: BotoCoreError, *, retries: bool) -> Unsent | Broken:
+def failure_of(error: BotoCoreError, *, retries: bool) -> Unsent | NoAnswer:
     """The failure that a broken connection is; for any other error of boto ours is raised.
 
     Args:
@@ -181,7 +181,7 @@ def failure_of(error: BotoCoreError, *, retries: bool) -> Unsent | Broken:
         nowhere = not isinstance(error, ConnectTimeoutError)
         return Unsent(cause_of(error), address=address_of(error), nowhere=nowhere)
     if isinstance(error, ConnectionError | HTTPClientError):
-        return Broken(cause_of(error))
+        return NoAnswer(cause_of(error))
     raise meaning_of(error) from error
 
 

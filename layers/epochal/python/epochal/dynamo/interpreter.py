@@ -3,7 +3,7 @@
 What a carrier raises:
 
     Unsent          NotApplied: no connection was made
-    Broken          Lost: it may have been applied
+    NoAnswer          Lost: it may have been applied
     DynamoFault     what it means (`dynamo.protocol`)
 """
 
@@ -31,7 +31,7 @@ from epochal.plan import ops
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply, Unreached
 from epochal.settings import LIGHT
 from epochal.wire.environment import Service, at_hand, hooked
-from epochal.wire.http import Broken, Connections, Unsent, host_of, roots
+from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, roots
 from epochal.wire.signing import Signer
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def performed(carry: Carrier) -> Execute:
             raise Unreached(
                 f"nothing has ever answered at {error.address}: is the address right, with its region?"
             ) from error
-        except Broken as error:
+        except NoAnswer as error:
             raise Lost(str(error)) from error
         answered = True
         return reply

@@ -159,7 +159,7 @@ def cancel_tag_timer(tagged: TaggedStore, request: Request, _: shapes.QueryStrin
     return _called_off(meter, timer)
 
 
-def _contended(meter: Meter, where: str, **place: str) -> Problem:
+def _contended(meter: Meter, where: str, **place: Any) -> Problem:
     return Problem(
         problems.VERSION_CONFLICT,
         f"others write to {where} all the time: try again",

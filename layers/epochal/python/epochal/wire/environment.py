@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Final
 
 from epochal.wire.http import host_of
-from epochal.wire.signing import Credentials, Keys
+from epochal.wire.signing import Credentials, FixedKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +103,13 @@ def at_hand(
     return Service(url=url, region=region, credentials=keys, bundle=bundle)
 
 
-def _keys(environment: Mapping[str, str]) -> Keys | None:
+def _keys(environment: Mapping[str, str]) -> FixedKeys | None:
     """Those that there are, unless they expire."""
     access, secret = (environment.get(f"AWS_{name}") for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"))
     if not access or not secret or "AWS_CREDENTIAL_EXPIRATION" in environment:
         return None
     token = environment.get("AWS_SESSION_TOKEN") or environment.get("AWS_SECURITY_TOKEN")
-    return Keys(access, secret, token)
+    return FixedKeys(access, secret, token)
 
 
 def _more(environment: Mapping[str, str], home: Path) -> bool:

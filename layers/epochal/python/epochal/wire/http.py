@@ -59,7 +59,7 @@ class Unsent(Exception):
         self.nowhere = nowhere
 
 
-class Broken(Exception):
+class NoAnswer(Exception):
     """The request may have been received, and there is no whole answer."""
 
 
@@ -113,7 +113,7 @@ class Connections:
 
         Raises:
             Unsent: no connection was made.
-            Broken: there is no whole answer.
+            NoAnswer: there is no whole answer.
         """
         head = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         message = f"POST / HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode("ascii") + body
@@ -128,7 +128,7 @@ class Connections:
         except BaseException as error:
             link.to.close()
             if isinstance(error, OSError | ValueError):
-                raise Broken(f"{_said(error)} at {self.url}") from error
+                raise NoAnswer(f"{_said(error)} at {self.url}") from error
             raise
         if ended and len(self._waiting) < KEPT:
             link.used = time.monotonic()

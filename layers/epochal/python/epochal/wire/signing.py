@@ -28,14 +28,14 @@ class Credentials(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class FixedKeys:
     """Credentials that stay as they are."""
 
     access_key: str
     secret_key: str
     token: str | None = None
 
-    def get_frozen_credentials(self) -> Keys:
+    def get_frozen_credentials(self) -> FixedKeys:
         """Themselves."""
         return self
 
