@@ -14,6 +14,7 @@ from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, OutcomeUndetermined
 from epochal.keys import new_key
 from epochal.layout.once import told_by
+from epochal.layout.pages import writes
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import NEVER
 from epochal.model.events import Event, Unfold, from_unix_nanoseconds
@@ -168,6 +169,15 @@ def test_a_search_ends_at_the_moment(streams: Streams, clock: Clock) -> None:
         assert made.capacity.write == 1
         assert made.capacity.requests <= 4
         assert made.capacity.read <= 5
+
+
+def test_a_key_from_long_ago_takes_few_requests(
+    streams: Streams, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writes, "is_full", lambda *_, **__: True)
+    for _ in range(300):
+        streams.append(STREAM, [OTHER])
+    assert pay(streams, key=key_of("k", NOON - DAY)).capacity.requests <= 7
 
 
 def test_what_was_pruned_since_the_moment_leaves_it_open_and_what_was_before_does_not(

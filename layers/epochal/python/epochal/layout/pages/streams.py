@@ -299,7 +299,7 @@ def find(table: str, head: Page, batch: Sought, at: int, *, or_later: bool) -> S
         found = next((each for each in told if each is not None), None)
         if found is None and reply.last is None:
             raise CorruptData(f"{head.stream}: event {at} is in no page")
-        pages = replace(pages, after=reply.last)
+        pages = replace(pages, after=reply.last, limit=pages.limit and 4 * pages.limit)
     return found
 
 
