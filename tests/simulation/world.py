@@ -198,8 +198,9 @@ class World:
         bare = Token(version=left.version, etag=left.etag)
         if outcome.token == bare:
             return heads[-1].etag != left.etag
-        if outcome.token.size == 0 and heads[-1].etag != left.etag:  # whether it was full, nobody knows any more
-            return self.kind.is_as_good(bare, outcome.token)
+        if outcome.token.size == 0 and heads[-1].etag != left.etag and (etag := outcome.token.etag):
+            # Whether the page was full, nobody knows any more, and an append on it is in conflict.
+            return bare == Token(version=outcome.version, etag=f"{etag[:8]}8{etag[9:]}")
         true = left.token
         exact = replace(outcome.token, size=true.size, appends=true.appends) == true
         return exact and abs(outcome.token.size - true.size) <= 16
