@@ -291,6 +291,7 @@ def test_requests_go_where_boto3s_client_would_send_them(
         {"AWS_DEFAULT_REGION": REGION},
         {"AWS_DEFAULT_REGION": REGION, "AWS_ACCESS_KEY_ID": "a part"},
         PLAIN | {"AWS_CREDENTIAL_EXPIRATION": "2030-01-01T00:00:00Z"},
+        PLAIN | {"AWS_ACCOUNT_ID": "1.2"},
         *(PLAIN | {"AWS_DEFAULT_REGION": each} for each in ("cn-north-1", "us-gov-west-1", "local", "nonsense/")),
         *(PLAIN | {"AWS_ENDPOINT_URL": each} for each in ("nonsense", "http://me:secret@here", "http://here/path")),
         *(

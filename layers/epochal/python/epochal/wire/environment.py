@@ -65,6 +65,8 @@ _FILES: Final = ("config", "credentials")
 _ELSEWHERE: Final = ("darwin", "win32")
 """Systems that have proxies in their settings."""
 
+_ACCOUNT: Final = re.compile("[0-9]{12}")
+
 _REGION: Final = re.compile(r"(us|eu|ap|sa|ca|me|af|il|mx)-[a-z]+-[0-9]+")
 """Regions of the partition whose addresses end with amazonaws.com."""
 
@@ -93,6 +95,8 @@ def at_hand(
         return None
     # Credentials that tell their account are answered at an address of the account's own.
     account = environment.get("AWS_ACCOUNT_ID")
+    if account and not _ACCOUNT.fullmatch(account):
+        return None
     own = f"{account}.ddb" if account else "dynamodb"
     url = address or f"https://{own}.{region}.amazonaws.com"
     try:
