@@ -47,6 +47,8 @@ TAKING: Final = {
     "appendTaggedOfDcb": ("POST", "/dcb/events"),
     "queryTaggedOfDcb": ("POST", "/dcb/query"),
     "writeProjectionState": ("PUT", "/projections/totals/v1"),
+    "readTagTimers": ("POST", "/timers/query"),
+    "cancelTagTimer": ("POST", "/timers/cancel"),
     "steerGroup": ("POST", "/groups/totals"),
 }
 """Operations that take a document."""
