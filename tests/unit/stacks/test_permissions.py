@@ -343,7 +343,7 @@ def test_only_the_api_may_call_its_functions_and_only_on_their_routes(synthesise
         assert properties["Principal"] == "apigateway.amazonaws.com"
         path = properties["SourceArn"]["Fn::Join"][1][-1]
         assert re.fullmatch(
-            r"/\*/\*/(appends|streams|tips|events|tags|aggregates|dcb|projections|feed|groups|bodies|health).*",
+            r"/\*/\*/(appends|streams|tips|events|timers|tags|aggregates|dcb|projections|feed|groups|bodies|health).*",
             path,
         )
 

@@ -48,9 +48,9 @@ _TAGS: Final = click.option(
 @_TAGS
 @on_streams
 def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> None:
-    """Print the pending timers of STREAM, or of tags, by their due times.
+    """Print the pending timers of STREAM, by their due times.
 
-    All of the stream is read, or of what has the tags.
+    Or those of tags, with --tag. All of the stream is read, or of what has the tags.
     """
     if (stream is None) is not bool(tags):
         raise InvalidInput("STREAM", "is given, or else a --tag")
@@ -63,9 +63,9 @@ def list_(streams: Streams, *, stream: str | None, tags: tuple[str, ...]) -> Non
 @_TAGS
 @on_streams
 def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -> None:
-    """Call off the timer NAME of STREAM, or of exactly these tags: it never fires.
+    """Call off the timer NAME of STREAM: it never fires.
 
-    An error where none is pending: it has fired, was called off, or never was.
+    Or that of exactly these tags. An error where none is pending: it has fired, was called off, or never was.
     """
     *of, name = named
     if len(of) != (0 if tags else 1):
