@@ -34,6 +34,7 @@ PRICES: Final[Mapping[str, tuple[float, str]]] = {
     "publish": (0.30 / MILLION, "a request to an SNS FIFO topic"),
     "message": (2 * 0.50 / MILLION, "a message of an SQS FIFO queue, received and deleted"),
     "logged": (0.50 / 1e9, "a byte taken into CloudWatch Logs"),
+    "seldom read": (0.25 / 1e9, "a byte taken into a log of infrequent access"),
     "sent": (0.09 / 1e9, "a byte to the internet"),
 }
 
@@ -189,12 +190,13 @@ def bill(setup: Setup, pace: Pace) -> dict[str, float]:
         "DynamoDB: writes": dollars("write unit", append.units.write),
         "DynamoDB: reads": dollars("read unit", append.units.read),
         "logs and metrics": logged("append"),
-        "access log": dollars("logged", access * append.invocations if setup.access_log else 0),
+        "access log": dollars("seldom read", access * append.invocations if setup.access_log else 0),
         "answers": dollars("sent", append.answered),
         "loads": (dollars("gateway", loads.invocations) if setup.gateway else 0)
         + running("replay")
         + dollars("read unit", loads.units.read)
-        + dollars("logged", loads.logged + (access * loads.invocations if setup.access_log else 0))
+        + dollars("logged", loads.logged)
+        + dollars("seldom read", access * loads.invocations if setup.access_log else 0)
         + dollars("sent", loads.answered),
         "feed: Lambda": running("indexer"),
         "feed: DynamoDB": dollars("write unit", feed.units.write) + dollars("read unit", feed.units.read),

@@ -172,10 +172,22 @@ def test_access_logs_tell_the_route_but_not_the_stream(synthesise: Synthesise) -
     deployment = synthesise("prod", **LOGGED)
     (stage,) = deployment.of_type("api", "AWS::ApiGatewayV2::Stage").values()
     line = json.loads(stage["Properties"]["AccessLogSettings"]["Format"])
-    group = deployment.named("api", "AWS::Logs::LogGroup", "AccessLog")
+    group = deployment.named("api", "AWS::Logs::LogGroup", "AccessLogInfrequent")
     assert {"$context.requestId", "$context.routeKey", "$context.status"} <= set(line.values())
     assert "$context.path" not in line.values()
     assert group["Properties"]["RetentionInDays"] == 14
+    assert group["Properties"]["LogGroupClass"] == "INFREQUENT_ACCESS"
+
+
+def test_an_access_log_whose_class_changes_is_another_group_since_a_group_keeps_its_class(
+    synthesise: Synthesise,
+) -> None:
+    deployment = synthesise("prod", **LOGGED, access_log_class="standard")
+    group = deployment.named("api", "AWS::Logs::LogGroup", "AccessLogStandard")["Properties"]
+    assert (group["LogGroupClass"], group["LogGroupName"]) == (
+        "STANDARD",
+        "/aws/vendedlogs/epochal-prod-api-standard",
+    )
 
 
 def test_the_bill_counts_a_line_of_the_access_log_as_it_is() -> None:

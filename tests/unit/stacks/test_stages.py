@@ -139,6 +139,7 @@ def test_an_unknown_target_is_refused_with_those_there_are(name: object) -> None
         ("log_days", 1.0),
         ("log_level", "info"),
         ("access_logs", "no"),
+        ("access_log_class", "seldom"),
         ("requests_per_second", 0),
         ("burst", 0),
         ("reserved_concurrency", {"apend": 1}),

@@ -54,7 +54,8 @@ def test_failing_requests_alarm_over_all_addresses(addressed: Deployment) -> Non
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("access_logs", True), ("burst", 5), ("requests_per_second", 5), ("route_limits", {"GET /feed": 2}),
+        ("access_logs", True), ("access_log_class", "standard"),
+        ("burst", 5), ("requests_per_second", 5), ("route_limits", {"GET /feed": 2}),
     ],
 )  # fmt: skip
 def test_what_only_the_gateway_does_is_refused_without_it(setting: str, value: object) -> None:

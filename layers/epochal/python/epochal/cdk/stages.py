@@ -329,6 +329,7 @@ class Stage(Options):
         domain_name: of the gateway, beside the address that it has.
         domain_certificate: ARN of a certificate for that name, of the same region.
         access_logs: one line for every HTTP request, without the stream's name.
+        access_log_class: CloudWatch's, of these lines: `infrequent` costs half, and has neither tail nor filters.
         requests_per_second, burst: throttling of the HTTP API as a whole.
         route_limits: requests a second of single routes, by their keys (`GET /dcb/tags`), which are also their
             bursts; one that is not here has what its operation says, or shares in the whole. None is above the whole.
@@ -391,6 +392,9 @@ class Stage(Options):
     domain_name: str = _chosen("", _DOMAIN)
     domain_certificate: str = _chosen("", _CERTIFICATE)
     access_logs: bool = _chosen(True, a_flag)
+    access_log_class: Literal["infrequent", "standard"] = _chosen(
+        "infrequent", one_of("infrequent", "standard")
+    )
     requests_per_second: int = _chosen(1_000, a_number(1, 100_000))
     burst: int = _chosen(500, a_number(1, 50_000))
     route_limits: Mapping[str, int] = _chosen(_NOTHING, a_map(a_number(1, 50_000), keys=ROUTE_KEYS))
@@ -506,7 +510,7 @@ STAGES: Final[Mapping[str, Stage]] = MappingProxyType(
 )
 
 
-_OF_GATEWAY: Final = ("access_logs", "burst", "requests_per_second")
+_OF_GATEWAY: Final = ("access_log_class", "access_logs", "burst", "requests_per_second")
 """Settings of the gateway that every stage has by default."""
 
 

@@ -361,6 +361,7 @@ class StoreOptions(TypedDict, total=False):
     names. A layout is its name, or its options, as `SekibanOptions(write_shards=4)`.
     """
 
+    access_log_class: Literal["infrequent", "standard"]
     access_logs: bool
     alarm_topic: str | sns.ITopic
     archive: bool

@@ -18,6 +18,7 @@ from aws_cdk import ArnFormat, Duration, Stack
 from aws_cdk import aws_apigatewayv2 as apigateway
 from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
 from aws_cdk.aws_apigatewayv2_authorizers import HttpIamAuthorizer, HttpJwtAuthorizer
 from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
@@ -46,6 +47,8 @@ ACCESS_LOG: Final = {
     "ip": "$context.identity.sourceIp",
 }
 """Each byte is paid for with each request. The log has the time of a line itself."""
+
+_CLASSES: Final = {"infrequent": "INFREQUENT_ACCESS", "standard": "STANDARD"}
 
 
 class Api:
@@ -163,7 +166,15 @@ class Api:
 
     def _access_log(self, stage: Stage) -> apigateway.CfnStage.AccessLogSettingsProperty:
         # Under /aws/vendedlogs/ an API adds nothing to the account's one policy on logs, which is finite.
-        group = log_group(self._scope, "AccessLog", name=f"/aws/vendedlogs/{stage.named('api')}", stage=stage)
+        # A group keeps its class for life, so each class has a group of its own name.
+        kind = stage.access_log_class
+        group = log_group(
+            self._scope,
+            f"AccessLog{kind.title()}",
+            name=f"/aws/vendedlogs/{stage.named('api')}-{kind}",
+            stage=stage,
+        )
+        cast(logs.CfnLogGroup, group.node.default_child).log_group_class = _CLASSES[kind]
         arn = Stack.of(self._scope).format_arn(
             service="logs",
             resource="log-group",
