@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,12 +67,12 @@ def test_the_page_says_how_often_an_effect_comes_before_its_cause() -> None:
 
 
 def _nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = OrderedReader.begin.__func__  # type: ignore[attr-defined]
+    real = OrderedReader.__init__
 
-    def begin(cls: type[OrderedReader], *given: object, **named: object) -> object:
-        return real(cls, *given, **{**named, "within": 0.0})
+    def begin(reader: OrderedReader, **named: Any) -> None:
+        real(reader, **{**named, "window": 0})
 
-    monkeypatch.setattr(OrderedReader, "begin", classmethod(begin))
+    monkeypatch.setattr(OrderedReader, "__init__", begin)
 
 
 def _a_cause_has_no_precedence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,13 +13,13 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.feed import ordered
 from epochal.feed.history import FeedItem, PageBounds
-from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released
+from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.reader import FeedReader
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
 from epochal.indexer.indexer import Indexer, Record
 from epochal.layout.port import partition_of
-from epochal.model.events import Event
+from epochal.model.events import PER_SECOND, Event
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables
 
@@ -168,16 +168,12 @@ def test_a_reader_whose_time_is_over_at_once_keeps_what_its_checkpoint_says() ->
 def reader_of(world: World, start: OrderedCheckpoint) -> OrderedReader:
     feed = world.place.feed
     every: Callable[[Any], bool] = lambda _: True  # noqa: E731
-    given = [(number, feed.hydrate(number), every) for number in (30_000, 30_001)]
-    return OrderedReader.begin(
-        feed.driver,
-        feed.table,
-        given,
-        within=5.0,
-        start=start,
+    return OrderedReader(
+        driver=feed.driver,
+        table=feed.table,
+        window=5 * PER_SECOND,
+        partitions=[opened(number, feed.hydrate(number), every, start) for number in (30_000, 30_001)],
         now=world.clock,
-        once=False,
-        strict=False,
     )
 
 

@@ -10,12 +10,16 @@ import pytest
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, PartitionTail
 from epochal.feed.reader import LONGER, LONGEST_POLL, POLL_SECONDS
-from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.checkpoints import BEGINNING, Checkpoint, epoch_stream
+from epochal.index.checkpoints import TIP as TIP_INDEX
 from epochal.index.entries import Entry
 from epochal.index.epochs import EpochLimits
 from epochal.index.feed_walk import PlacedEntry
+from epochal.index.tip import read_tip
+from epochal.index.tip_append import put_calf
 from epochal.layout.port import partition_of
 from epochal.plan.ops import Get, Op, Put, Reply
+from epochal.plan.values import Item, item_size
 from tests.unit.feed.feeds import Feeds, head, record
 
 Where = tuple[str, int]
@@ -312,19 +316,103 @@ def test_waiting_crosses_into_an_epoch_that_begins_meanwhile() -> None:
     assert where(feeds.reader().page(0, start=tail, wait=20.0).items) == [("A-1", 2)]
 
 
-def units_a_second(readers: int, seconds: float = 600.0) -> float:
-    """What readers that wait take of a partition's key, together: each in a process of its own."""
-    feeds = many(3)
+def large(feeds: Feeds, kilobytes: int, seed: int = 1) -> None:
+    """Index an append that leaves the newest epoch's Tip with so many KB at least."""
+    types = [random.Random(seed * 10_000 + k).randbytes(250).hex() for k in range(4 * kilobytes)]
+    feeds.indexer().index([record(seed, head(f"L-{seed}", len(types), *types))])
+
+
+TIP = epoch_stream(0, 0)
+
+
+def foreign(item: Item) -> Item:
+    """A Tip as another program writes it, without ids of appends."""
+    events = [
+        {"M": {name: each for name, each in event["M"].items() if name != "k"}} for event in item["e"]["L"]
+    ]
+    return {**item, "e": {"L": events}}
+
+
+def units_a_second(feeds: Feeds, seconds: float = 3_600.0) -> float:
+    """What a reader that waits takes."""
     reader = feeds.reader()
     tail, before = reader.page(0).next, reader.driver.meter.units.read
-    reader.page(0, start=tail, wait=seconds, seconds=seconds)
-    return readers * (reader.driver.meter.units.read - before) / seconds
+    assert reader.page(0, start=tail, wait=seconds, seconds=seconds).items == ()
+    return (reader.driver.meter.units.read - before) / seconds
 
 
-def test_a_thousand_readers_that_wait_take_300_read_units_a_second_at_most() -> None:
-    figures = [units_a_second(readers) for readers in (1, 100, 1_000)]
-    assert figures == pytest.approx([0.26, 26, 260], rel=0.05)
-    assert figures[-1] <= 300
+@pytest.mark.parametrize("kilobytes", [0, 5, 30, 250])
+def test_a_thousand_readers_that_wait_take_300_read_units_a_second_at_most_whatever_the_tip_has(
+    kilobytes: int,
+) -> None:
+    feeds = many(3)
+    if kilobytes:
+        large(feeds, kilobytes)
+        assert item_size(feeds.tip(TIP) or {}) > kilobytes * 1_000
+    assert 1_000 * units_a_second(feeds) <= 300
+
+
+def test_of_a_large_tip_that_another_program_wrote_looks_are_more_seldom_and_see_what_is_added_to_it() -> (
+    None
+):
+    feeds = many(1)
+    large(feeds, 30)
+    feeds.tables.execute(Put(table="index", item=foreign(feeds.tip(TIP) or {})))
+    assert 1_000 * units_a_second(feeds) <= 300
+    came = list[float]()
+
+    def something() -> None:
+        if feeds.clock.now > 5_000 and not came:
+            came.append(feeds.clock.now)
+            tip = feeds.tip(TIP) or {}
+            put = {"e": tip["e"]["L"][:1], "c": tip["c"]["L"][:1]}
+            more: Item = {name: {"L": [*tip[name]["L"], *put[name]]} for name in ("e", "c")}
+            following = {"N": str(int(tip["n"]["N"]) + 1)}
+            feeds.tables.execute(Put(table="index", item={**tip, **more, "n": following}))
+
+    feeds.clock.at_sleep = something
+    page = feeds.reader().page(0, start=feeds.reader().page(0).next, wait=10_000.0)
+    assert where(page.items)[0] == ("L-1", 0)
+    assert feeds.clock.now <= came[0] + 9 * LONGEST_POLL
+
+
+@pytest.mark.parametrize("kilobytes", [0, 4, 30])
+@pytest.mark.parametrize("first", [4, 5, 30, 250])
+def test_whatever_comes_behind_a_large_tip_is_seen_at_the_next_look(first: int, kilobytes: int) -> None:
+    feeds = many(3)
+    large(feeds, first)
+    came = list[float]()
+
+    def something() -> None:
+        if feeds.clock.now > 30 and not came:
+            came.append(feeds.clock.now)
+            large(feeds, kilobytes, 2) if kilobytes else index(feeds, "E-1")
+
+    feeds.clock.at_sleep = something
+    page = feeds.reader().page(0, start=feeds.reader().page(0).next, wait=100.0)
+    assert page.items
+    assert feeds.clock.now <= came[0] + LONGEST_POLL
+
+
+def test_a_calf_whose_writer_died_before_the_tip_is_no_entry_and_costs_readers_no_more() -> None:
+    feeds = many(1)
+    large(feeds, 30)
+    tip = read_tip(feeds.tip(TIP) or {})
+    feeds.tables.execute(put_calf("index", TIP, tip.span))
+    assert 1_000 * units_a_second(feeds) <= 300
+    feeds.clock.at_sleep = lambda: feeds.clock.sleeps % 7 or index(feeds, "E-1")
+    page = feeds.reader().page(0, start=feeds.reader().page(0).next, wait=100.0)
+    assert where(page.items)[0] == ("E-1", 0)
+
+
+def test_a_large_tip_itself_is_read_now_and_then_whatever_its_calf_tells() -> None:
+    feeds = many(1)
+    large(feeds, 30)
+    tail = feeds.reader().page(0).next
+    feeds.ops.clear()
+    feeds.reader().page(0, start=tail, wait=1_200.0)
+    tips = [op for op in feeds.ops if isinstance(op, Get) and op.key["i"]["N"] == str(TIP_INDEX)]
+    assert 4 <= len(tips) <= 7
 
 
 def test_an_entry_makes_looks_frequent_again() -> None:
@@ -361,7 +449,10 @@ def test_looks_that_lag_lose_nothing_and_give_nothing_twice(seed: int) -> None:
     def something() -> None:
         before.append(feeds.tables.copy())
         if luck.random() < 0.6 and len(before) < 40:
-            index(feeds, *[luck.choice(("A-1", "B-1"))] * luck.randrange(1, 3))
+            if luck.random() < 0.3:
+                large(feeds, luck.choice((4, 8)), len(before))
+            else:
+                index(feeds, *[luck.choice(("A-1", "B-1"))] * luck.randrange(1, 3))
 
     feeds.clock.at_sleep = something
     reader = feeds.reader()

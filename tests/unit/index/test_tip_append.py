@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
-from epochal.codec.bodies import EMPTY, Encoded, encode
-from epochal.index.checkpoints import poison_stream
+from epochal.codec.bodies import DIRECT, EMPTY, Encoded, encode
+from epochal.index.checkpoints import MAX_EPOCH, epoch_stream, poison_stream
 from epochal.index.tip import Tip, load_tip, read_all
-from epochal.index.tip_append import WireBatch, append, append_marked, append_on, batch_of, left_by
+from epochal.index.tip_append import (
+    BY_COST,
+    CalfRule,
+    WireBatch,
+    append,
+    append_marked,
+    append_on,
+    attempt,
+    batch_of,
+    calve_and_update,
+    create,
+    growth_of,
+    left_by,
+    pays,
+)
 from epochal.layout.port import INDEX
 from epochal.layout.streams import EncodedEvent, Rejected, Written
-from epochal.model.versions import version_of
+from epochal.model.versions import Token, version_of
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
+from epochal.plan.values import read_units
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_tables
 
 STREAM = poison_stream(0)
 
@@ -125,3 +143,53 @@ def test_a_tip_that_is_known_is_calved_without_a_read(tables: MemoryTables) -> N
         known = left_by(made, known, result.token)
     assert {type(op) for op in asked} == {Put, Update}
     assert len(asked) > 9
+
+
+# ------------------------------------------------------------------------------------------------- large Tips
+
+
+def span_of(size: int) -> WireBatch:
+    """Events of so many bytes together, to an epoch with the longest name."""
+    data = Encoded(DIRECT, bytes(size))
+    events = [EncodedEvent(type="Ingested", data=data, timestamp="2026-11-26T00:00:00.0000000Z")]
+    stream = epoch_stream(999_999_999, MAX_EPOCH)
+    return batch_of(stream, events, etag="0" * 32, append_id=bytes(16))
+
+
+def written(memory: MemoryTables, *sizes: int, rule: CalfRule = BY_COST) -> float:
+    """Write units of appends of such sizes."""
+    driver = Driver(execute=memory.execute, meter=Meter())
+    known: Tip | None = None
+    for size in sizes:
+        sent = driver.run(attempt("index", batch := span_of(size), known, rule))
+        assert isinstance(sent, Token)
+        known = left_by(batch, known, sent)
+        assert known.token() == sent
+    return driver.meter.units.write
+
+
+def test_a_tip_that_costs_more_than_the_least_to_read_is_put_into_a_calf_by_whatever_comes_next() -> None:
+    for size in (*range(3_000, 9_000, 97), 30_000, 300_000):
+        batch = span_of(size)
+        _, token = create("index", batch)
+        tip = left_by(batch, None, token)
+        if read_units(tip.size) > 1:
+            following = (*range(1, 1_500, 7), 30_000, 380_000)
+            assert all(BY_COST.calves(tip.token(), growth_of(span_of(each), tip)) for each in following), size
+
+
+def test_to_calve_a_large_tip_at_once_saves_write_units() -> None:
+    class Pays:
+        calve = staticmethod(calve_and_update)
+        calves = staticmethod(partial(pays, factor=1))
+
+    rng = random.Random(1)
+    saved = list[float]()
+    for _ in range(60):
+        sizes = [rng.choice((rng.randrange(100, 700), rng.randrange(3_400, 40_000))) for _ in range(12)]
+        # The last is small: where nothing follows a large one, nothing differs.
+        sizes += [150, 150]
+        units, before = (written(memory_tables(), *sizes, rule=rule) for rule in (BY_COST, Pays()))
+        saved.append(1 - units / before)
+    assert min(saved) > -0.01
+    assert sum(saved) / len(saved) > 0.02

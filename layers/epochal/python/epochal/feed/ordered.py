@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
@@ -34,7 +34,7 @@ from epochal.feed.history import FeedItem, hydrated, name_of
 from epochal.feed.reader import Pauses, Predicate
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import PlacedEntry, Walk, step
-from epochal.model.events import PER_SECOND, Ticks, body_size, from_unix_nanoseconds, parse_time
+from epochal.model.events import Ticks, body_size, from_unix_nanoseconds, parse_time
 from epochal.model.kinds import must_be
 
 if TYPE_CHECKING:
@@ -222,6 +222,19 @@ class _Partition:
         return Released(checkpoint=self.done, ahead=ahead)
 
 
+def opened(number: int, hydrate: Hydrate, wanted: Predicate, start: OrderedCheckpoint) -> _Partition:
+    """A partition that nothing has been read of, where `start` says."""
+    reached = start.partitions.get(number, Released())
+    return _Partition(
+        number=number,
+        hydrate=hydrate,
+        wanted=wanted,
+        walk=Walk(partition=number, at=reached.checkpoint),
+        ahead=dict(reached.ahead),
+        done=reached.checkpoint,
+    )
+
+
 class _Filled:
     """The room of a page as far as it is filled."""
 
@@ -272,47 +285,6 @@ class OrderedReader:
     _recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _held: int = 0
     _bytes: int = 0
-
-    @classmethod
-    def begin(
-        cls,
-        driver: Driver,
-        table: str,
-        partitions: Iterable[tuple[int, Hydrate, Predicate]],
-        *,
-        within: float,
-        start: OrderedCheckpoint,
-        now: Callable[[], int],
-        once: bool,
-        strict: bool,
-        room: PageBounds | None = None,
-    ) -> OrderedReader:
-        """A reader of these partitions that stands where `start` says."""
-        opened = []
-        for number, hydrate, wanted in partitions:
-            reached = start.partitions.get(number, Released())
-            walk = Walk(partition=number, at=reached.checkpoint)
-            opened.append(
-                _Partition(
-                    number=number,
-                    hydrate=hydrate,
-                    wanted=wanted,
-                    walk=walk,
-                    ahead=dict(reached.ahead),
-                    done=reached.checkpoint,
-                )
-            )
-        window = int(within * PER_SECOND)
-        return cls(
-            driver=driver,
-            table=table,
-            window=window,
-            partitions=opened,
-            now=now,
-            once=once,
-            strict=strict,
-            room=room,
-        )
 
     def page(self, limit: int, seconds: float, wait: float) -> OrderedPage:
         """What can be released: `limit` items, what there is at the tail, or what was found in so many seconds. Where

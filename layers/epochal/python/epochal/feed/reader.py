@@ -37,7 +37,7 @@ from epochal.feed.history import (
 )
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
 from epochal.index.entries import Part
-from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, since, step, tail_on_record, tails
+from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, look, since, tail_on_record, tails
 from epochal.layout.port import Categories, Removal, Span, layout_of, source_of
 from epochal.model.kinds import (
     must_be,
@@ -103,10 +103,11 @@ def check_wanted(categories: Collection[str] | None, predicate: Predicate | None
 # next request can be made while the reader works on the last one.
 
 POLL_SECONDS: Final = 0.25
-"""From a look at the tail that found nothing to the next: half a read unit, where its Tip has 4 KB at most."""
+"""From a look at the tail that found nothing to the next, of half a read unit."""
 
 LONGEST_POLL: Final = 2.0
-"""The same, where nothing has come for long: so a thousand readers that wait take 250 read units a second."""
+"""The same, where nothing has come for long: so a thousand readers that wait take 250 read units a second. A look that
+costs more is made as much more seldom."""
 
 LONGER: Final = 1.5
 """Times the last pause, while nothing comes."""
@@ -172,9 +173,9 @@ class Pauses:
 
     seconds: float = POLL_SECONDS
 
-    def longer(self) -> float:
-        """How long the next one is."""
-        pause, self.seconds = self.seconds, min(LONGER * self.seconds, LONGEST_POLL)
+    def longer(self, weight: int = 1) -> float:
+        """How long the next one is, before a look that takes so many times the least."""
+        pause, self.seconds = self.seconds, min(LONGER * self.seconds, LONGEST_POLL * weight)
         return pause
 
 
@@ -192,6 +193,7 @@ class SpanReader:
         last: the last one.
         following: the one after that page, where it is here already; else the page's last.
         pauses: between looks at the tail, while it waits.
+        weight: of the next of these.
     """
 
     driver: Driver
@@ -205,6 +207,7 @@ class SpanReader:
     last: PlacedEntry | None = None
     following: PlacedEntry | None = None
     pauses: Pauses = field(default_factory=Pauses)
+    weight: int = 1
     _coming: Future[WalkPage] | None = None
 
     @classmethod
@@ -246,7 +249,7 @@ class SpanReader:
             at_tail, now = self.at_tail and not self.left, self.driver.clock()
             if at_tail and not page.count and now < patience and forward:
                 # Nobody waits for more than there is, but the last look says where the tail is.
-                pause, left = self.pauses.longer(), patience - now
+                pause, left = self.pauses.longer(self.weight), patience - now
                 consistent = pause >= left
                 self.driver.sleep(min(pause, left))
             elif at_tail or page.full or now >= ends:
@@ -281,7 +284,7 @@ class SpanReader:
 
     def _read_on(self, *, consistent: bool) -> None:
         page = self._request(consistent=consistent) if self._coming is None else self._coming.result()
-        self.walk, self.at_tail = page.walk, page.at_tail
+        self.walk, self.at_tail, self.weight = page.walk, page.at_tail, page.weight
         if page.placed:
             self.pauses = Pauses()
         self.left.extend(page.placed)
@@ -291,7 +294,7 @@ class SpanReader:
         self._coming = None if ahead is None else ahead.submit(self._request)
 
     def _request(self, *, consistent: bool = True) -> WalkPage:
-        return self.driver.run(step(self.table, self.walk, self.items, consistent=consistent))
+        return self.driver.run(look(self.table, self.walk, self.items, consistent=consistent))
 
 
 def is_forward(direction: Direction) -> bool:
@@ -492,12 +495,7 @@ class FeedReader:
             BeyondTheEnd: `before` is of another index.
         """
         return self._whole.newest(
-            limit,
-            before=before,
-            categories=categories,
-            predicate=predicate,
-            data=data,
-            seconds=seconds,
+            limit, before=before, categories=categories, predicate=predicate, data=data, seconds=seconds
         )
 
     def streams(
@@ -527,12 +525,7 @@ class FeedReader:
             BeyondTheEnd: `start` is of another index.
         """
         return self._whole.streams(
-            limit,
-            start=start,
-            direction=direction,
-            categories=categories,
-            prefix=prefix,
-            seconds=seconds,
+            limit, start=start, direction=direction, categories=categories, prefix=prefix, seconds=seconds
         )
 
     def streams_by_name(

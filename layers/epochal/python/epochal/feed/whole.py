@@ -27,13 +27,7 @@ from epochal.feed.history import (
     bare_items,
     fill,
 )
-from epochal.feed.ordered import (
-    LONGEST,
-    OrderedCheckpoint,
-    OrderedPage,
-    OrderedReader,
-    Released,
-)
+from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.reader import (
     POLL_SECONDS,
     FeedReader,
@@ -46,7 +40,7 @@ from epochal.feed.reader import (
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
 from epochal.index.epochs import read_series
 from epochal.layout.port import Span, base_of, partition_of
-from epochal.model.events import TAG_STREAMS, Ticks, format_ticks
+from epochal.model.events import PER_SECOND, TAG_STREAMS, Ticks, format_ticks
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
 from epochal.plugins import NATIVE
 from epochal.store.reading import Direction
@@ -309,19 +303,19 @@ class WholeFeed:
             start = OrderedCheckpoint(
                 {number: Released(checkpoint=self.reader.place(number, start)) for number in numbers}
             )
-        return OrderedReader.begin(
-            self.reader.driver,
-            self.reader.table,
-            [
-                (
+        return OrderedReader(
+            driver=self.reader.driver,
+            table=self.reader.table,
+            window=int(within * PER_SECOND),
+            partitions=[
+                opened(
                     number,
                     self.reader.hydrate(number, fetch=room is None),
                     wanted(partial(self.reader.categories, number), categories, predicate),
+                    start,
                 )
                 for number in numbers
             ],
-            within=within,
-            start=start,
             now=now,
             once=once,
             strict=strict,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
-from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.index.checkpoints import BEGINNING, Checkpoint, calf_key
 from epochal.index.entries import (
     CLOSED,
     Entry,
@@ -27,6 +27,7 @@ from epochal.index.tip import (
     StoredSpan,
     Tip,
     advance,
+    append_id,
     calves,
     holding,
     read_data,
@@ -36,8 +37,8 @@ from epochal.index.tip import (
     stand,
 )
 from epochal.model.events import PER_SECOND, Ticks, parse_time, unix_seconds
-from epochal.plan.ops import Steps
-from epochal.plan.values import AttributeValue
+from epochal.plan.ops import Get, Steps
+from epochal.plan.values import AttributeValue, read_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Walk:
     Attributes:
         known: it has come here by itself, so that the place exists.
         forward: it goes on to the tail; else back to the beginning.
+        looks: for the next calf since the Tip itself was read, as `look` has them.
     """
 
     partition: int
@@ -80,15 +82,22 @@ class Walk:
     cursor: Cursor | None = None
     known: bool = False
     forward: bool = True
+    looks: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkPage:
-    """Entries in their places; `at_tail`: nothing lay beyond when the epoch's Tip was read."""
+    """Entries in their places.
+
+    Attributes:
+        at_tail: nothing lay beyond when the epoch's Tip was read.
+        weight: units of the next look, as a multiple of the least, where that is known.
+    """
 
     placed: tuple[PlacedEntry, ...]
     walk: Walk
     at_tail: bool
+    weight: int = 1
 
     @property
     def entries(self) -> tuple[tuple[Entry, Checkpoint], ...]:
@@ -118,15 +127,43 @@ def step(table: str, walk: Walk, limit: int | None = None, *, consistent: bool =
             yield from _check(table, walk, tip)
         if tip is None or walk.at.offset >= tip.version:
             # On a `Closed` it must not wait for ever.
-            at = Checkpoint.of(walk.at.epoch + 1, 0) if is_closed(tip) else walk.at
-            moved = Walk(partition=walk.partition, at=at, known=True)
-            return WalkPage(placed=(), walk=moved, at_tail=not is_closed(tip))
+            closed = is_closed(tip)
+            at = Checkpoint.of(walk.at.epoch + 1, 0) if closed else walk.at
+            stood = None if tip is None or closed else stand(tip, at.offset)
+            moved = Walk(partition=walk.partition, at=at, cursor=stood, known=True)
+            return WalkPage(placed=(), walk=moved, at_tail=not closed)
         cursor = stand(tip, walk.at.offset)
     pages = yield from advance(table, cursor, limit)
     found, at = _placed(pages.spans, walk.at)
     same = at.epoch == walk.at.epoch
     following = Walk(partition=walk.partition, at=at, cursor=pages.cursor if same else None, known=True)
     return WalkPage(placed=found, walk=following, at_tail=same and pages.cursor.at_end)
+
+
+SELDOM: Final = 16
+"""Looks for a calf, for each 4 KB of the Tip, after which the Tip itself is read: so that costs a sixteenth besides."""
+
+
+def look(table: str, walk: Walk, limit: int | None = None, *, consistent: bool = True) -> Steps[WalkPage]:
+    """`step` of a reader that waits. To read a Tip costs by its size. But an indexer that appends to a large one puts
+    what it carries into a calf first (`tip_append.LARGE`): where there is none yet, which costs the least to see,
+    nothing has come. Another program may append to its Tips as they are, so these are read themselves.
+    """
+    cursor = walk.cursor
+    head = cursor.head if cursor is not None and cursor.at_end and walk.forward else None
+    weight = 1 if head is None else int(read_units(head.size))
+    calved = False
+    if head is not None and weight > 1 and any(append_id(each) for each in head.span.events):
+        if walk.looks < SELDOM * weight:
+            reply = yield Get(table=table, key=calf_key(head.stream, head.span.base), consistent=consistent)
+            if reply.item is None:
+                return WalkPage(placed=(), walk=replace(walk, looks=walk.looks + 1), at_tail=True)
+            # A Tip of a moment ago would not have what the calf announces.
+            consistent = calved = True
+        # One that is still as it was has lost its writer, and is looked at in vain until there is another.
+        weight = 3 * weight if calved else 1
+    page = yield from step(table, walk, limit, consistent=consistent)
+    return replace(page, weight=weight) if page.at_tail and not page.placed else page
 
 
 def _step_back(table: str, walk: Walk, limit: int | None) -> Steps[WalkPage]:

@@ -484,13 +484,19 @@ def calve_and_update(table: str, tip: Tip, update: Update) -> Steps[Done | Refus
     return reply
 
 
+LARGE: Final = 3_500
+"""Bytes of events in a Tip that the next append always puts into a calf: so a reader at the tail may look for that
+calf, instead of at a Tip that costs more than the least. Such a Tip has had one large append, and a small one on it
+would cost as much again."""
+
+
 class _ByCost:
     """Calve when that is cheaper than to go on, in two writes."""
 
     calve = staticmethod(calve_and_update)
 
     def calves(self, tip: Token, new: Growth) -> bool:
-        return pays(tip, new, factor=1)
+        return tip.carried > LARGE or pays(tip, new, factor=1)
 
 
 BY_COST: Final = _ByCost()
