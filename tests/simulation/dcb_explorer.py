@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from epochal.contrib.sekiban import append, reading
 from epochal.contrib.sekiban.append import Stamp, TaggedBatch
-from epochal.contrib.sekiban.events import TaggedEvent
-from epochal.contrib.sekiban.items import Keys, TagSite
+from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.layout import queries
 from epochal.layout.queries import Condition, fence
 from epochal.model.events import Event, Ticks, format_ticks

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
 from epochal.copying.importing import Imported, ImportedEvent, imported
 from epochal.errors import InvalidInput, TooLarge

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
-from epochal.contrib.sekiban.events import TaggedEvent
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import InvalidInput
 from epochal.listings import listings_of
 from epochal.model.events import Event

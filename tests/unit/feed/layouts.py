@@ -13,9 +13,8 @@ from epochal.contrib.event_store_adapter.items import JournalSite, KeyResolver
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, AggregateTypes
 from epochal.contrib.event_store_adapter.port import journal_source
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore
-from epochal.contrib.sekiban.events import TaggedEvent
 from epochal.contrib.sekiban.history import TagHistory
-from epochal.contrib.sekiban.items import Keys, TagSite
+from epochal.contrib.sekiban.items import Keys, TaggedEvent, TagSite
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.feed.history import FeedItem, StreamHistory

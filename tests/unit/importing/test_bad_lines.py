@@ -12,7 +12,7 @@ import pytest
 
 from epochal import Event
 from epochal.errors import InvalidInput
-from epochal.importing import files
+from epochal.importing import sources
 from epochal.importing.importer import StreamImporter
 from epochal.importing.incoming import FieldMapping, Gone, Incoming, Misfit
 from epochal.importing.sources import mapped, source_of
@@ -153,7 +153,7 @@ def test_a_mark_of_byte_order_is_no_part_of_a_files_first_column(tmp_path: Path)
 
 
 def test_a_line_without_an_end_is_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LONGEST", 1_000)
+    monkeypatch.setattr(sources, "LONGEST", 1_000)
     path = tmp_path / "events.ndjson"
     line = json.dumps({"stream": "S-0", "type": "A", "time": TIME, "data": "x" * 900})
     path.write_text(f"{line}\n{line * 3}\n")

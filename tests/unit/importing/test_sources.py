@@ -15,9 +15,9 @@ from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate
 
 from epochal.errors import InvalidInput
+from epochal.importing.databases import of_client
 from epochal.importing.importer import StreamImporter
 from epochal.importing.incoming import Incoming, Misfit
-from epochal.importing.kurrentdb import of_client
 from epochal.importing.sources import source_of
 from epochal.importing.writing import HistoryWriter
 from epochal.testing.stores import memory_streams

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.codec.bodies import DIRECT, Encoded
-from epochal.contrib.sekiban.events import TaggedEvent
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import ConflictError, CorruptData, InvalidInput, TooLarge
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import STREAMS, is_page, read_page

@@ -12,7 +12,6 @@ import pytest
 from epochal.bulk import Bulk, BulkAppend
 from epochal.contrib.equinox import memory_tips
 from epochal.errors import InvalidInput, OutcomeUndetermined
-from epochal.keys import new_key
 from epochal.layout.once import told_by
 from epochal.layout.pages import writes
 from epochal.layout.pages.streams import Pages
@@ -20,6 +19,7 @@ from epochal.layout.streams import NEVER
 from epochal.model.events import Event, Unfold, from_unix_nanoseconds
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Capacity, Outcome, Token, parse_token
+from epochal.store.context import new_key
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables

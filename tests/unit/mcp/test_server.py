@@ -13,12 +13,12 @@ import pytest
 from mcp.client.client import Client
 
 from epochal import Event
+from epochal import mcp as served
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.layout.port import TIMERS
-from epochal.mcp import server as served
-from epochal.mcp.server import (
+from epochal.mcp import (
     BODIES,
     EVENTS,
     TAGS,

@@ -119,7 +119,7 @@ NEEDED = {
     "cdk": "import epochal.cdk",
     "sql": "import epochal.read_models.sql",
     "export": "from epochal.export.sql import engine; engine()",
-    "mcp": "import epochal.mcp.server",
+    "mcp": "import epochal.mcp",
 }
 """What is imported by who uses an extra; the command line, the console and functions say it in their own words, classes
 of attrs, Pydantic and msgspec are made with their library, and pytest is there where its plugin is."""

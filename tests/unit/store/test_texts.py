@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from epochal.contrib.equinox import memory_tips
-from epochal.contrib.sekiban.events import TaggedEvent
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.errors import InvalidInput
 from epochal.model.events import Event
 from epochal.model.tags import QueryItem

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from epochal.feed.history import FeedEvent as FeedEvent
     from epochal.hosting.function import lambda_handler as lambda_handler
     from epochal.index.checkpoints import at as at
-    from epochal.keys import new_key as new_key
     from epochal.model.events import Event as Event
     from epochal.model.events import Recorded as Recorded
     from epochal.model.events import Unfold as Unfold
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from epochal.scheduling import in_ as in_
     from epochal.scheduling import later as later
     from epochal.store.context import metadata as metadata
+    from epochal.store.context import new_key as new_key
     from epochal.timers.stores import timers_of as timers_of
 
 _NAMES = {
@@ -63,7 +63,6 @@ _NAMES = {
     "feed.history": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
     "index.checkpoints": ("at",),
-    "keys": ("new_key",),
     "model.events": ("Event", "Recorded", "Unfold"),
     "model.tags": ("Query", "QueryItem"),
     "model.versions": (
@@ -78,7 +77,7 @@ _NAMES = {
     ),
     "reactions.reaction": ("Delivery", "Selector", "reaction"),
     "deciders.codecs": ("json_codec",),
-    "store.context": ("metadata",),
+    "store.context": ("metadata", "new_key"),
     "deciders.loop": ("Later",),
     "deciders.on_streams": ("Decider", "Deciders"),
     "deciders.on_queries": ("Decisions", "projection"),

@@ -20,8 +20,7 @@ from epochal.store.tagged import TaggedStore
 from epochal.timers.stores import StreamTimers, TagTimers, timers_of
 
 if TYPE_CHECKING:
-    from epochal.read_models.dropping import Dropped
-    from epochal.read_models.keys import SecondaryKey
+    from epochal.read_models.keys import Dropped, SecondaryKey
     from epochal.subjects.sealing import Shredded, Subjects
 
 

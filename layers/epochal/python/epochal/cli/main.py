@@ -111,7 +111,7 @@ def mcp(store: OpenedStore) -> None:
     It speaks on standard input and output, and an agent's settings name the command. Nothing can be written through it.
     """
     try:
-        from epochal.mcp.server import server  # noqa: PLC0415  an extra, that no other command needs
+        from epochal.mcp import server  # noqa: PLC0415  an extra, that no other command needs
     except ModuleNotFoundError as error:
         raise InvalidInput("mcp", f"needs {error.name}: pip install 'epochal[mcp]'") from error
     server(store.deployment).run()

@@ -1,12 +1,16 @@
-"""Stores of others that are read by a query, or from an export: `eventsourcing`, Message DB, Marten, Castore."""
+"""Stores of others, read by a query, by a client or from an export: `eventsourcing`, Message DB, Marten, Castore,
+KurrentDB.
+"""
 
 from __future__ import annotations
 
 import json as plain_json
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import asdict
+from importlib import import_module
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,8 +18,8 @@ from epochal.also import plain
 from epochal.codec import json
 from epochal.copying.exports import Open, export_at
 from epochal.errors import InvalidInput, brought_by
-from epochal.importing.incoming import FieldMapping
-from epochal.importing.sources import Columns, HistorySource
+from epochal.importing.incoming import FieldMapping, Misfit
+from epochal.importing.sources import Columns, HistorySource, objects
 
 # Databases of other stores: one query, row by row, with a cursor of the server's, so that no table is in memory.
 
@@ -212,3 +216,79 @@ def _buckets(bucket: str) -> Open:
 
 
 CASTORE: Final = HistorySource(columns=of_castore, mapping=FieldMapping(_CASTORE_FIELDS, first=1))
+
+
+# KurrentDB (EventStoreDB): by its client, in the order of `$all`, or from a file of JSON lines.
+#
+# A line is an event as the database's own APIs have it in JSON: the names of the clients (`streamId`, `revision`,
+# `id`, `type`, `data`, `metadata`, `created`) or those of the Atom API (`eventNumber`, `eventId`, `eventType`,
+# `metaData`, `updated`). Streams and types that begin with `$` are the system's, links too, and left out. A stream
+# that was truncated begins with the number that its first event has.
+
+_NAMES: Final = {
+    "stream": ("streamId", "eventStreamId", "streamName", "stream_name", "stream"),
+    "index": ("revision", "streamRevision", "eventNumber", "stream_position", "index"),
+    "id": ("eventId", "id"),
+    "type": ("eventType", "type"),
+    "time": ("created", "recorded_at", "updated", "time"),
+    "data": ("data",),
+    "metadata": ("metaData", "metadata"),
+}
+"""What each field is called, the surest name first."""
+
+
+def events(place: str) -> Columns:
+    """Every event of a database, by its connection string, or of a file."""
+    if place.partition("://")[0].partition("+")[0] in ("esdb", "kdb", "kurrentdb"):
+        yield from of_client(_read_all(place))
+        return
+    for each in objects(place):
+        if isinstance(each, Misfit):
+            yield each
+        elif (row := _fields_of(each[1])) is not None:
+            yield each[0], row
+
+
+def of_client(recorded: Iterable[Any]) -> Columns:
+    """Events as the client `kurrentdbclient` has them."""
+    for event in recorded:
+        if (row := _fields_of(asdict(event) | {"eventId": str(event.id)})) is not None:
+            yield f"position {event.commit_position}", row
+
+
+def _read_all(uri: str) -> Iterator[Any]:
+    try:
+        client = import_module("kurrentdbclient")  # the user's: nothing of ours brings it
+    except ModuleNotFoundError as error:
+        raise InvalidInput("PLACE", f"needs {error.name}: pip install kurrentdbclient, or a file") from error
+    failed: type[Exception] = client.exceptions.KurrentDBClientError
+    try:
+        yield from client.KurrentDBClient(uri=uri).read_all()
+    except failed as error:
+        raise InvalidInput("PLACE", f"cannot be read: {str(error) or type(error).__name__}") from error
+
+
+def _fields_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The fields of an event; None where it is the system's."""
+    row = {
+        field: next((event[name] for name in names if event.get(name) is not None), None)
+        for field, names in _NAMES.items()
+    }
+    if any(str(row[name] or "").startswith("$") for name in ("stream", "type")):
+        return None
+    if row["time"] is not None:
+        row["time"] = str(row["time"])
+    known = _object(row["metadata"])
+    return {**row, "correlation": known.get("$correlationId"), "causation": known.get("$causationId")}
+
+
+def _object(metadata: Any) -> Mapping[str, Any]:
+    """Metadata, where they are an object."""
+    try:
+        found = plain_json.loads(metadata) if isinstance(metadata, str | bytes) else metadata
+    except ValueError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+KURRENTDB: Final = HistorySource(columns=events, mapping=FieldMapping())

@@ -48,8 +48,7 @@ from epochal.store.driver import SIDE_BY_SIDE, Driver
 if TYPE_CHECKING:
     from epochal.deciders.shapes import ValueForm
     from epochal.read_models.asking import Page, Question
-    from epochal.read_models.dropping import Dropped
-    from epochal.read_models.keys import DeclaredKey, Entries, ModelKeys, SecondaryKey, Value
+    from epochal.read_models.keys import DeclaredKey, Dropped, Entries, ModelKeys, SecondaryKey, Value
 
 MAX_NAME_BYTES: Final = 512
 
@@ -557,7 +556,7 @@ class ReadModels:
         Raises:
             InvalidInput: the generation is live, or `after` is no continuation.
         """
-        from epochal.read_models.dropping import drop  # noqa: PLC0415  seldom
+        from epochal.read_models.keys import drop  # noqa: PLC0415  seldom
 
         model = self.open(name, generation)
         if generation == (self._live(name) or 1):

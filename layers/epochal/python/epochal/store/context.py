@@ -1,14 +1,18 @@
-"""Metadata of all that is appended within a block, however deep below it the append is.
+"""What a program says of its appends: metadata of all that is appended within a block, however deep below it the append
+is, and keys of calls that it repeats.
 
-It belongs to the thread, or to the asynchronous task, that entered the block (`contextvars`).
+A block belongs to the thread, or to the asynchronous task, that entered the block (`contextvars`).
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
+from uuid import UUID
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
@@ -107,3 +111,14 @@ def block_of(given: Mapping[str, Any] | None) -> AbstractContextManager[None]:
     for name in given:
         must_be(str, name, "metadata", "a mapping whose keys are text")
     return metadata(**given)
+
+
+def new_key(prefix: str = "") -> str:
+    """A key for one call and all its repeats: a prefix, as the name of a client, and a UUIDv7 of now.
+
+    Make it just before the first call, and keep it for the repeats. `uuid.uuid7()` of Python 3.14 makes as good ones;
+    this is for older versions, too. A key has at most 255 characters, of visible ASCII.
+    """
+    milliseconds = time.time_ns() // 1_000_000
+    number = milliseconds << 80 | int.from_bytes(os.urandom(10))
+    return f"{prefix}{UUID(int=number & ~(0xF << 76 | 0x3 << 62) | 0x7 << 76 | 0x2 << 62)}"

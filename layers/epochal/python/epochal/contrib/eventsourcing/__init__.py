@@ -13,13 +13,13 @@ tags.
 from epochal.errors import brought_by
 
 with brought_by("eventsourcing", "its recorders", "eventsourcing"):
-    from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
-    from epochal.contrib.eventsourcing.applications import (
+    from epochal.contrib.eventsourcing.factory import EpochalFactory
+    from epochal.contrib.eventsourcing.recorders import (
+        EpochalAggregateRecorder,
         EpochalApplicationRecorder,
         EpochalProcessRecorder,
         EpochalTrackingRecorder,
     )
-    from epochal.contrib.eventsourcing.factory import EpochalFactory
     from epochal.contrib.eventsourcing.tagged import EpochalDCBRecorder
 
 __all__ = [

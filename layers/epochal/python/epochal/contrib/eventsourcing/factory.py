@@ -22,8 +22,8 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import resolve_topic
 
-from epochal.contrib.eventsourcing.aggregates import EpochalAggregateRecorder
-from epochal.contrib.eventsourcing.applications import (
+from epochal.contrib.eventsourcing.recorders import (
+    EpochalAggregateRecorder,
     EpochalApplicationRecorder,
     EpochalProcessRecorder,
     EpochalTrackingRecorder,

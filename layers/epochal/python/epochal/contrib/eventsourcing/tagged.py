@@ -32,8 +32,7 @@ from eventsourcing.dcb.api import (
 from eventsourcing.dcb.popo import SimpleDCBReadResponse
 from eventsourcing.persistence import IntegrityError, OperationalError, ProgrammingError
 
-from epochal.contrib.eventsourcing.aggregates import ATTEMPTS
-from epochal.contrib.eventsourcing.applications import Inserts, Polled
+from epochal.contrib.eventsourcing.recorders import ATTEMPTS, Inserts, Polled
 from epochal.contrib.eventsourcing.records import as_the_library_has_them, tagged_as, tags_of
 from epochal.model.events import TAG_STREAMS, Recorded
 from epochal.model.tags import Query, QueryItem

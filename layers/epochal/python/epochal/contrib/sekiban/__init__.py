@@ -21,10 +21,10 @@ from epochal.plugins import Plugin, named_later
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.aio import AsyncProjectionStates as AsyncProjectionStates
-    from epochal.contrib.sekiban.events import RecordedTaggedEvent as RecordedTaggedEvent
-    from epochal.contrib.sekiban.events import SortableId as SortableId
-    from epochal.contrib.sekiban.events import TaggedEvent as TaggedEvent
     from epochal.contrib.sekiban.importer import DcbImporter as DcbImporter
+    from epochal.contrib.sekiban.items import RecordedTaggedEvent as RecordedTaggedEvent
+    from epochal.contrib.sekiban.items import SortableId as SortableId
+    from epochal.contrib.sekiban.items import TaggedEvent as TaggedEvent
     from epochal.contrib.sekiban.listings import TagListings as TagListings
     from epochal.contrib.sekiban.opening import memory_dcb_events as memory_dcb_events
     from epochal.contrib.sekiban.opening import memory_projection_states as memory_projection_states
@@ -49,7 +49,7 @@ PLUGIN: Final = Plugin(
 _NAMES: Final = {
     "options": ("SekibanOptions",),
     "aio": ("AsyncProjectionStates",),
-    "events": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
+    "items": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
     "importer": ("DcbImporter",),
     "listings": ("TagListings",),
     "opening": (

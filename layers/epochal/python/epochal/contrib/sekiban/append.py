@@ -15,8 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from epochal.contrib.sekiban.events import RecordedTaggedEvent, TaggedEvent, later_than
-from epochal.contrib.sekiban.items import TagSite, read_head, write_entry, write_event, write_head
+from epochal.contrib.sekiban.items import (
+    RecordedTaggedEvent,
+    TaggedEvent,
+    TagSite,
+    later_than,
+    read_head,
+    write_entry,
+    write_event,
+    write_head,
+)
 from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
 from epochal.errors import CorruptData
 from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Final
 
 from epochal.contrib.sekiban.entries import entries
-from epochal.contrib.sekiban.events import RecordedTaggedEvent
+from epochal.contrib.sekiban.items import RecordedTaggedEvent
 from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData

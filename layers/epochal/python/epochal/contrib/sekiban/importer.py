@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
-from epochal.contrib.sekiban.events import TaggedEvent
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import Importer
 from epochal.model.events import Recorded

@@ -5,16 +5,16 @@ touching a name.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, NewType
 
 from epochal.codec import json
-from epochal.contrib.sekiban.events import RecordedTaggedEvent
 from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import InvalidInput
-from epochal.model.events import Recorded, content_of
-from epochal.model.tags import group_of, is_reserved
+from epochal.model.events import MAX_EXPIRES, Claim, Event, Recorded, Ticks, content_of
+from epochal.model.kinds import must_be, must_be_whole
+from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, place_of
 from epochal.model.versions import Reached
 from epochal.plan.ops import IndexSpec, KeyAttribute, Query, TableSpec
 from epochal.plan.values import (
@@ -31,6 +31,89 @@ from epochal.plan.values import (
     text,
 )
 from epochal.settings import Settings
+
+SortableId = NewType("SortableId", str)
+"""The place of an event: 19 digits of 100 ns ticks since year 1, then 11 digits of randomness."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaggedEvent(Event):
+    """An event to append, with what Sekiban's tables keep besides.
+
+    Attributes:
+        executed_user: who did it.
+        expires: epoch seconds at which DynamoDB may delete it; its place in the feed stays.
+    """
+
+    executed_user: str | None = None
+    expires: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the kinds of the fields."""
+        super(TaggedEvent, self).__post_init__()
+        must_be((str, type(None)), self.executed_user, "executed_user", "text")
+        if self.expires is not None:
+            must_be_whole(self.expires, "expires", 1, MAX_EXPIRES)
+
+    @classmethod
+    def of(cls, event: Event) -> TaggedEvent:
+        """Any event as one of Sekiban's tables."""
+        return event if isinstance(event, cls) else cls(**_fields(event))
+
+    def plain(self, field: str) -> Event:
+        """Its user is a member of its metadata; raises `InvalidInput` where it expires, which nothing else does."""
+        if self.expires is not None:
+            raise InvalidInput(
+                f"{field}.expires", "must not be given: only Sekiban's tables let events expire"
+            )
+        if self.executed_user is None:
+            return Event(**_fields(self))
+        user = {"user": self.executed_user}
+        meta = None if isinstance(self.meta, Claim) else json.with_members(self.meta, user)
+        if meta is None:
+            raise InvalidInput(f"{field}.meta", "must be a JSON object, which gets `executed_user`")
+        return replace(Event(**_fields(self)), meta=meta)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedTaggedEvent(Recorded):
+    """An event as Sekiban's tables hold it; in no stream of its own."""
+
+    executed_user: str | None = None
+
+    @property
+    def besides(self) -> Mapping[str, str | None]:
+        """Its user."""
+        return {"executedUser": self.executed_user}
+
+    def again(self) -> TaggedEvent:
+        """The event, to append it elsewhere."""
+        return TaggedEvent(
+            **_fields(super(RecordedTaggedEvent, self).again()), executed_user=self.executed_user
+        )
+
+    @property
+    def sortable_id(self) -> SortableId:
+        """Its place, in Sekiban's words."""
+        return SortableId(self.place)
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    """What any event has."""
+    return {each.name: getattr(event, each.name) for each in fields(Event)}
+
+
+def later_than(proposed: str, last: str, random: int) -> str:
+    """`proposed`, or where that does not exceed `last`, an id of the moment of `last` or of the tick after it.
+
+    `random` tells it from other ids made after the same `last`, by writers to other tags.
+    """
+    if proposed > last:
+        return proposed
+    moment = int(last[:-RANDOM_DIGITS])
+    chosen = place_of(Ticks(moment), random)
+    return chosen if chosen > last else place_of(Ticks(moment + 1), random)
+
 
 _PK = KeyAttribute(name="pk", type="S")
 _SK = KeyAttribute(name="sk", type="S")

@@ -25,8 +25,7 @@ from epochal.contrib.sekiban.entries import (
     read_entries,
     whole,
 )
-from epochal.contrib.sekiban.events import RecordedTaggedEvent
-from epochal.contrib.sekiban.items import TagSite, read_event, read_head
+from epochal.contrib.sekiban.items import RecordedTaggedEvent, TagSite, read_event, read_head
 from epochal.layout.queries import (
     ENTRIES,
     Fence,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from epochal.contrib.sekiban import store
-from epochal.contrib.sekiban.events import TaggedEvent
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput, TooLarge

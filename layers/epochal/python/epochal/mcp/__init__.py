@@ -1,1 +1,0 @@
-"""A store for agents: an MCP server that reads, and cannot write."""
