@@ -36,6 +36,7 @@ from epochal.errors import InvalidInput
 from epochal.layout.streams import (
     NEVER,
     Answer,
+    Batch,
     H,
     H_co,
     Head,
@@ -47,6 +48,7 @@ from epochal.layout.streams import (
     Unmet,
     Written,
     accepts,
+    decision_id,
 )
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import (
@@ -191,6 +193,11 @@ class DecisionKey:
     record: KeyRecord
     append_id: bytes
     above: Ticks = NEVER
+
+    def on(self, batch: Batch) -> Batch:
+        """What the decision appends, known by its key."""
+        append_id = decision_id(self.append_id, len(batch.events))
+        return replace(batch, append_id=append_id, keyed=True, above=self.above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,6 @@ from epochal.layout.streams import (
     TaggedStreams,
     Unmet,
     Written,
-    decision_id,
 )
 from epochal.model.events import Event, no_step, stream_name
 from epochal.model.kinds import must_be_list
@@ -129,9 +128,7 @@ def append_on(
         stored = batches(store, given, tagged=True)
         record = key if isinstance(key, str) else None
         if isinstance(key, DecisionKey):
-            (only,) = stored
-            append_id = decision_id(key.append_id, len(only.events))
-            stored = [replace(only, append_id=append_id, keyed=True, above=key.above)]
+            stored = [key.on(*stored)]
         results, tags = _with_tags(store, given, stored, forbidden, record, reads=reads)
     return tags if isinstance(tags, Conflict) else results
 

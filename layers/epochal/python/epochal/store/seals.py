@@ -30,27 +30,22 @@ class Seals:
 
     driver: Driver
     table: str
-    now: Callable[[], int]
+    now: Ticks
     fresh: Callable[[int], bytes] | None = None
 
     @classmethod
     def of(cls, store: Streams, *, writes: bool) -> Seals:
         """Those of a store's table; `writes` where this may put a key."""
-        return cls(
-            driver=store.driver, table=store.table, now=store.now, fresh=store.fresh if writes else None
-        )
+        now = from_unix_nanoseconds(store.now())
+        return cls(driver=store.driver, table=store.table, now=now, fresh=store.fresh if writes else None)
 
     def sealed(self, stream: str, token: Token) -> Token:
         """The token with its seal; without, where the key cannot be had: what was appended is appended."""
-        return self._run(seals.sealed(self.table, stream, token, self._now, self.fresh)) or token
+        return self._run(seals.sealed(self.table, stream, token, self.now, self.fresh)) or token
 
     def believed(self, stream: str, token: Token) -> Token:
         """The token as one of this process, if its seal is right."""
-        return self._run(seals.believed(self.table, stream, token, self._now)) or token
-
-    @property
-    def _now(self) -> Ticks:
-        return from_unix_nanoseconds(self.now())
+        return self._run(seals.believed(self.table, stream, token, self.now)) or token
 
     def _run(self, steps: Steps[Token]) -> Token | None:
         try:

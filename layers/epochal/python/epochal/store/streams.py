@@ -539,8 +539,7 @@ class Streams:
             (only,) = appends
             batch = self.batch(only.stream, only.events, only.unfolds)
             if key is not None:
-                append_id = decision_id(key.append_id, len(only.events))
-                batch = replace(batch, append_id=append_id, keyed=True, above=key.above)
+                batch = key.on(batch)
             if not also:
                 steps = self.layout.append_on(self.table, batch, known[only.stream])
                 return {only.stream: self.driver.run(steps)}

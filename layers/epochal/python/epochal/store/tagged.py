@@ -288,9 +288,9 @@ class TaggedStore(ABC):
     def type_heads(self) -> TypeHeads:
         """The reserved tags, or whether there are any, that a condition by type alone can rest on."""
 
-    @abstractmethod
     def _settled(self, ids: Sequence[str]) -> Mapping[str, Recorded]:
         """`events`, once no append of them is under way: of one append all are found, or none."""
+        return self.events(ids)
 
     @abstractmethod
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
@@ -447,9 +447,6 @@ class TaggedEvents(TaggedStore):
         """How many events a tag has."""
         return self.counts([tag])[tag]
 
-    def _settled(self, ids: Sequence[str]) -> dict[str, Recorded]:
-        return self.events(ids)
-
     def counts(self, tags: Sequence[str]) -> dict[str, int]:
         """How many events each tag has."""
         heads = self.driver.run(heads_of(self.site, list(tags)))
@@ -457,15 +454,11 @@ class TaggedEvents(TaggedStore):
 
     def sealed(self, position: Position, *, writes: bool) -> Position:
         """With a seal at each token of a full page."""
-        seals = Seals(
-            driver=self.driver, table=self.site.table, now=self.now, fresh=self.fresh if writes else None
-        )
-        return _with_tokens(position, seals.sealed)
+        return _with_tokens(position, Seals.of(self.streams, writes=writes).sealed)
 
     def believed(self, position: Position) -> Position:
         """Its tokens are believed where their seals are right."""
-        seals = Seals(driver=self.driver, table=self.site.table, now=self.now)
-        return _with_tokens(position, seals.believed)
+        return _with_tokens(position, Seals.of(self.streams, writes=False).believed)
 
     def whole(self, events: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
         """Events with their large bodies, which are fetched from the bucket unless `fetch` is off."""
