@@ -21,6 +21,7 @@ from epochal.index.entries import (
     merged,
     name_bytes,
     read_entry,
+    read_spans,
     split,
     with_ours,
     write_entry,
@@ -239,6 +240,58 @@ def test_bodies_that_do_not_decode_are_refused() -> None:
     claim = Encoded(64, b'{"key":"k","sha256":"00","bytes":1}')
     with pytest.raises(CorruptData):
         read_entry(EncodedEvent(type="Ingested", data=claim, timestamp=NOW))
+
+
+pieces_of_bodies = st.sampled_from(
+    [
+        *'{}[]",:019-\\ \x01é',
+        "]},{",
+        '}],"app":[{',
+        ',"app":[]',
+        '"c":[',
+        '"i":',
+        '{"p":"A","i":0,"c":["a"]}',
+        ',"order":"]]^"',
+    ]
+)
+
+
+@settings(max_examples=500)
+@given(
+    spans,
+    st.sets(names),
+    st.integers(0, 12) | st.integers(0),
+    st.integers(0, 12),
+    pieces_of_bodies | st.just(""),
+)
+def test_a_body_that_is_read_in_one_go_says_what_it_says_to_a_reader_of_json(
+    written: list[Span], known: set[str], at: int, cut: int, put: str
+) -> None:
+    """Whatever becomes of a few of its characters. With spaces between its members it is read as any JSON."""
+    whole = body(write_entry(merged(written), known, NOW)).decode()
+    at %= len(whole) + 1
+    for each in (whole, whole[:at] + put + whole[at + cut :], whole[:-1] + ',"app":[]}'):
+        assert told(each) == told(spaced(each))
+
+
+def spaced(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text))
+    except ValueError:
+        return ""
+
+
+def told(text: str) -> tuple[Span, ...] | None:
+    try:
+        return read_spans("Ingested", Encoded(0, text.encode("utf-8", "surrogatepass")))
+    except CorruptData:
+        return None
+
+
+def test_equal_types_of_an_entry_are_held_once() -> None:
+    entry = read_entry(write_entry([Span(f"A-{each}", 0, ("a", "b")) for each in range(9)], (), NOW))
+    assert entry is not None
+    assert len({id(span.types) for span in entry.spans}) == 1
 
 
 def incompressible(rng: random.Random, size: int) -> str:

@@ -304,11 +304,13 @@ those that are gone, or cannot be read, come as such."""
 
 def bare_items(spans: Iterable[Span]) -> list[FeedItem]:
     """Items without their events."""
-    return [
-        _tuple(FeedItem, (stream, index, kind, None, False, None, None, None))
-        for stream, first, types in spans
-        for index, kind in enumerate(types, first)
-    ]
+    items: list[FeedItem] = []
+    for stream, first, types in spans:
+        index = first
+        for kind in types:
+            items.append(_tuple(FeedItem, (stream, index, kind, None, False, None, None, None)))
+            index += 1
+    return items
 
 
 _tuple: Final = tuple.__new__

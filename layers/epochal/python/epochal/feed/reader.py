@@ -156,7 +156,7 @@ class _Page:
         if not self.forward:
             kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
         self.spans += kept
-        self.count += sum(len(span.types) for span in kept)
+        self.count += sum([len(types) for _, _, types in kept])
 
     def _take_parts(self, parts: Sequence[Part], removed: Predicate) -> None:
         for part in parts if self.forward else reversed(parts):
