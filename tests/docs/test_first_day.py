@@ -50,13 +50,11 @@ def test_the_reaction_that_it_shows_is_the_one_of_the_examples() -> None:
     assert "`handler = lambda_handler(proof)`" in PAGE
 
 
-def test_its_table_has_each_check_in_its_order() -> None:
+def test_its_list_has_each_check_in_its_order() -> None:
     timed = Stage(api=Api(types=(CATEGORY,), chosen={"timers_table": "timers"}))
     checks = [*store_checks(timed.proof()), *ACCOUNT, quarantine]
-    (table,) = re.findall(
-        r"^\| check \| what fails it \|\n\|---\|---\|\n(.*?)\n\n", PAGE, re.MULTILINE | re.DOTALL
-    )
-    rows = [line.split(" | ")[0] for line in table.splitlines()]
+    (listed,) = re.findall(r"What fails each:\n\n((?:- .*\n)+)", PAGE)
+    rows = re.findall(r"^- ((?:`[^`]+`|[^:`])+):", listed, re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     expected = list(
         dict.fromkeys("appends: …" if each.name.startswith("appends") else each.name for each in checks)

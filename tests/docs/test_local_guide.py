@@ -55,5 +55,5 @@ def test_its_commands_are_those_there_are() -> None:
 
 
 def test_the_fixtures_that_it_lists_are_those_there_are() -> None:
-    listed = re.findall(r"^\| `(epochal_\w+)` \|", TEXT, re.MULTILINE)
+    listed = re.findall(r"^- `(epochal_\w+)`:", TEXT, re.MULTILINE)
     assert sorted(listed) == sorted(name for name in vars(pytest_plugin) if name.startswith("epochal_"))

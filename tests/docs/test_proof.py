@@ -124,7 +124,7 @@ def test_every_file_that_the_page_names_is_there() -> None:
 
 
 def test_every_deliberate_bug_that_the_page_counts_is_there() -> None:
-    counted = dict(re.findall(r"^\| `(tests/\S+_mutants\.py)` \| (\d+) \|", PAGE.read_text(), re.MULTILINE))
+    counted = dict(re.findall(r"^- `(tests/\S+_mutants\.py)`: (\d+)$", PAGE.read_text(), re.MULTILINE))
     there = {str(path.relative_to(proof.ROOT)) for path in (proof.ROOT / "tests").rglob("*_mutants.py")}
 
     assert counted.keys() == there
@@ -139,7 +139,7 @@ def test_every_deliberate_bug_that_the_page_counts_is_there() -> None:
 def test_every_bug_that_the_page_counts_in_a_small_world_is_there(module: Any) -> None:
     path = str(Path(module.__file__).relative_to(proof.ROOT))
     (cases,) = (mark.args[1] for mark in module.test_a_rule_left_out_is_found_out.pytestmark)
-    assert f"| `{path}` | {len(cases)} |" in PAGE.read_text()
+    assert f"- `{path}`: {len(cases)}\n" in PAGE.read_text()
 
 
 def test_the_worlds_that_the_page_lists_are_those_that_are_simulated() -> None:

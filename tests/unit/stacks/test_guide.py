@@ -110,16 +110,16 @@ def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None
         for alarm in listed
         if kind != "reactions"
     )
-    assert f"The alarms of a stage look at {metrics} metrics" in GUIDE
+    assert f"A stage's alarms look at {metrics} metrics" in GUIDE
     monthly = f"{metrics / 10 + 3:.2f} dollars"
     assert f"{monthly} in all" in GUIDE
     assert f"alarms and dashboard, {monthly} a month" in (ROOT / "README.md").read_text()
     left = sum(len(listed) for kind, listed in alarms.items() if kind not in ("reactions", "watch"))
     assert f"of `--all`, and {left} alarms remain" in GUIDE.replace("\n", " ")
-    assert f"Each declared reaction has {len(alarms['reactions'])} alarms" in GUIDE
+    assert f"each declared reaction {len(alarms['reactions'])}," in GUIDE
     words = ("six", "seven", "eight", "nine", "ten", "eleven")[len(alarms["reactions"]) - 6]
     reactions = (ROOT / "docs" / "guide" / "reactions.md").read_text().replace("\n", " ")
-    assert f"in case a notice was lost, and {words} alarms" in reactions
+    assert f"each quarter of an hour, and {words} alarms" in reactions
 
 
 EVIL = ("GET", "feed", "feed1", "streams", "0", "events")
