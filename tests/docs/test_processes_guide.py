@@ -24,8 +24,6 @@ def test_its_arguments_and_outputs_are_those_there_are() -> None:
     lists = re.findall(r"^(?:- .*\n)+", TEXT, re.MULTILINE)
     (outputs,) = (each for each in lists if each.startswith("- `Send("))
     (arguments,) = (each for each in lists if each.startswith("- `name`"))
-    assert set(re.findall(r"`([A-Z][a-z]+)\(", outputs)) >= {
-        each.__name__ for each in get_args(Output)
-    }
+    assert set(re.findall(r"`([A-Z][a-z]+)\(", outputs)) >= {each.__name__ for each in get_args(Output)}
     rows = "".join(re.findall(r"^- (`[^:]*):", arguments, re.MULTILINE))
     assert re.findall(r"`(\w+)`", rows) == list(inspect.signature(process).parameters)

@@ -67,7 +67,7 @@ def test_a_stack_is_known_by_outputs_that_it_has() -> None:
 def test_the_guide_to_the_command_line_has_every_option_whose_variable_follows_its_rule(
     setting: Setting,
 ) -> None:
-    named = [line for line in GUIDE.splitlines() if line.startswith("| `--") and f"`{setting.flag}`" in line]
+    named = [line for line in GUIDE.splitlines() if line.startswith("- `--") and f"`{setting.flag}`" in line]
     assert len(named) == 1, f"docs/guide/cli.md: {setting.flag}"
     assert setting.variable == "EPOCHAL_" + setting.flag.removeprefix("--").upper().replace("-", "_")
 

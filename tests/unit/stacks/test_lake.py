@@ -375,7 +375,7 @@ def test_the_guides_queries_answer() -> None:
 
 
 def test_the_guide_names_each_argument_and_its_default() -> None:
-    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", GUIDE, re.MULTILINE))
+    told = dict(re.findall(r"^- `(\w+)` \(([^)]+)\):", GUIDE, re.MULTILINE))
     arguments = {
         name: each.default
         for name, each in inspect.signature(Lake.__init__).parameters.items()
