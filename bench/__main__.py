@@ -34,6 +34,7 @@ from bench import (
     services,
     tag_races,
     tagging,
+    tail,
     telemetry,
     timers,
 )
@@ -65,6 +66,7 @@ BENCHMARKS = {
     "append-cpu": append_cpu.main,
     "bill": bill.main,
     "services": services.main,
+    "tail": tail.main,
     "lake": lake.main,
 }
 

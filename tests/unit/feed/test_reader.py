@@ -9,7 +9,7 @@ import pytest
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, PartitionTail
-from epochal.feed.reader import LONGER, LONGEST_POLL, POLL_SECONDS
+from epochal.feed.waiting import LONGER, LONGEST_POLL, POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, epoch_stream
 from epochal.index.checkpoints import TIP as TIP_INDEX
 from epochal.index.entries import Entry

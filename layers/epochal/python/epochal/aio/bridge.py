@@ -11,6 +11,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Executor, Future
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
@@ -156,8 +157,10 @@ class _Turn:
     def __init__(self) -> None:
         self._event = asyncio.Event()
 
-    def wait(self) -> object:
-        return wait(self._event.wait())
+    def wait(self, timeout: float | None = None) -> object:
+        with suppress(TimeoutError):
+            wait(asyncio.wait_for(self._event.wait(), timeout))
+        return self.is_set()
 
     def set(self) -> None:
         self._event.set()

@@ -21,7 +21,7 @@ from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem, ListedStream
-from epochal.feed.reader import Pauses
+from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_of
 from epochal.model.events import Recorded

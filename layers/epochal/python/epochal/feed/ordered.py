@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedItem, hydrated, name_of
-from epochal.feed.reader import Pauses, Predicate
+from epochal.feed.reader import Predicate
+from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.model.events import Ticks, body_size, from_unix_nanoseconds, parse_time

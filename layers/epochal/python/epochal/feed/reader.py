@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
@@ -35,6 +36,7 @@ from epochal.feed.history import (
     hydrated,
     with_removals,
 )
+from epochal.feed.waiting import POLL_SECONDS, Pauses, wait_for_more
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Moment, Place
 from epochal.index.entries import Part
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, look, since, tail_on_record, tails
@@ -102,16 +104,6 @@ def check_wanted(categories: Collection[str] | None, predicate: Predicate | None
 # that leaves after a page has read little in vain, because requests begin small and grow. On the way to the tail the
 # next request can be made while the reader works on the last one.
 
-POLL_SECONDS: Final = 0.25
-"""From a look at the tail that found nothing to the next, of half a read unit."""
-
-LONGEST_POLL: Final = 2.0
-"""The same, where nothing has come for long: so a thousand readers that wait take 250 read units a second. A look that
-costs more is made as much more seldom."""
-
-LONGER: Final = 1.5
-"""Times the last pause, while nothing comes."""
-
 FIRST_ITEMS: Final = 4
 """Items that the first request asks for, some 30 KB each; every further one asks for twice as many."""
 
@@ -167,18 +159,6 @@ class _Page:
                 self.count += 1
 
 
-@dataclass(slots=True)
-class Pauses:
-    """Pauses between looks, each longer than the last. Whatever comes begins them anew."""
-
-    seconds: float = POLL_SECONDS
-
-    def longer(self, weight: int = 1) -> float:
-        """How long the next one is, before a look that takes so many times the least."""
-        pause, self.seconds = self.seconds, min(LONGER * self.seconds, LONGEST_POLL * weight)
-        return pause
-
-
 @dataclass(slots=True, kw_only=True)
 class SpanReader:
     """Where a reader of the index in `table` has got to.
@@ -193,7 +173,7 @@ class SpanReader:
         last: the last one.
         following: the one after that page, where it is here already; else the page's last.
         pauses: between looks at the tail, while it waits.
-        weight: of the next of these.
+        seen: when the last of these ended that was consistent.
     """
 
     driver: Driver
@@ -207,7 +187,7 @@ class SpanReader:
     last: PlacedEntry | None = None
     following: PlacedEntry | None = None
     pauses: Pauses = field(default_factory=Pauses)
-    weight: int = 1
+    seen: float = -inf
     _coming: Future[WalkPage] | None = None
 
     @classmethod
@@ -233,25 +213,25 @@ class SpanReader:
         """
         if limit < 1:
             raise InvalidInput("limit", "must be at least 1")
-        ends, patience = self.driver.clock() + seconds, self.driver.clock() + wait
-        forward = self.walk.forward
+        now, forward = self.driver.clock(), self.walk.forward
+        ends, patience = now + seconds, now + wait
         page = _Page(
             wanted=wanted, removed=removed, limit=limit, at=self.walk.at, forward=forward, created=created
         )
-        consistent = True
+        # Who goes on waiting has just seen that there is nothing.
+        looked = self.at_tail and now < min(patience, self.seen + POLL_SECONDS)
         while True:
-            if not self.left:
-                self._read_on(consistent=consistent)
+            if not (self.left or looked):
+                self._read_on()
+            looked = False
             while self.left and not page.full:
                 page.take(self.left.popleft())
             if not self.left:
                 page.at = self.walk.at
             at_tail, now = self.at_tail and not self.left, self.driver.clock()
             if at_tail and not page.count and now < patience and forward:
-                # Nobody waits for more than there is, but the last look says where the tail is.
-                pause, left = self.pauses.longer(self.weight), patience - now
-                consistent = pause >= left
-                self.driver.sleep(min(pause, left))
+                looked = self._wait(patience)
+                patience = now if looked and not self.left else patience
             elif at_tail or page.full or now >= ends:
                 self.first, self.last = page.first, page.last
                 self.following = self.left[0] if self.left else page.last
@@ -282,11 +262,33 @@ class SpanReader:
                 return
             wait = 0.0
 
-    def _read_on(self, *, consistent: bool) -> None:
-        page = self._request(consistent=consistent) if self._coming is None else self._coming.result()
-        self.walk, self.at_tail, self.weight = page.walk, page.at_tail, page.weight
+    def _read_on(self) -> None:
+        self._take(self._request() if self._coming is None else self._coming.result())
+
+    def _wait(self, patience: float) -> bool:
+        """Take what others have found who wait at the same place, or this reader. Whether that is all there is yet."""
+        self._take(
+            wait_for_more(
+                self.driver,
+                (self.table, self.walk.partition, self.walk.at),
+                self.pauses,
+                patience,
+                self._look,
+            )
+        )
+        return self.at_tail
+
+    def _look(self, consistent: bool) -> WalkPage:
+        page = self._request(consistent=consistent)
+        self.walk = page.walk
+        return page
+
+    def _take(self, page: WalkPage) -> None:
+        self.walk, self.at_tail = page.walk, page.at_tail
         if page.placed:
             self.pauses = Pauses()
+        elif page.at_tail:
+            self.seen, self.pauses.weight = self.driver.clock(), page.weight
         self.left.extend(page.placed)
         self.items = min(2 * self.items, MOST_ITEMS)
         # What comes after the tail is not there yet: it is asked for when it is wanted.

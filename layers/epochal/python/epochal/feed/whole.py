@@ -29,7 +29,6 @@ from epochal.feed.history import (
 )
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
 from epochal.feed.reader import (
-    POLL_SECONDS,
     FeedReader,
     Predicate,
     SpanReader,
@@ -37,6 +36,7 @@ from epochal.feed.reader import (
     is_forward,
     wanted,
 )
+from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
 from epochal.index.epochs import read_series
 from epochal.layout.port import Span, base_of, partition_of

@@ -39,8 +39,8 @@ POOL: Final[ContextVar[Callable[[int], Executor]]] = ContextVar("pool", default=
 class Turn(Protocol):
     """Something that one caller waits for until another sets it: an event of threads, or of tasks."""
 
-    def wait(self) -> object:
-        """Until it is set."""
+    def wait(self, timeout: float | None = None) -> object:
+        """Until it is set, or so many seconds are over."""
 
     def set(self) -> None:
         """Let whoever waits go on."""

@@ -1,0 +1,137 @@
+"""Readers at the tail: what they take of the index's key in a second, alone, in one process, and in one each.
+
+In memory, with a clock that jumps to whatever comes next, so the figures are exact. Each reader follows the feed and
+gets an empty page every 20 seconds, as `FeedReader.follow` does; the newest epoch's Tip has 30 KB in the second table.
+An entry comes at the end: how late the last of the readers has it is told, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from bench.report import Report
+from epochal import Event
+from epochal.aio.bridge import run, wait
+from epochal.aio.stores import AsyncFeed
+from epochal.store.driver import Meter
+from epochal.testing.feeds import MemoryFeed
+
+T = TypeVar("T")
+
+READERS: Final = (1, 100, 1_000)
+BOUND: Final = 300.0
+"""Read units a second that 1,000 readers may take of one key, of 3,000 that it has."""
+
+SHARED_BOUND: Final = 10.0
+"""The same in one process."""
+
+SECONDS: Final = 300.0
+
+
+class _Jump(selectors.DefaultSelector):
+    """Waits for nothing: the clock goes on to what comes next."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        self.now += timeout or 0.0
+        return super().select(0)
+
+
+class Jumping(asyncio.SelectorEventLoop):
+    """An event loop whose clock passes only while all tasks sleep."""
+
+    def __init__(self) -> None:
+        self.jump = _Jump()
+        super().__init__(self.jump)
+
+    def time(self) -> float:
+        """Seconds."""
+        return self.jump.now
+
+
+def jumping(program: Coroutine[Any, Any, T]) -> T:
+    """Run a program by such a clock."""
+    with asyncio.Runner(loop_factory=Jumping) as runner:
+        return runner.run(program)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """By readers together: units and requests in a second, and the seconds until the last of them has an entry."""
+
+    units: float
+    requests: float
+    late: float
+
+
+async def waiting(readers: int, *, large: bool = False) -> Taken:
+    """Readers of one process that follow a feed, each begun at a moment of its own."""
+    feed, rng = MemoryFeed(), random.Random(1)
+    feed.streams.append("Tail-1", [Event(type=rng.randbytes(250).hex()) for _ in range(120 if large else 1)])
+    feed.index()
+    loop, meter = asyncio.get_running_loop(), Meter()
+    driver = replace(
+        feed.reader.driver, meter=meter, clock=loop.time, sleep=lambda seconds: wait(asyncio.sleep(seconds))
+    )
+    reader = feed.reader.on(driver)
+    ((partition, tail),) = ((each.partition, each.tail) for each in feed.reader.partitions() if each.tail)
+    late = list[float]()
+
+    async def follow() -> None:
+        await asyncio.sleep(20 * rng.random())
+        async for page in AsyncFeed(reader).follow(partition, start=tail, wait=20.0):
+            if page.items:
+                late.append(loop.time())
+                return
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(readers):
+            tasks.create_task(follow())
+        await asyncio.sleep(60)
+        before = meter.capacity
+        await asyncio.sleep(SECONDS)
+        took = meter.capacity
+        came = loop.time()
+        await run(feed.streams.append, "Tail-2", [Event(type="Came")])
+        await run(feed.index)
+    assert len(late) == readers
+    return Taken(
+        units=(took.read - before.read) / SECONDS,
+        requests=(took.requests - before.requests) / SECONDS,
+        late=max(late) - came,
+    )
+
+
+def measured(readers: int, *, large: bool = False) -> Taken:
+    """The same, measured."""
+    return jumping(waiting(readers, large=large))
+
+
+def main() -> None:
+    """Measure and print."""
+    for large in (False, True):
+        one = measured(1, large=large)
+        rows = list[tuple[str, ...]]()
+        for number in READERS:
+            shared = measured(number, large=large)
+            apart = number * one.units
+            rows.append((f"{number:,}", f"{apart:.2f}", f"{shared.units:.2f}", f"{shared.late:.2f}"))
+        if apart > BOUND or shared.units > SHARED_BOUND:
+            raise SystemExit(
+                f"1,000 readers take {apart:.0f} units a second, and {shared.units:.1f} in a process"
+            )
+        Report(
+            title=f"Readers at the tail, read units a second on a key whose Tip has {'30 KB' if large else '1 KB'}",
+            columns=["readers", "in a process each", "in one process", "last is late, s"],
+            rows=rows,
+        ).print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Readers of one process that wait at the same place of a partition share their looks at what comes there.
+
+    nobody waits there              the reader leads: it pauses, looks, and tells those who wait what it has found
+    somebody does                   it waits to be told, until its own time is over
+    the leader ends without news    the first that waits leads
+
+So no thread is left behind, and nobody waits longer than alone. Whoever leads does so on its own driver, as an error of
+a look says: all who share it get it, unless it came of the leader's own deadline. Readers are threads, or tasks of an
+event loop (`epochal.store.driver`), and share a client.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from epochal.errors import EpochalError
+from epochal.store.driver import TURN, Driver, Turn, turn
+
+if TYPE_CHECKING:
+    from epochal.index.feed_walk import WalkPage
+
+POLL_SECONDS: Final = 0.25
+"""From a look at the tail that found nothing to the next, of half a read unit."""
+
+LONGEST_POLL: Final = 2.0
+"""The same, where nothing has come for long: so a thousand readers that wait take 250 read units a second. A look that
+costs more is made as much more seldom."""
+
+LONGER: Final = 1.5
+"""Times the last pause, while nothing comes."""
+
+
+@dataclass(slots=True)
+class Pauses:
+    """Pauses between looks, each longer than the last. Whatever comes begins them anew.
+
+    Attributes:
+        weight: units of the next look, as a multiple of the least.
+    """
+
+    seconds: float = POLL_SECONDS
+    weight: int = 1
+
+    def longer(self) -> float:
+        """How long the next one is."""
+        pause, self.seconds = self.seconds, min(LONGER * self.seconds, LONGEST_POLL * self.weight)
+        return pause
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """A reader that waits until `until`: when its turn comes it was told, or leads."""
+
+    until: float
+    turn: Turn = field(default_factory=turn)
+    told: WalkPage | EpochalError | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """Those who wait at a place, the first that came first.
+
+    Attributes:
+        due: when their leader looks next.
+        last: it looks for the last time.
+    """
+
+    due: float
+    pauses: Pauses
+    last: bool = False
+    waiting: list[_Waiting] = field(default_factory=list)
+
+
+_LOCK = threading.Lock()
+_WATCHES: Final[dict[Hashable, _Watch]] = {}
+
+
+def _forget() -> None:
+    """In a child process the threads of its parent do not lead, and hold no lock."""
+    global _LOCK  # noqa: PLW0603
+    _LOCK = threading.Lock()
+    _WATCHES.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def wait_for_more(
+    driver: Driver,
+    place: tuple[Hashable, ...],
+    pauses: Pauses,
+    patience: float,
+    look: Callable[[bool], WalkPage],
+) -> WalkPage:
+    """What comes at a place, or the last look, made once the clock shows `patience`: that is consistent, and may be
+    another reader's of a moment before.
+
+    Args:
+        pauses: between looks, where nobody waits yet.
+        look: once, consistently or not.
+    """
+    kind = TURN.get()
+    loop = None if kind is threading.Event else threading.get_ident()
+    key = (driver.place, kind, loop, *place)
+    own = _Waiting(patience)
+    with _LOCK:
+        watch = _WATCHES.get(key)
+        leads = watch is None
+        if watch is None:
+            watch = _WATCHES[key] = _Watch(driver.clock() + pauses.longer(), pauses)
+        else:
+            watch.waiting.append(own)
+    news: WalkPage | EpochalError | None = None
+    try:
+        if not leads:
+            own.turn.wait(max(0.0, patience - driver.clock()))
+            if watch.last and not own.turn.is_set():
+                own.turn.wait(POLL_SECONDS)
+            leads = _stop_waiting(watch, own)
+        news = own.told or (_lead(driver, watch, patience, look) if leads else look(True))
+    except BaseException as error:
+        leads = leads or _stop_waiting(watch, own)
+        if leads and isinstance(error, EpochalError) and driver.deadline is None:
+            news = error
+        raise
+    finally:
+        if own.told is None:
+            _leave(key, watch, leads, news, driver.clock() + POLL_SECONDS)
+    if isinstance(news, EpochalError):
+        raise news
+    return news
+
+
+def _stop_waiting(watch: _Watch, own: _Waiting) -> bool:
+    """Whether a reader that waited leads now."""
+    with _LOCK:
+        if own in watch.waiting:
+            watch.waiting.remove(own)
+        return own.turn.is_set() and own.told is None
+
+
+def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool], WalkPage]) -> WalkPage:
+    while True:
+        now = driver.clock()
+        last = watch.due >= patience
+        # Nobody waits for more than there is, but the last look says where the tail is.
+        driver.sleep(max(0.0, min(watch.due, patience) - now))
+        watch.last = last
+        page = look(last)
+        if last or page.placed or not page.at_tail:
+            return page
+        watch.pauses.weight = page.weight
+        watch.due = driver.clock() + watch.pauses.longer()
+
+
+def _leave(
+    key: Hashable, watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, over: float
+) -> None:
+    """Tell those who wait of news, or where there are none those whose time is `over`; then the next one leads."""
+    with _LOCK:
+        ends = isinstance(news, EpochalError) or not (news is None or (news.at_tail and not news.placed))
+        told = [each for each in watch.waiting if ends or (news is not None and each.until <= over)]
+        watch.waiting = [each for each in watch.waiting if each not in told]
+        for each in told:
+            each.told = copy.copy(news)
+            each.turn.set()
+        watch.last = watch.last and not leads
+        if leads and watch.waiting:
+            watch.waiting.pop(0).turn.set()
+        elif (ends or leads) and _WATCHES.get(key) is watch:
+            del _WATCHES[key]
