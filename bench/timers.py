@@ -37,7 +37,7 @@ from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
-from epochal.timers.items import MINUTE, SHARDS, Armed, Sent, Wake
+from epochal.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
 from epochal.wire.environment import Service
 from epochal.wire.signing import FixedKeys
 

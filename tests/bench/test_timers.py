@@ -6,7 +6,7 @@ from bench.timers import TOGETHER, life, units_of_lives
 from epochal.model.events import Event
 from epochal.scheduling import in_, later
 from epochal.testing.stores import memory_streams
-from epochal.timers.items import SHARDS
+from epochal.timers.protocol import SHARDS
 
 COST = Path(__file__).parents[2] / "docs" / "reference" / "cost.md"
 

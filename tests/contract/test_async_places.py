@@ -41,7 +41,7 @@ from epochal.model.versions import Appended
 from epochal.reactions.handling import Member
 from epochal.reactions.reactor import Reactor
 from epochal.read_models.documents import Documents
-from epochal.subjects import kms
+from epochal.subjects import sealing
 from epochal.subjects.items import SUBJECT_KEYS
 from epochal.subjects.sealing import Shredded
 from epochal.testing.subjects import MemoryWrapping
@@ -149,7 +149,7 @@ def test_tasks_join_appends_enrol_in_sekiban_s_tables_store_states_and_forget(
             (state,) = await totals.list("Totals")
             assert [chunk async for chunk in totals.open(state)] == [b"ab"]
 
-            opened = kms.open_subjects(keys, kms_key="alias/none", place=place)
+            opened = sealing.open_subjects(keys, kms_key="alias/none", place=place)
             subjects = AsyncSubjects(replace(opened, wrapping=in_threads(MemoryWrapping())))
             sealed = await asyncio.gather(*(subjects.seal("ada", b"{}") for _ in range(4)))
             assert [await subjects.unseal(each) for each in sealed] == [b"{}"] * 4

@@ -22,7 +22,7 @@ from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.timers.care import coming
 from epochal.timers.engine import Engine
-from epochal.timers.items import MINUTE, Armed, Wake, due, read_armed
+from epochal.timers.protocol import MINUTE, Armed, Wake, due, read_armed
 from tests.support.contract_run import PREFIX
 from tests.support.tables import light, make
 

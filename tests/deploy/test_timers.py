@@ -23,7 +23,7 @@ from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
-from epochal.timers.items import read_wake_up
+from epochal.timers.protocol import read_wake_up
 from tests.deploy.test_permissions import allowed, allowed_on_tables, expected_on_tables, role_of
 from tests.support.permissions import on
 from tests.unit.stacks.test_timers import FIRING

@@ -73,7 +73,14 @@ INNER = {
 """Likewise, of rooms that have others."""
 
 
-SHOWN = ("epochal.index.checkpoints.", "epochal.layout.port.Removal", "epochal.layout.port.Span")
+SHOWN = (
+    "epochal.contrib.sekiban.items.RecordedTaggedEvent",
+    "epochal.contrib.sekiban.items.SortableId",
+    "epochal.contrib.sekiban.items.TaggedEvent",
+    "epochal.index.checkpoints.",
+    "epochal.layout.port.Removal",
+    "epochal.layout.port.Span",
+)
 """And what programs get from these."""
 
 
@@ -99,7 +106,7 @@ GUIDED = (
     "epochal.schemas.columns.columns",
     "epochal.schemas.asyncapi.event_schemas",
     "epochal.testing.scenarios.given_process",
-    "epochal.subjects.kms.open_subjects",
+    "epochal.subjects.sealing.open_subjects",
     "epochal.deciders.on_streams.transact_all",
     "epochal.deciders.on_streams.transact_all_result",
     "epochal.deciders.on_queries.transact_with",
@@ -180,9 +187,8 @@ def reached() -> dict[str, griffe.Object]:
         if each is None or each.canonical_path in at or each.canonical_path in INNER:
             continue
         _, room, *within = each.canonical_path.split(".")
-        named = room in INNER_ROOMS and not each.canonical_path.startswith(SHOWN)
-        inner = named or (room == "contrib" and within[1] in PLUGIN_INNER)
-        if not inner:
+        inner = room in INNER_ROOMS or (room == "contrib" and within[1] in PLUGIN_INNER)
+        if not inner or each.canonical_path.startswith(SHOWN):
             at[each.canonical_path] = each
             paths.extend(named_in(each))
     return at

@@ -14,10 +14,9 @@ import pytest
 from epochal.model.events import Ticks
 from epochal.model.versions import ANY
 from epochal.plan.ops import Delete, Put, side_by_side
-from epochal.timers import engine, items, protocol
+from epochal.timers import engine, protocol
 from epochal.timers.engine import Engine
-from epochal.timers.items import Armed, Sent, Wake
-from epochal.timers.protocol import Came, Doing, Fire, LoadPending, Worked
+from epochal.timers.protocol import Armed, Came, Doing, Fire, LoadPending, Sent, Wake, Worked
 from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.exploring import each_of
 from tests.simulation.mutants import Mutant, Patch
@@ -183,7 +182,7 @@ def a_wake_up_is_done_when_it_is_taken(patch: Patch) -> None:
 
 
 def wake_ups_of_a_slot_that_is_at_work_are_merged(patch: Patch) -> None:
-    patch.setattr(items, "NEAR", -(10**15))
+    patch.setattr(protocol, "NEAR", -(10**15))
 
 
 def a_refused_firing_is_not_tried_again(patch: Patch) -> None:
@@ -220,8 +219,8 @@ def what_is_early_is_taken_for_due(patch: Patch) -> None:
 
 
 def all_of(table: str, wake: Wake, now: Callable[[], Ticks], worked: Worked, fired: Any) -> Doing[None]:
-    page = yield items.due(table, wake.shard, wake.since, wake.until, limit=protocol.PAGE)
-    yield from fired(table, [items.read_armed(each) for each in page.items], now, worked)
+    page = yield protocol.due(table, wake.shard, wake.since, wake.until, limit=protocol.PAGE)
+    yield from fired(table, [protocol.read_armed(each) for each in page.items], now, worked)
 
 
 def what_is_early_is_not_woken_again(patch: Patch) -> None:
@@ -273,7 +272,7 @@ def what_was_cancelled_takes_other_settings_with_it(patch: Patch) -> None:
 
     def tidy(table: str, timers: Sequence[Armed], now: Ticks) -> Doing[Came]:
         came = yield from firing(table, timers, now)
-        found = yield items.due(table, timers[0].shard, items.BEGINNING, items.NEVER, limit=100)
+        found = yield protocol.due(table, timers[0].shard, protocol.BEGINNING, protocol.NEVER, limit=100)
         yield from side_by_side(
             Delete(table=table, key={name: each[name] for name in ("p", "s")}) for each in found.items
         )

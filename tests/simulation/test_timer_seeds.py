@@ -27,8 +27,7 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams
 from epochal.timers import engine, protocol
 from epochal.timers.engine import Engine, armed_of
-from epochal.timers.items import Armed, Sent, Wake, read_wake_up
-from epochal.timers.protocol import Doing, Fire, Worked
+from epochal.timers.protocol import Armed, Doing, Fire, Sent, Wake, Worked, read_wake_up
 from epochal.timers.stores import PendingTimers, pending_in
 from tests.simulation.mutants import Mutant, Patch, play_all
 from tests.simulation.seeds import ranges

@@ -31,8 +31,17 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from epochal.timers import protocol
 from epochal.timers.engine import Engine, armed_of
-from epochal.timers.items import Armed, Sent, Wake, read_armed
-from epochal.timers.protocol import Doing, Fire, LoadPending, SideBySide, Worked
+from epochal.timers.protocol import (
+    Armed,
+    Doing,
+    Fire,
+    LoadPending,
+    Sent,
+    SideBySide,
+    Wake,
+    Worked,
+    read_armed,
+)
 from tests.simulation.exploring import driven, explore, put
 
 STREAM: Final = "Loan-1"

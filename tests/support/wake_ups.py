@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
-from epochal.timers.items import Sent, Wake
+from epochal.timers.protocol import Sent, Wake
 
 
 class WakeUps:

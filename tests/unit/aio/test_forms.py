@@ -48,7 +48,7 @@ from epochal.plan.ops import Op, Reply
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
-from epochal.subjects import kms
+from epochal.subjects import sealing
 from epochal.subjects.sealing import Subjects
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tagged_events
@@ -122,7 +122,7 @@ def test_what_the_ordinary_form_has_the_awaited_one_has_with_the_same_arguments(
 
 def test_whatever_a_program_can_open_it_can_open_in_the_place_of_an_event_loop() -> None:
     assert issubclass(AsyncPlace, Place)
-    for of in (epochal, kms, equinox, event_store_adapter, sekiban):
+    for of in (epochal, sealing, equinox, event_store_adapter, sekiban):
         for name in (one for one in (*dir(of), *getattr(of, "__all__", ())) if one.startswith("open_")):
             opening = inspect.signature(getattr(of, name)).parameters["place"]
             assert (opening.annotation, type(opening.default)) == ("Place", Place), name
@@ -138,7 +138,7 @@ def test_all_of_them_are_opened_before_the_place_is_entered_and_say_so_where_the
         open_projection_states("p", bucket="b", cache_bytes=1_000_000, place=place)
     )
     feed = AsyncFeed(epochal.open_feed("i", tips.store, dcb.store, place=place))
-    subjects = AsyncSubjects(kms.open_subjects("keys", kms_key="alias/x", log="log", place=place))
+    subjects = AsyncSubjects(sealing.open_subjects("keys", kms_key="alias/x", log="log", place=place))
     with pytest.raises(InvalidInput, match="store: must be a store of a layout's events, not TaggedEvents"):
         epochal.open_feed("i", tagged.store, place=place)
     with pytest.raises(InvalidInput, match="stores: must be of a layout each"):

@@ -29,7 +29,7 @@ from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
-from epochal.timers.items import Armed
+from epochal.timers.protocol import Armed
 
 ORDER = aggregate_id("order", "1")
 KINDS = {spec.kind: spec for spec in (*store_tables(), READ_MODELS, TIMERS)}

@@ -22,7 +22,7 @@ from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.http.checked import Unfit
 from epochal.schemas.asyncapi import event_schemas
-from epochal.schemas.draft7 import compiled
+from epochal.schemas.classes import compiled
 from tests.support.api import Api
 from tests.unit.schemas.test_event_schemas import CODEC, EVENTS
 

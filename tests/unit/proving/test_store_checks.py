@@ -28,7 +28,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables
 from epochal.timers.engine import Engine, engine_of
-from epochal.timers.items import Sent, Wake
+from epochal.timers.protocol import Sent, Wake
 from examples.proof.process import Answered, Asked, Proving
 from tests.support.api import Api
 from tests.support.wake_ups import WakeUps

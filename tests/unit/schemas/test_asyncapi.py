@@ -15,7 +15,7 @@ from epochal.deciders.codecs import json_codec
 from epochal.feed.history import FeedEvent
 from epochal.reactions.cloudevents import cloud_event, message
 from epochal.schemas.asyncapi import asyncapi
-from epochal.schemas.draft7 import draft7
+from epochal.schemas.classes import draft7
 from tests.unit.schemas.test_event_schemas import (
     CODEC,
     EVENTS,

@@ -24,9 +24,9 @@ from epochal.plan.ops import Lost, Op, Put, Reply
 from epochal.reactions.reaction import Delivery, reaction
 from epochal.store.driver import Driver, Meter
 from epochal.subjects.items import SUBJECT_KEYS
-from epochal.subjects.kms import KmsWrapping
 from epochal.subjects.sealing import (
     NONCE_BYTES,
+    KmsWrapping,
     Shredded,
     Subjects,
     decrypt,

@@ -11,7 +11,7 @@ from epochal.model.events import Event
 from epochal.plan.ops import Delete, NotApplied, Op, Query
 from epochal.scheduling import call_off, in_, later
 from epochal.timers.care import coming, rebuild
-from epochal.timers.items import SHARDS
+from epochal.timers.protocol import SHARDS
 from tests.unit.timers.world import World
 
 SECOND = 10**9

@@ -22,7 +22,7 @@ from epochal.model.events import PER_SECOND, Event, Ticks
 from epochal.plan.ops import Delete, Op, Put, Query
 from epochal.scheduling import call_off
 from epochal.settings import Settings
-from epochal.timers.items import GRACE, NEAR, Armed, Sent, Wake
+from epochal.timers.protocol import GRACE, NEAR, Armed, Sent, Wake
 from tests.unit.reactions.test_wakeups import Context
 from tests.unit.timers.world import BEGIN, World
 

@@ -21,8 +21,7 @@ from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
-from epochal.timers.items import Armed, read_armed
-from epochal.timers.protocol import Worked
+from epochal.timers.protocol import Armed, Worked, read_armed
 from tests.support.wake_ups import WakeUps
 
 BEGIN = 1_790_000_000 * 10**9

@@ -23,7 +23,7 @@ from epochal.timers.care import TimersRebuilt, coming
 from epochal.timers.care import rebuild as rebuild_all
 from epochal.timers.care import take_over as take_over_all
 from epochal.timers.engine import Engine, engine_of
-from epochal.timers.items import Armed
+from epochal.timers.protocol import Armed
 from epochal.timers.stores import timers_of
 
 _UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}

@@ -23,7 +23,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import start_of
 from epochal.timers.care import coming
 from epochal.timers.engine import engine_of
-from epochal.timers.items import Armed
+from epochal.timers.protocol import Armed
 
 # Writes: what a reaction has parked is handled after all, or given up; each is asked for twice.
 

@@ -27,8 +27,7 @@ from epochal.model.events import TIMER_SET, format_ticks
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE, ahead
 from epochal.timers.engine import Engine, engine_of
-from epochal.timers.items import Sent, Wake, read_wake_up
-from epochal.timers.protocol import Worked
+from epochal.timers.protocol import Sent, Wake, Worked, read_wake_up
 
 if TYPE_CHECKING:
     from aws_lambda_powertools import Logger

@@ -32,7 +32,7 @@ from epochal.settings import Settings
 from epochal.store.driver import ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.timers.items import Armed, Wake
+from epochal.timers.protocol import Armed, Wake
 
 RACERS: Final = 4
 RACES: Final = 3

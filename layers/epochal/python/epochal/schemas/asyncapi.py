@@ -14,8 +14,7 @@ from urllib.parse import quote
 from epochal.deciders.codecs import EventCodec, StoredClass
 from epochal.errors import InvalidInput
 from epochal.model.events import VERSION
-from epochal.schemas.classes import Schema, schema_of
-from epochal.schemas.draft7 import define
+from epochal.schemas.classes import Schema, define, schema_of
 
 _SCHEMAS = "#/components/schemas/"
 _TEXT = {"type": "string", "minLength": 1}

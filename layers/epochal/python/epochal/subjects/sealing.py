@@ -7,6 +7,12 @@
 Events stay where they are, so indices, versions and counts stay true; only what was sealed is gone. Processes keep keys
 for a while (`keep`), so that reading a thousand events asks for one key: that long after `forget`, a process that had
 the key can still unseal. What was unsealed earlier and written elsewhere in the clear cannot be taken back from here.
+
+KMS wraps the keys, each bound to its subject: another subject's cannot be passed off as its own.
+
+    no permission, no such key, a key that is disabled     Refused
+    throttled, time-out, cut off, internal error           Unavailable
+    anything else                                          InvalidRequest: a defect of ours
 """
 
 from __future__ import annotations
@@ -19,10 +25,15 @@ from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.errors import CorruptData, InvalidInput, SubjectForgotten, brought_by
+from epochal.dynamo.aws_errors import translated
+from epochal.dynamo.clients import service_client
+from epochal.dynamo.deployed import lazily
+from epochal.dynamo.stores import HERE, Place
+from epochal.errors import CorruptData, InvalidInput, InvalidRequest, SubjectForgotten, brought_by
 from epochal.model.events import SEALED, Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.plan.ops import Scan
@@ -332,3 +343,61 @@ def sealed_codec(
         return codec.decode(replace(stored, data=opened))
 
     return replace(codec, encode=encode, decode=decode)
+
+
+if TYPE_CHECKING:
+    from mypy_boto3_kms.client import KMSClient
+
+
+@dataclass(frozen=True, slots=True)
+class KmsWrapping:
+    """Wraps under one KMS key. Its policy says who may unseal anything at all.
+
+    Attributes:
+        key_id: the KMS key's id, ARN or alias; only to wrap, since what is wrapped names its key.
+    """
+
+    client: KMSClient
+    key_id: str
+
+    def fresh(self, subject: str) -> tuple[bytes, bytes]:
+        """A new data key, plain and wrapped.
+
+        Raises:
+            Refused: the KMS key is not there, or not for us to use.
+            Unavailable: KMS does not answer.
+        """
+        with translated("kms:GenerateDataKey"):
+            made = self.client.generate_data_key(
+                KeyId=self.key_id, NumberOfBytes=KEY_BYTES, EncryptionContext={"subject": subject}
+            )
+        return made["Plaintext"], made["CiphertextBlob"]
+
+    def unwrap(self, subject: str, wrapped: bytes) -> bytes:
+        """The plain key.
+
+        Raises:
+            CorruptData: it was wrapped for another subject, or is damaged.
+            Refused, Unavailable: as above.
+        """
+        try:
+            with translated("kms:Decrypt"):
+                opened = self.client.decrypt(CiphertextBlob=wrapped, EncryptionContext={"subject": subject})
+        except InvalidRequest as error:
+            if error.code != "InvalidCiphertextException":
+                raise
+            raise CorruptData(f"{subject}: its wrapped key is not its own") from error
+        return opened["Plaintext"]
+
+
+def open_subjects(table: str, *, kms_key: str, log: str = "", place: Place = HERE) -> Subjects:
+    """Keys of subjects, wrapped by a KMS key, in a table without point-in-time recovery (docs/guide/forgetting.md).
+
+    Args:
+        log: a second table, of forgotten subjects: they stay forgotten, whatever is restored.
+    """
+    client = lazily(
+        partial(service_client, "kms", endpoint=place.endpoint, region=place.region, retried=True)
+    )
+    wrapping = place.blocking(KmsWrapping(client, kms_key))
+    return Subjects(driver=place.driver(), table=table, wrapping=wrapping, log=log)

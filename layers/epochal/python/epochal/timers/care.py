@@ -18,8 +18,7 @@ from epochal.layout.port import Span, source_of
 from epochal.model.events import TIMER_SET, Ticks
 from epochal.model.versions import Appended
 from epochal.timers.engine import Engine, armed_of
-from epochal.timers.items import BEGINNING, NEVER, SHARDS, Armed, due, read_armed
-from epochal.timers.protocol import ATTEMPTS, TOGETHER
+from epochal.timers.protocol import ATTEMPTS, BEGINNING, NEVER, SHARDS, TOGETHER, Armed, due, read_armed
 
 PAGE: Final = 100
 

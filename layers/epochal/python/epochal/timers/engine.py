@@ -26,13 +26,18 @@ from epochal.scheduling import query_of, timer_of
 from epochal.store.driver import SIDE_BY_SIDE, Driver, ahead
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
-from epochal.timers.items import BEGINNING, GRACE, SHARDS, Armed, Sent, Wake
 from epochal.timers.protocol import (
+    BEGINNING,
+    GRACE,
+    SHARDS,
+    Armed,
     Came,
     Doing,
     Fire,
     LoadPending,
+    Sent,
     SideBySide,
+    Wake,
     Worked,
     arming,
     waking,

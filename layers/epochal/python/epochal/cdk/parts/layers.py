@@ -28,7 +28,7 @@ from uuid import uuid4
 
 from epochal.cdk.stages import BadSetting
 from epochal.plugins import entry_of
-from epochal.schemas.draft7 import compiled, schemas_in
+from epochal.schemas.classes import compiled, schemas_in
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
