@@ -104,18 +104,17 @@ BESIDES: Final = (COSTS, REST)
 
 def promises(text: str) -> list[Promise]:
     """The promises of the document, with the tests that it names for each."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in _rows(text)]
-    named = {
-        name: tests for names, tests in (row for row in rows if len(row) == 2) for name in names.split(", ")
-    }
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if re.match(r"\| G\d", line)
+    ]
+    listed = re.findall(r"^- (G\d[^:]*): (.*)$", text, re.MULTILINE)
+    named = {name: tests for names, tests in listed for name in names.split(", ")}
     return [
         Promise(name=name, promise=promise, attempts=attempts, tests=tuple(files(named.get(name, ""))))
-        for name, promise, attempts, _ in (row for row in rows if len(row) == 4)
+        for name, promise, attempts, _ in rows
     ]
-
-
-def _rows(text: str) -> Iterator[str]:
-    return (line for line in text.splitlines() if re.match(r"\| G\d", line))
 
 
 def files(named: str) -> Iterator[str]:

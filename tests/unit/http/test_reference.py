@@ -76,8 +76,10 @@ def first_of(path: str) -> str:
     return path.removeprefix("/dcb")
 
 
-def test_the_table_of_routes_is_the_codes_and_other_layouts_have_the_same_below_another_path() -> None:
-    rows = re.findall(r"^\| `(\w+ /\S*)` \| .* \| (\w+) \| (\w+) \|$", PAGE.read_text(), re.MULTILINE)
+def test_the_list_of_routes_is_the_codes_and_other_layouts_have_the_same_below_another_path() -> None:
+    listed = re.findall(r"^- `(\w+ /\S*)` \((\w+)(?:, (\w+))?\): ", PAGE.read_text(), re.MULTILINE)
+    usual = {"append": "append", "replay": "read", "feed": "feed"}
+    rows = [(key, function, scope or usual[function]) for key, function, scope in listed]
     routes = {route.key: (route.function, route.scope) for route in OPERATIONS}
     twins = {
         key: first_of(key.split()[1]) for key in routes if key.split()[1].startswith(("/tips/", "/dcb/"))

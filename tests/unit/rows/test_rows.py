@@ -41,10 +41,9 @@ def test_a_row_has_the_columns_and_each_value_is_of_its_kind() -> None:
 def test_the_page_has_the_columns_and_its_code_runs() -> None:
     text = PAGE.read_text("utf-8")
     shown = [
-        f"| `{each.name}` | {each.kind} | {'yes' if each.null else 'no'} | {each.meaning} |"
-        for each in COLUMNS
+        f"- `{each.name}` ({each.kind}{', null' if each.null else ''}): {each.meaning}" for each in COLUMNS
     ]
-    assert re.findall(r"^\| `\w+` \| .*$", text, re.MULTILINE) == shown
+    assert re.findall(r"^- `\w+` \(.*$", text, re.MULTILINE) == shown
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     exec(compile(code, str(PAGE), "exec", dont_inherit=True), {"__name__": __name__})  # noqa: S102
 
