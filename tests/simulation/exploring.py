@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import pytest
 
-from epochal.errors import EpochalError
+from epochal.errors import CorruptData, EpochalError
 from epochal.plan.ops import (
     BatchGet,
     Delete,
@@ -68,6 +68,25 @@ def each_of(worlds: Collection[Any], *, dear: Collection[Any]) -> pytest.MarkDec
         [pytest.param(each, marks=[pytest.mark.proof] if each in dear else []) for each in worlds],
         ids=lambda world: world.__name__,
     )
+
+
+def left_out(*cases: Any) -> pytest.MarkDecorator:
+    """Parametrises a test by rules that are left out: each with a world, and the words of what is then found there."""
+    return pytest.mark.parametrize(
+        ("mutant", "world", "found"), cases, ids=lambda value: getattr(value, "__name__", None)
+    )
+
+
+def is_found_out(
+    mutant: Callable[[pytest.MonkeyPatch], None],
+    world: Callable[[], Any],
+    found: str | None,
+    patch: pytest.MonkeyPatch,
+) -> None:
+    """Without its rule, the world comes to what must not be."""
+    mutant(patch)
+    with pytest.raises((AssertionError, CorruptData), match=found):
+        world().explore()
 
 
 def explore(first: S, steps: Following[S], check: Callable[[S], None] = lambda _: None) -> int:

@@ -22,7 +22,7 @@ from epochal.http.gateway import Handler, serve
 from epochal.http.operations import OPERATIONS
 from epochal.indexer.indexer import Record
 from epochal.layout.port import store_tables
-from epochal.plan.ops import Execute
+from epochal.plan.ops import Execute, Lost, Op, Reply, Transact
 from epochal.plan.values import Item
 from epochal.settings import WAIT_SECONDS, Settings
 from epochal.store.driver import Driver, Meter
@@ -216,6 +216,22 @@ class Api:
         sent = self.handlers[function](event, Context(seconds))  # type: ignore[arg-type]
         assert sent["isBase64Encoded"] is False
         return Answer(status=sent["statusCode"], headers=sent["headers"], text=sent["body"])
+
+
+def losing_one_answer(lost: list[Op]) -> Callable[[Execute], Execute]:
+    """Around an interpreter: the first transaction is made, and its answer lost, as `lost` then says."""
+
+    def around(execute: Execute) -> Execute:
+        def losing(op: Op) -> Reply:
+            reply = execute(op)
+            if isinstance(op, Transact) and not lost:
+                lost.append(op)
+                raise Lost("the answer was dropped")
+            return reply
+
+        return losing
+
+    return around
 
 
 def gateway_event(

@@ -9,9 +9,9 @@ import pytest
 
 from epochal.contrib.event_store_adapter.items import JOURNAL, SNAPSHOT
 from epochal.contrib.event_store_adapter.model import aggregate_id
-from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact
+from epochal.plan.ops import Execute, Op, Put, Reply
 from epochal.settings import RESPONSE_BYTES
-from tests.support.api import Answer, Api
+from tests.support.api import Answer, Api, losing_one_answer
 
 ALICE = "/aggregates/user-account/alice"
 
@@ -202,18 +202,7 @@ def test_of_two_writers_with_one_etag_one_is_refused(api: Api) -> None:
 
 def test_an_append_whose_response_was_lost_is_made_once() -> None:
     lost: list[Op] = []
-
-    def around(execute: Execute) -> Execute:
-        def losing(op: Op) -> Reply:
-            reply = execute(op)
-            if isinstance(op, Transact) and not lost:
-                lost.append(op)
-                raise Lost("the answer was dropped")
-            return reply
-
-        return losing
-
-    api = Api(around=around)
+    api = Api(around=losing_one_answer(lost))
     assert begun(api).json["lastSeqNr"] == 1
     assert lost
     assert types(api) == ["Created"]

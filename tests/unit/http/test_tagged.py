@@ -14,9 +14,9 @@ from epochal.contrib.sekiban import reading as sekiban_reading
 from epochal.layout import queries
 from epochal.layout.pages.tags import reading as tag_reading
 from epochal.model.tags import read_position
-from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Transact
+from epochal.plan.ops import Op, Put
 from epochal.settings import RESPONSE_BYTES
-from tests.support.api import Answer, Api
+from tests.support.api import Answer, Api, losing_one_answer
 
 ID = "1f0c5f8e-6c1b-4b6a-9e3f-0d6b9f3f8a11"
 COURSE = {"items": [{"tags": ["course:1"]}]}
@@ -233,18 +233,7 @@ def test_a_repeat_with_the_same_ids_is_answered_like_the_first_whatever_came_sin
 
 def test_an_append_whose_response_was_lost_is_made_once() -> None:
     lost: list[Op] = []
-
-    def around(execute: Execute) -> Execute:
-        def losing(op: Op) -> Reply:
-            reply = execute(op)
-            if isinstance(op, Transact) and not lost:
-                lost.append(op)
-                raise Lost("the answer was dropped")
-            return reply
-
-        return losing
-
-    api = Api(around=around)
+    api = Api(around=losing_one_answer(lost))
     assert append(api, event(), failIf=COURSE).status == 201
     assert lost
     assert len(read(api)[0]) == 1
