@@ -35,7 +35,7 @@ def carts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
     return terminal
 
 
-def test_the_guide_to_sql_prints_what_it_says_and_its_code_runs(carts: Terminal) -> None:
+def test_the_guide_to_sql_prints_what_it_says(carts: Terminal) -> None:
     listed = list(examples(GUIDE))
     assert len(listed) == 5
     for example in listed:
@@ -43,8 +43,6 @@ def test_the_guide_to_sql_prints_what_it_says_and_its_code_runs(carts: Terminal)
         with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
             command_line.main(example.arguments)
         assert example.printed(shown.getvalue()), f"{example.command} prints\n{shown.getvalue()}"
-    (code,) = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    exec(compile(code, str(GUIDE), "exec", dont_inherit=True), {"__name__": __name__})  # noqa: S102
 
 
 def test_the_cells_of_the_notebook_run_in_their_order(carts: Terminal) -> None:
