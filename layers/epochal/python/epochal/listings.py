@@ -100,9 +100,11 @@ class Listings(ABC):
     def count(self, *, since: str | None = None, progress: Progress | None = None) -> int:
         """How many events there are after `since`."""
 
-    @abstractmethod
     def counted(self, tags: list[str]) -> list[TagCount]:
         """Tags with their numbers of events."""
+        must_be_texts(tags, MAX_ASKED_BYTES, "tags")
+        counts = self.store.counts(list(dict.fromkeys(tags)))
+        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
 
     @abstractmethod
     def tag_name_pages(
@@ -250,12 +252,6 @@ class TaggedListings(Listings):
         if progress is not None:
             progress(count)
         return count
-
-    def counted(self, tags: list[str]) -> list[TagCount]:
-        """Tags with their numbers of events."""
-        must_be_texts(tags, MAX_ASKED_BYTES, "tags")
-        counts = self.store.counts(list(dict.fromkeys(tags)))
-        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
 
     def tag_name_pages(
         self, group: str, beyond: str | None = None, *, page: int = PAGE

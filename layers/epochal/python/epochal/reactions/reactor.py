@@ -207,7 +207,15 @@ class Run:
         reached: dict[str, int] = {}
         parked: dict[str, int] = {}
         left: set[str] = set()
-        work = self._workplace()
+        work = Work(
+            reaction=self.member.reaction,
+            call=self.call,
+            on_failed=self.on_failed,
+            reader=self.member.reader,
+            partition=self.partition,
+            ends=self.ends,
+            streak=self._streak,
+        )
         handled = self._in_turn if self.member.reaction.in_order else self._side_by_side
         for results in self._carefully(work, todo) if self.careful else handled(work, todo):
             for task, progress in results:
@@ -309,17 +317,6 @@ class Run:
                         self.begin()
                     self.member.driver.sleep(self.member.driver.luck() * CONFLICT_SECONDS)
                     return False
-
-    def _workplace(self) -> Work:
-        return Work(
-            reaction=self.member.reaction,
-            call=self.call,
-            on_failed=self.on_failed,
-            reader=self.member.reader,
-            partition=self.partition,
-            ends=self.ends,
-            streak=self._streak,
-        )
 
 
 def _one_by_one(task: Task) -> Iterator[Task]:

@@ -136,11 +136,6 @@ def places_of(entries: Iterable[Item]) -> list[tuple[str, int]]:
     return [(key_of(entry), read_number(entry, "tagIndex") or 0) for entry in entries]
 
 
-def just_after(reached: Reached) -> str:
-    """A sort key behind the last entry reached."""
-    return after_id(reached.last)
-
-
 def after_id(sortable_id: str | None) -> str:
     """A sort key behind all entries of a sortable id, or before the first: event ids have no character as high as ~."""
     return f"{sortable_id}#~" if sortable_id else "0"
@@ -196,7 +191,7 @@ def whole(
 def _was_reached(site: TagSite, tag: str, reached: Reached) -> Steps[bool]:
     if not reached.count:
         return True
-    reply = yield site.entries(tag, reached.last, just_after(reached), limit=1)
+    reply = yield site.entries(tag, reached.last, after_id(reached.last), limit=1)
     return [read_number(item, "tagIndex") for item in reply.items] == [reached.count - 1]
 
 

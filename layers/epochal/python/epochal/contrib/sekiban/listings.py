@@ -34,8 +34,8 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
 from epochal.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 from epochal.model.events import Recorded
-from epochal.model.kinds import must_be_texts, must_be_whole
-from epochal.model.tags import MAX_ASKED_BYTES, TagCount, TagEntry, Trail, check_tag
+from epochal.model.kinds import must_be_whole
+from epochal.model.tags import TagCount, TagEntry, Trail, check_tag
 from epochal.plan.ops import (
     BATCH_KEYS,
     Items,
@@ -158,12 +158,6 @@ class TagListings(Listings):
                 return
             # What is left of the last tag's entries is passed by: the next page begins with another tag.
             beyond = reply.items[-1]["tagString"]["S"]
-
-    def counted(self, tags: list[str]) -> list[TagCount]:
-        """Tags with their numbers of events."""
-        must_be_texts(tags, MAX_ASKED_BYTES, "tags")
-        counts = self.store.counts(tags)
-        return [TagCount(tag=tag, events=counts[tag]) for tag in tags]
 
     def tags_page(self, group: str | None = None) -> Scan:  # noqa: ARG002  an index lists those of a group
         """The scan that finds all tags."""

@@ -17,8 +17,8 @@ from typing import Final, Self
 
 from epochal.contrib.sekiban.entries import (
     Slice,
+    after_id,
     event_id_of,
-    just_after,
     key_of,
     places_of,
     possible_keys,
@@ -186,7 +186,7 @@ def _look(
     found: list[Item] = []
     last: Key | None = None
     while at.count < until.count and at.last <= until.last:
-        bounds = (just_after(at), just_after(until))
+        bounds = (after_id(at.last), after_id(until.last))
         entries, last = yield from read_entries(site, tag, bounds, last, limit=limit)
         found += entries
         if last is None or (found and limit is not None):
@@ -241,12 +241,12 @@ def _look_back(
     (before, until), (upto, most) = between, cut
     found: list[Item] = []
     last: Key | None = None
-    highest = just_after(until) if upto is None else min(just_after(until), upto)
-    if before.count >= until.count or highest < just_after(before):
+    highest = after_id(until.last) if upto is None else min(after_id(until.last), upto)
+    if before.count >= until.count or highest < after_id(before.last):
         return Slice((), whole=True)
     while True:
         entries, last = yield from read_entries(
-            site, tag, (just_after(before), highest), last, forward=False, limit=most + 1
+            site, tag, (after_id(before.last), highest), last, forward=False, limit=most + 1
         )
         found += entries
         if len(found) > 1 or last is None:
