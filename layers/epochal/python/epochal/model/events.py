@@ -72,8 +72,8 @@ def format_ticks(ticks: Ticks) -> str:
     """The stored form: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
     day, rest = divmod(ticks, _PER_DAY)
     minute, rest = divmod(rest, _PER_MINUTE)
-    second = f"{rest:09d}"
-    return f"{_day(day)}{_clock(minute)}{second[:2]}.{second[2:]}+00:00"
+    second = str(PER_SECOND * 100 + rest)  # a format of nine digits takes twice as long
+    return f"{_day(day)}{_clock(minute)}{second[1:3]}.{second[3:]}+00:00"
 
 
 # A replay formats a time for each event, and those of a stream are seldom of one second.

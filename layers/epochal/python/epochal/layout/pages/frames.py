@@ -61,6 +61,8 @@ REFERRED: Final = 4
 """Encoding of unfolds that are on another page of the stream."""
 _REFERRED: Final = bytes((REFERRED,))
 
+_ENCODINGS: Final = (DIRECT, BROTLI, TRAINED)
+
 _tuple: Final = tuple.__new__
 """Makes a named tuple in half of the time: a replay makes three of each event."""
 
@@ -123,7 +125,8 @@ class Frame(NamedTuple):
 
     def events(self) -> tuple[EncodedEvent, ...]:
         """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
-        return read_events(_opened(self.content), self.count, self.stamp, self.time)
+        stamp, count, content = self
+        return read_events(_opened(content), count, stamp, Ticks(int.from_bytes(stamp[:TIME_BYTES], "big")))
 
 
 def pack_events(
@@ -154,11 +157,10 @@ def read_frame(data: bytes) -> Frame:
     if not 0 < count <= MAX_EVENTS:
         raise CorruptData(f"a frame of {count} events")
     encoding = data[0]
-    if encoding == TRAINED:
-        if len(data) - at < DICTIONARY_BYTES:
-            raise CorruptData("a frame names its dictionary in part")
-    elif encoding not in (DIRECT, BROTLI):
+    if encoding not in _ENCODINGS:
         raise UnknownEncoding(encoding)
+    if encoding == TRAINED and len(data) - at < DICTIONARY_BYTES:
+        raise CorruptData("a frame names its dictionary in part")
     return _tuple(Frame, (stamp, count, _tuple(Encoded, (encoding, data[at:]))))
 
 
@@ -297,8 +299,11 @@ def read_events(
     events: list[EncodedEvent] = []
     try:
         for _ in range(count):
-            flags = content[at]
-            kind, at = text_at(content, at + 1)
+            flags, end = content[at], at + 2 + content[at + 1]
+            if end - at < _MORE and end < len(content):  # as nearly all types
+                kind, at = content[at + 2 : end].decode(), end
+            else:
+                kind, at = text_at(content, at + 1)
             if flags:
                 if flags & ~allowed or (flags & _META_ENCODED and not flags & _META):
                     raise CorruptData(f"flags {flags:#x} mean nothing")
@@ -319,6 +324,8 @@ def read_events(
             append_id = None
     except IndexError:
         raise CorruptData(_CUT_OFF) from None
+    except UnicodeDecodeError as error:
+        raise CorruptData(_NOT_TEXT) from error
     if at != len(content):
         raise CorruptData("something follows the last of it")
     return tuple(events)
@@ -405,7 +412,7 @@ def _write_bodies(out: Writer, entry: EncodedEvent | EncodedUnfold) -> None:
 def _read_body(content: bytes, at: int, encoded: int) -> tuple[Encoded, int]:
     encoding = DIRECT
     if encoded:
-        encoding, at = byte_at(content, at)
+        encoding, at = content[at], at + 1
         if encoding == DIRECT:
             raise CorruptData("a body as it is has no encoding")
     body, at = blob_at(content, at)
@@ -422,6 +429,7 @@ _BITS: Final = 63
 """A number has at most, so that it takes at most nine bytes."""
 
 _CUT_OFF: Final = "it ends too early"
+_NOT_TEXT: Final = "a text is not UTF-8"
 
 
 class Writer:
@@ -485,14 +493,6 @@ def number_at(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def byte_at(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number below 256: the number, and where it ends."""
-    try:
-        return data[at], at + 1
-    except IndexError:
-        raise CorruptData(_CUT_OFF) from None
-
-
 def signed_at(data: bytes, at: int) -> tuple[int, int]:
     """Read a number that may be below 0, and where it ends."""
     doubled, at = number_at(data, at)
@@ -524,7 +524,7 @@ def text_at(data: bytes, at: int) -> tuple[str, int]:
     try:
         return value.decode(), at
     except UnicodeDecodeError as error:
-        raise CorruptData("a text is not UTF-8") from error
+        raise CorruptData(_NOT_TEXT) from error
 
 
 class ByteReader:
@@ -543,8 +543,7 @@ class ByteReader:
 
     def byte(self) -> int:
         """A number below 256."""
-        value, self._at = byte_at(self._data, self._at)
-        return value
+        return self.take(1)[0]
 
     def number(self) -> int:
         """A number of at least 0."""

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from epochal.codec.bodies import TRAINED
 from epochal.errors import CorruptData
 from epochal.layout.pages.frames import (
     STAMP_BYTES,
@@ -115,7 +116,7 @@ class Page:
     @property
     def dictionaries(self) -> frozenset[bytes]:
         """Those that its frames are packed under, by their ids."""
-        return frozenset([each for frame in self.frames if (each := frame.dictionary) is not None])
+        return frozenset([each.dictionary or b"" for each in self.frames if each.content.encoding == TRAINED])
 
     @property
     def unfolds_at(self) -> int | None:
@@ -416,7 +417,11 @@ class PageSpan:
 
     def read(self, offset: int) -> EncodedEvent:
         """The event at `base + offset`. Raises `CorruptData`."""
-        index = self.base + offset
+        page, index = self.page, self.base + offset
+        place = index - page.version + page.count
+        if page.count == len(page.frames) and place >= 0:
+            # A frame for each event, as most writers append: nothing is opened twice, so nothing need be kept.
+            return page.read_frame(place)[0]
         event = self._opened.get(index)
         return self._open(index) if event is None else event
 
@@ -439,10 +444,6 @@ class PageSpan:
     def _open(self, index: int) -> EncodedEvent:
         """Open the frame that holds event `index`; the event. Raises `IndexError`."""
         page, end = self.page, self.page.base
-        if page.count == len(page.frames) and index >= end:
-            # A frame for each event, as most writers append: nothing is opened twice, so nothing need be kept.
-            (event,) = page.read_frame(index - end)
-            return event
         for place, frame in enumerate(page.frames):
             first, end = end, end + frame.count
             if first <= index < end:
