@@ -143,5 +143,5 @@ def test_every_bug_that_the_page_counts_in_a_small_world_is_there(module: Any) -
 
 
 def test_the_worlds_that_the_page_lists_are_those_that_are_simulated() -> None:
-    listed = re.findall(r"^\| ([a-z-]+) \| [\d,]+ \|", PAGE.read_text(), re.MULTILINE)
+    listed = re.findall(r"^- ([a-z-]+): [\d,]+$", PAGE.read_text(), re.MULTILINE)
     assert listed == [kind.name for kind in simulate.KINDS]
