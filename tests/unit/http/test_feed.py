@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.feed.waiting import LONGEST_POLL
 from epochal.index.checkpoints import tip_key
 from epochal.model.events import Event, StreamName
 from epochal.plan.ops import Delete, Put
@@ -269,6 +270,25 @@ def test_where_nobody_may_wait_the_answer_comes_at_once(api: Api) -> None:
     unwilling = Api(store="tips", tables=api.tables, feed_wait_seconds=0)
     assert read(unwilling, "from=0@3&wait=20").json["atTail"]
     assert unwilling.clock.now == 0
+
+
+@pytest.mark.parametrize("query", ["from=0@3", "from=0@3&wait=5", "from=tail", "from=0@3&category=Dog"])
+def test_an_empty_page_at_the_tail_says_when_to_ask_again(api: Api, query: str) -> None:
+    page = read(api, query)
+    assert (places(page), page.headers["Retry-After"]) == ([], str(int(LONGEST_POLL)))
+
+
+@pytest.mark.parametrize("query", ["from=0@2", "from=0@0&direction=backward", "limit=1"])
+def test_a_page_that_has_items_or_reads_back_does_not(api: Api, query: str) -> None:
+    assert "Retry-After" not in read(api, query).headers
+
+
+def test_an_empty_page_in_order_says_when_to_ask_again(api: Api) -> None:
+    found = api.call("POST", "/feed/ordered", {"within": 0, "from": "tail"})
+    assert (found.json["items"], found.headers["Retry-After"]) == ([], "2")
+    full = api.call("POST", "/feed/ordered", {"within": 0})
+    assert full.json["items"]
+    assert "Retry-After" not in full.headers
 
 
 def test_a_long_poll_ends_in_time_for_its_function(api: Api) -> None:

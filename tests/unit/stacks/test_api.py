@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from bench.bill import ACCESS_LINE
+from bench.bill import ACCESS_LINE, PRICES
 from epochal.cdk.parts import api
 from epochal.cdk.parts.api import ACCESS_LOG
 from epochal.cdk.parts.layers import SCHEMAS
 from epochal.cdk.stages import LIMITS, STAGES
+from epochal.feed.waiting import LONGEST_POLL
 from epochal.http.operation import Operation
 from epochal.http.operations import OPERATIONS
-from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, Settings
+from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, WAIT_SECONDS, Settings
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
 
@@ -406,3 +407,22 @@ def read_back(deployment: Deployment, name: str) -> Settings:
     """A function's settings, apart from names that are known only once tables and buckets are there."""
     variables = function_of(deployment, name)["Environment"]["Variables"]
     return Settings.from_environment({key: text for key, text in variables.items() if isinstance(text, str)})
+
+
+def test_a_reader_that_waits_holds_half_of_the_memory_of_other_requests_for_what_the_page_about_cost_says(
+    synthesise: Synthesise,
+) -> None:
+    found = synthesise().of_type("api", FUNCTION).values()
+    memory = {
+        each["Properties"]["FunctionName"].rsplit("-")[-1]: each["Properties"]["MemorySize"] for each in found
+    }
+    assert memory == {"append": 1_024, "replay": 1_024, "feed": 512}
+    month = 730 * 3_600
+    request = PRICES["gateway"][0] + PRICES["invocation"][0]
+    held = month * memory["feed"] / 1_024 * PRICES["gigabyte-second"][0] + month / WAIT_SECONDS * request
+    heeding = month / LONGEST_POLL * (request + 0.02 * PRICES["gigabyte-second"][0])
+    page = " ".join((ROOT / "docs" / "reference" / "cost.md").read_text().split())
+    assert (
+        f"holds 512 MB, for {held:.0f} dollars a month; one that heeds `Retry-After` instead takes {heeding:.0f}"
+        in page
+    )

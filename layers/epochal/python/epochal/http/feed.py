@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simplejson import RawJSON
 
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.history import FeedItem, PageBounds
+from epochal.feed.history import FeedItem, FeedPage, PageBounds
 from epochal.feed.reader import FeedReader
+from epochal.feed.waiting import LONGEST_POLL
 from epochal.http import problems, shapes
 from epochal.http.events import LARGEST, Link, bare, event, sent_size
 from epochal.http.operation import Request, Response
@@ -23,6 +24,9 @@ from epochal.layout.port import partitions_of
 from epochal.model.events import TAG_STREAMS
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
 from epochal.store.driver import Meter
+
+if TYPE_CHECKING:
+    from epochal.feed.ordered import OrderedPage
 
 TAIL: Final = "tail"
 _CATEGORY: Final = re.compile(rf"({re.escape(TAG_STREAMS)})?[A-Za-z0-9_.:~@+=]{{1,512}}", re.ASCII)
@@ -35,6 +39,7 @@ EVENTS: Final = 4.0
 ANSWER: Final = 2.0
 """Seconds of these after which no more events are read."""
 
+AGAIN: Final = {"Retry-After": shapes.text("Of an empty page at the tail: seconds after which to ask again.")}
 MAX_CATEGORY: Final = 512
 CATEGORY_NAME: Final = {"type": "string", "pattern": rf"^[A-Za-z0-9$_.:~@+=-]{{1,{MAX_CATEGORY}}}$"}
 
@@ -156,6 +161,7 @@ def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -
         ),
     ),
     gives=FEED_PAGE,
+    headers=AGAIN,
     fails=(problems.PARTITION_NOT_FOUND,),
 )
 def read_feed(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
@@ -187,7 +193,13 @@ def read_feed(reading: Reading, request: Request, asked: shapes.QueryString) -> 
     )
     items = [shown.view(item) for item in found.items]
     view = FEED_PAGE(found, partition=partition, items=items, next=str(found.next))
-    return shapes.answer(meter, view, figures={"Items": float(len(items))})
+    headers = {} if backward else again(found)
+    return shapes.answer(meter, view, headers=headers, figures={"Items": float(len(items))})
+
+
+def again(page: FeedPage | OrderedPage) -> dict[str, str]:
+    """Headers of an answer: who finds nothing asks more seldom, as a reader in the library does."""
+    return {"Retry-After": f"{LONGEST_POLL:.0f}"} if page.at_tail and not page.items else {}
 
 
 class FeedItems:

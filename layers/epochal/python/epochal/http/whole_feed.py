@@ -10,6 +10,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.whole import WholeFeed
 from epochal.http import shapes
 from epochal.http.feed import (
+    AGAIN,
     CATEGORIES,
     CATEGORY_NAME,
     EVENTS,
@@ -17,6 +18,7 @@ from epochal.http.feed import (
     NUMBER,
     FeedItems,
     Reading,
+    again,
     bounds,
     categories_of,
     measured,
@@ -156,6 +158,7 @@ def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -
     "Each page reads its window anew: ask for large ones.",
     takes=ORDERED,
     gives=ORDERED_PAGE,
+    headers=AGAIN,
 )
 def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
     """A page of all partitions in the order of their writes."""
@@ -176,7 +179,7 @@ def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> R
     )
     items = [shown.view(item) for item in found.items]
     view = ORDERED_PAGE(found, items=items, next=str(found.next))
-    return shapes.answer(meter, view, figures={"Items": float(len(items))})
+    return shapes.answer(meter, view, headers=again(found), figures={"Items": float(len(items))})
 
 
 def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginning", "tail"]:

@@ -24,7 +24,15 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import Function, Shared, layer, log_group, settings_of
+from epochal.cdk.parts.functions import (
+    MEMORY_MB,
+    WAITING_MB,
+    Function,
+    Shared,
+    layer,
+    log_group,
+    settings_of,
+)
 from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation
@@ -88,6 +96,7 @@ class Api:
                 shared=shared,
                 timeout=TIMEOUT,
                 environment=settings.environment(name),
+                memory_mb=WAITING_MB if name == "feed" else MEMORY_MB,
                 allowed=grants.allowed(name, stage, stores),
                 more_layers=[checks] if checks and name == "append" else [],
             ).function

@@ -34,6 +34,9 @@ MEMORY_MB: Final = 1_024
 """A bit over half a CPU. Start-up is mostly imports, which are CPU; below this every request waits for them
 longer than the smaller price is worth. A page of 4 MB, its items and its JSON fit ten times over."""
 
+WAITING_MB: Final = 512
+"""Of the function whose requests wait for most of their time. The largest page takes 134 MB of it."""
+
 DEVELOPERS_ONLY: Final = (
     "cdk",
     "cli",
