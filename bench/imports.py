@@ -6,8 +6,8 @@ shown too.
 
 A server of this process grants what the indexer asks for at its start.
 
-Bounds, in times of boto3 and its client: the handlers of `append` and `replay` 0.7, that of `feed` 0.8, the indexer's
-0.95, a reaction's 1.2, and a program that opens streams 0.75.
+Bounds, in times of boto3 and its client: the handlers of `append` and `replay` 0.5, those of `feed` and the indexer
+0.6, a reaction's 0.75, and a program that opens streams 0.55.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ handler = lambda_handler(reaction(name='r', categories=['A'])(lambda _: None))
 """
 STREAMS = "from epochal import open_streams; open_streams('streams')"
 BOUNDS = {
-    "the handler of append": 0.7,
-    "the handler of replay": 0.7,
-    "the handler of feed": 0.8,
-    "the handler of indexer": 0.95,
-    "a reaction's handler": 1.2,
-    "streams, opened": 0.75,
+    "the handler of append": 0.5,
+    "the handler of replay": 0.5,
+    "the handler of feed": 0.6,
+    "the handler of indexer": 0.6,
+    "a reaction's handler": 0.75,
+    "streams, opened": 0.55,
 }
 
 _TIMED = """

@@ -6,20 +6,22 @@ from epochal.http import coldstart  # before all others: see there
 
 # isort: split
 import os
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.indexer.indexer import Report
 from epochal.indexer.records import Topic, read_records
+from epochal.lazy_dataclasses import replace
 from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE
+from epochal.wire.sns import topic_client
 
 
-def sns() -> Any:
-    """The topic's client, which is made when something is told first."""
-    from epochal.dynamo.clients import service_client  # noqa: PLC0415  it takes as long as all else
+def botocores() -> Any:
+    """A client of the topic that takes as long to make as all else, for an environment that only botocore reads."""
+    from epochal.dynamo.clients import service_client  # noqa: PLC0415
 
     return service_client("sns", retried=True)
 
@@ -27,7 +29,7 @@ def sns() -> Any:
 service = service_name(os.environ, "indexer")
 metrics = metrics_of(service)
 settings = Settings.from_environment(os.environ)
-topic = Topic(lazily(sns), settings.topic)
+topic = Topic(lazily(partial(topic_client, botocores)), settings.topic)
 indexer = replace(deployed(settings, at_once=SIDE_BY_SIDE).indexer, publish=topic.publish)
 indexer.register()
 coldstart.over()

@@ -85,7 +85,7 @@ def test_reading_the_records_imports_nothing_heavy() -> None:
     own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
     own += ["contrib.equinox"]
     plugins = ("contrib", *own)
-    listing = ("plugins", "declaration", "errors")
+    listing = ("plugins", "declaration", "errors", "lazy_dataclasses")
     assert {*found.stdout.split()} == {
         "epochal",
         *(f"epochal.{each}" for each in (*plugins, *listing)),

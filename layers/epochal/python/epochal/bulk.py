@@ -22,7 +22,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from epochal.errors import EpochalError, InvalidInput, NotTried, TooLarge
@@ -39,6 +38,7 @@ from epochal.layout.streams import (
     Written,
     accepts,
 )
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, unix_seconds
 from epochal.model.kinds import must_be_list
 from epochal.model.tags import Query, Takes

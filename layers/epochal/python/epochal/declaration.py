@@ -9,11 +9,12 @@ a stage's field         in `cdk.json`, with the rule of its kind (`epochal.cdk.s
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field
+from dataclasses import Field
 from functools import partial
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field
 
 PREFIX = "EPOCHAL_"
 """Begins the names of variables."""

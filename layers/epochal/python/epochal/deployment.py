@@ -6,10 +6,10 @@ imported: a function starts with no more than its operations take.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
+from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import at, layouts
 from epochal.settings import Settings
 from epochal.store.driver import Driver

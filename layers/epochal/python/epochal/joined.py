@@ -18,11 +18,11 @@ import copy
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.layout.streams import Batch, Head, JoinedWriters, Result, Written
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Event
 from epochal.model.versions import ANY, Appended, Capacity, Outcome, Token
 from epochal.store.driver import Turn, turn

@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, TypeVar, cast
 
 from epochal.errors import InvalidInput
@@ -22,6 +21,7 @@ from epochal.layout.pages.tags.reading import (
     stand_after,
     tags_page,
 )
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_texts, must_be_whole
 from epochal.model.tags import (

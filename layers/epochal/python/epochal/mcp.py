@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import accumulate, chain, islice
 from typing import Annotated, Any, Final, ParamSpec
@@ -24,6 +23,7 @@ from epochal.errors import EpochalError, EventsPruned, GroupMissing, InvalidInpu
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import SEALED, Claim, Event, Recorded, format_ticks, parse_time, sealed_in
 from epochal.plan.ops import BatchGet, Get, Op, Query, Reply, Scan, TransactGet
 from epochal.rows import Row, as_json, row_of

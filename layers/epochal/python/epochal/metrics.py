@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from epochal.lazy_dataclasses import dataclass, field
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import wraps
 from itertools import chain
 from typing import Any, Final
@@ -29,6 +28,7 @@ from epochal.deciders.loop import DecisionSource
 from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.feed.history import FeedEvent
 from epochal.joined import JoinedAppends
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event, category_of
 from epochal.model.versions import NOTHING
 from epochal.plugins import parts

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.declaration import Setting, declared
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field, fields
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import (
     END,
     SEALED,

@@ -24,13 +24,13 @@ from __future__ import annotations
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from epochal.codec import json
 from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import (
     PER_SECOND,
     TIMER_CANCELLED,

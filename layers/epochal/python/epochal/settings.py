@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -26,6 +25,7 @@ from epochal.declaration import (
     of_tables,
     setting,
 )
+from epochal.lazy_dataclasses import dataclass, field, fields, replace
 from epochal.plugins import layouts, own_settings
 
 T = TypeVar("T")

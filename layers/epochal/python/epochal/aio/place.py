@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self, TypeVar
 
 from botocore.credentials import Credentials
@@ -17,6 +16,7 @@ from epochal.dynamo.interpreter import performed
 from epochal.dynamo.protocol import MEDIA, DynamoRequest, answer_of, body_of, target_of
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, brought_by
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies, Objects

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -14,6 +13,7 @@ from epochal.deciders.on_queries import Decisions
 from epochal.deciders.on_streams import Deciders, Party
 from epochal.feed.reader import FeedReader
 from epochal.joined import JoinedAppends
+from epochal.lazy_dataclasses import dataclass
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +20,7 @@ from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.checkpoints import calf_key
 from epochal.indexer.indexer import sources_of
 from epochal.layout.port import Source, layout_named
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TAG_STREAMS, Ticks, category_of, from_unix_nanoseconds
 from epochal.plan.ops import Found, Get, Put, Steps
 from epochal.plan.values import Item, Key, mapping, number, read_number, read_text, text

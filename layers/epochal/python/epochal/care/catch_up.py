@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -15,6 +14,7 @@ from epochal.index.ingestion import Ingested, Partition, next_of
 from epochal.index.marks import read_marks
 from epochal.indexer.indexer import IndexWriter
 from epochal.layout.port import Change, End, Removal, Source, Touched, end_since, head_key
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import is_fed
 from epochal.plan.ops import Get, Items, Scan, Steps
 from epochal.plan.values import Item, Key

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args
 
 from epochal.codec.bodies import decode_inline, encode
@@ -25,6 +24,7 @@ from epochal.indexer.indexer import SET_ASIDE, Indexer
 from epochal.indexer.records import read_value
 from epochal.layout.port import Source, head_key
 from epochal.layout.streams import EncodedEvent
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.ops import Get
 from epochal.plan.values import Item, Key
 

@@ -17,7 +17,6 @@ import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -28,6 +27,7 @@ from typing import Final, Self
 from epochal.care.catch_up import Mender, ScannedHead, by_partition, heads, read_heads, told_by
 from epochal.errors import CorruptData
 from epochal.layout.port import Change, Gap, Heal, Healed, Removal, Source, Span, head_key
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import is_fed
 from epochal.plan.ops import Steps, holds
 from epochal.plan.values import Item

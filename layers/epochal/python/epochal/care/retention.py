@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from epochal.care.catch_up import Mender, grouped, heads, read_heads
 from epochal.errors import InvalidInput
 from epochal.layout.port import Source, layout_named
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be_text, must_be_whole
 from epochal.store.streams import Streams

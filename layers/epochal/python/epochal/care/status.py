@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import CorruptData
@@ -20,6 +19,7 @@ from epochal.index.feed_walk import PlacedEntry, Walk, newest, step
 from epochal.index.groups import GroupState, group_stream, load
 from epochal.index.tip import event_bytes, read_data
 from epochal.layout.port import Span, source_of
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import (
     Absent,
     All,

@@ -20,8 +20,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from epochal.lazy_dataclasses import dataclass, field
 
 SCHEMA: Final = 0
 WORD: Final = 1

@@ -22,7 +22,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -42,6 +41,7 @@ from epochal.layout.pages.dictionaries import (
 from epochal.layout.pages.frames import Frame, pack_events, time_of, write_events
 from epochal.layout.pages.items import Page, read_page
 from epochal.layout.streams import EncodedEvent
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Ticks, format_ticks, from_unix_nanoseconds, sealed_in
 from epochal.plan.ops import Steps
 from epochal.plan.values import Item

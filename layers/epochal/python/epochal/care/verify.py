@@ -15,7 +15,6 @@ A missing event may only be late: it counts when it is still missing after a whi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -28,6 +27,7 @@ from epochal.index.entries import Entry
 from epochal.index.epochs import Series, read_series, register
 from epochal.index.marks import Leaves, read_marks, write_marks
 from epochal.layout.port import End, Gap, Source
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.plan.values import Key
 from epochal.store.driver import Driver
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,6 +67,7 @@ from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.hosting.named import ENTRY, PROCESS
 from epochal.layout.port import INDEX, READ_MODELS
+from epochal.lazy_dataclasses import replace
 from epochal.settings import variable
 
 if TYPE_CHECKING:

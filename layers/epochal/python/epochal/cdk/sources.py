@@ -21,7 +21,6 @@ import hashlib
 import platform
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from aws_cdk import aws_lambda as lambda_
 from epochal.cdk.parts.functions import Code
 from epochal.cdk.parts.layers import Platform, brought, bundled, checking, prepared, vendored
 from epochal.cdk.stages import BadSetting, Stage
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.local.programs import user_cache
 from epochal.settings import LAMBDA_PYTHON
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -24,6 +23,7 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
 from epochal.http.operations import OPERATIONS
 from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
+from epochal.lazy_dataclasses import dataclass, field, fields, replace
 from epochal.plan.ops import TableSpec
 from epochal.plugins import Layout, brought, layouts, own_settings, parts
 from epochal.settings import DECLARED, Options, partitions_setting

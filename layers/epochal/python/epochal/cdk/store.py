@@ -29,7 +29,6 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal, TypedDict, Unpack
 
 from aws_cdk import ArnFormat, Stack, Token
@@ -49,6 +48,7 @@ from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
 from epochal.cdk.stages import STAGES, BadSetting, Stage, changed, known_are
 from epochal.cdk.timers import Timers
+from epochal.lazy_dataclasses import replace
 from epochal.plugins import NATIVE, layouts, own_settings
 from epochal.settings import LAMBDA_PYTHON
 from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS

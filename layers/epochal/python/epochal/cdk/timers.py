@@ -14,7 +14,6 @@ a deployment without timers has none of it   and nothing that it has knows of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Aws, Duration, Stack
@@ -33,6 +32,7 @@ from epochal.cdk.parts.feed import Notices
 from epochal.cdk.parts.functions import Function, Shared, settings_of, wake_up_queues
 from epochal.cdk.reaction import Reaction
 from epochal.layout.port import TIMERS
+from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings
 
 if TYPE_CHECKING:

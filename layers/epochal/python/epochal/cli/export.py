@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, islice
@@ -30,6 +29,7 @@ from epochal.export.sql import ask, records
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Place, parse_place
 from epochal.layout.port import Source, every_table
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import parse_time
 from epochal.plan.ops import TableSpec
 from epochal.rows import micros_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeVar
 
 import click
@@ -24,6 +23,7 @@ from epochal.feed.history import FeedEvent, FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_of
+from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.model.events import Recorded
 from epochal.plugins import NATIVE
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -29,6 +28,7 @@ from epochal.index.chain_check import Finding, Kind
 from epochal.index.epochs import read_series
 from epochal.indexer.indexer import Indexer
 from epochal.layout.port import Source, layout_names
+from epochal.lazy_dataclasses import replace
 from epochal.settings import DECLARED, MAX_PARTITIONS
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from secrets import token_urlsafe
@@ -38,6 +37,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.services import invoker, measuring, reactions_of
 from epochal.hosting.wakeups import wake_group
+from epochal.lazy_dataclasses import replace
 from epochal.plugins import NATIVE, layouts, parts
 from epochal.schemas.asyncapi import asyncapi, bundle, event_schemas
 from epochal.settings import Settings

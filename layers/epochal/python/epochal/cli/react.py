@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import asdict
 from math import inf
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from epochal.hosting.function import parked_view
 from epochal.hosting.runner import Runner
 from epochal.hosting.wakeups import deployed_queue, wake_group
 from epochal.index.groups import group_stream, load
+from epochal.lazy_dataclasses import asdict
 from epochal.processes.process import process_of
 from epochal.reactions.handling import Attempt, Member, Name, OnFailed, told_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking

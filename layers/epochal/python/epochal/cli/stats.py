@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
@@ -22,6 +21,7 @@ from epochal.dynamo.clients import dynamodb_client
 from epochal.errors import InvalidInput, InvalidRequest
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
+from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.plan.ops import TableSpec
 from epochal.store.reading import StreamState
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -25,6 +24,7 @@ from epochal.http.events import event_of
 from epochal.http.several import append_of
 from epochal.http.streams import condition_of
 from epochal.index.checkpoints import at
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import VERSION, Claim, Event, Recorded, Unfold, parse_time
 from epochal.model.tags import write_position
 from epochal.model.versions import Appended, AtVersion, Conflict, ExpectedVersion, Position

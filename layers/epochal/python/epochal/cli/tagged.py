@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 import click
@@ -20,6 +19,7 @@ from epochal.copying.importing import Imported, ImportedEvent
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
 from epochal.http.shapes import Node, required, time_of
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.listings import Listings, listings_of, until_whole
 from epochal.model.events import Event, Recorded
 from epochal.model.tags import (

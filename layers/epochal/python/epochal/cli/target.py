@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from epochal.http.shapes import Node
 from epochal.http.tagged import event_of
 from epochal.index.checkpoints import Moment
 from epochal.layout.port import declared, layout_named, layouts_in
+from epochal.lazy_dataclasses import dataclass
 from epochal.local import deploy
 from epochal.local.deploy import LocalStore
 from epochal.local.errors import LocalError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from epochal.care.auditor import AuditCursor, read_cursor
@@ -22,6 +21,7 @@ from epochal.index.checkpoints import parse_place, poison_stream
 from epochal.index.epochs import read_series
 from epochal.index.tip import load_tip
 from epochal.layout.port import Source, layout_of, layouts_in
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import parse_time, unix_seconds
 
 # Whether the index is well, as far as that can be told cheaply: what is on record, what waits, how far audits are.

@@ -8,7 +8,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from decimal import Decimal
 from threading import Lock
 from typing import Any, Final, TypeVar, cast
@@ -17,6 +16,7 @@ from epochal.codec import json
 from epochal.errors import InvalidInput, Refused
 from epochal.feed.history import PartitionTail
 from epochal.hosting.services import Measure
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim
 from epochal.plan.values import Key
 from epochal.reactions.reaction import Reaction

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from epochal.deployment import Deployment
 from epochal.errors import BeyondTheEnd, InvalidInput, InvalidRequest, Refused, Unavailable
 from epochal.index.groups import GroupState
 from epochal.layout.port import layout_named, partition_of
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import PER_SECOND, Ticks, format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import ParkedStream, Parking

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from hmac import compare_digest
 from secrets import token_urlsafe
@@ -16,6 +15,7 @@ from epochal.console import overview, reactions, streams
 from epochal.console.page import Services, ago, body, instant, moment, size
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, GroupMissing, InvalidInput, MissingTable, Refused
+from epochal.lazy_dataclasses import dataclass, field, replace
 
 # Who may call the console: whoever has the address that the command printed.
 #

@@ -16,12 +16,12 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 from epochal.errors import CorruptData, InvalidInput
 from epochal.indexer.records import read_value
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Ticks, parse_time
 from epochal.plan.values import Item
 

@@ -14,7 +14,6 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from epochal.copying.stream_copy import StreamCopier, StreamCopy
@@ -34,6 +33,7 @@ from epochal.index.groups import (
 )
 from epochal.index.tip_append import Ids
 from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.versions import MAX_VERSION
 from epochal.store.driver import ahead
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
 from epochal.errors import InvalidInput
 from epochal.layout.pages.tags.append import append
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import (
     PER_SECOND,
     TIMER_SET,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
 
 from epochal.codec.bodies import DIRECT, Encoded, decode, encode_claim
@@ -27,6 +26,7 @@ from epochal.errors import ConflictError, CorruptData, DeniedBody, EventsPruned,
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Span
 from epochal.layout.streams import Batch, EncodedUnfold, Head
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model import events as model
 from epochal.model.events import (
     TAG_STREAMS,

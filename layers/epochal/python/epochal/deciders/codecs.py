@@ -10,13 +10,13 @@ stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
 from epochal.deciders.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TIMERS, VERSION, Claim, Event, content_of, read_json
 from epochal.model.kinds import must_be_done, must_be_plain
 

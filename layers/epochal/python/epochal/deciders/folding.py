@@ -11,7 +11,6 @@ in no archive raises `EventsPruned`, or is forgotten, where that was asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from typing import Any, Final, Generic, TypeVar
@@ -20,6 +19,7 @@ from epochal.deciders.codecs import EventCodec, Stored
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state
 from epochal.store.earlier import version_at

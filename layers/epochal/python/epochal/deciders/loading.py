@@ -16,7 +16,6 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
 from enum import Enum
 from math import inf
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -34,6 +33,7 @@ from epochal.errors import (
 from epochal.layout import once
 from epochal.layout.once import DecisionKey
 from epochal.layout.streams import Head, Settled, Unknown, Written
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps
 from epochal.store.streams import token_of

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TIMERS, Event
 from epochal.model.kinds import must_be_done, must_be_events, must_be_whole
 from epochal.store.context import block_of

@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar, cast, overload
 
@@ -38,6 +37,7 @@ from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transact
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Also, Head, Result
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim, Event, Recorded, Unfold
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.tags import Query, QueryItem, Seen, own_tags, read_position, write_position

@@ -25,7 +25,6 @@ A key of several streams is a record of the append's transaction, which says wha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
 
@@ -48,6 +47,7 @@ from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, Too
 from epochal.index.checkpoints import Moment
 from epochal.layout.once import DecisionKey
 from epochal.layout.streams import Also, DecidedBefore, Head, Known, Rejected, Result, Unknown, Written
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
 from epochal.model.versions import (

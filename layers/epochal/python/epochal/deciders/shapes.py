@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -32,6 +31,7 @@ from uuid import UUID
 
 from epochal.codec import json
 from epochal.codec.json import dumps
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import VERSION
 
 Convert = Callable[[Any], Any]

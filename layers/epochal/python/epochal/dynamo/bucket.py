@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import IO, TYPE_CHECKING, Final, cast
 
@@ -13,6 +12,7 @@ from botocore.exceptions import ClientError
 from epochal.codec.bodies import CHUNK, PREFIX, UPLOADS, upload_of
 from epochal.dynamo.aws_errors import check_stored, translated
 from epochal.errors import DeniedBody, MissingBody, Refused
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Claim
 from epochal.store.encoding import verified
 

@@ -11,7 +11,6 @@ knows. A client with retries on is safe too: its refusals then count as ambiguou
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -36,6 +35,7 @@ from epochal.dynamo.aws_errors import address_of, cause_of, meaning_of
 from epochal.dynamo.interpreter import Carrier
 from epochal.dynamo.protocol import READS, DynamoFault, DynamoRequest, of_a_write, parsed
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.wire.environment import Service
 from epochal.wire.http import CONNECT_SECONDS, KEPT, READ_SECONDS, NoAnswer, Unsent, host_of
 

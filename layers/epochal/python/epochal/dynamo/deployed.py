@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from epochal.deployment import Deployment
 from epochal.dynamo import interpreter
+from epochal.lazy_dataclasses import dataclass
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter, Patience
 

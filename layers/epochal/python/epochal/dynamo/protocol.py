@@ -10,12 +10,12 @@ import json
 import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan import ops
 from epochal.plan.values import AttributeValue, Item, Units, item_size, text, write_units
 

@@ -8,7 +8,6 @@ raises `WrongTable` where it is not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +16,7 @@ from epochal.deployment import Deployment
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.dynamo.interpreter import execute_through
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Execute
 from epochal.settings import LIGHT, Settings
 from epochal.store.driver import DEFAULT, Driver, Patience

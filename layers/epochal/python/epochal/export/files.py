@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from epochal.errors import InvalidInput, brought_by
+from epochal.lazy_dataclasses import dataclass
 from epochal.rows import COLUMNS, VERSION, Kind, Row, as_json, time_text
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _finite(value: Any) -> Any:
 
 
 @contextmanager
-def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterator[Write]:  # noqa: A002  frozen
+def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterator[Write]:  # noqa: A002, B008  frozen
     """What writes rows to a file, which is there after the block, and not if the block fails."""
     begun = path.with_name(f".{path.name}.tmp")
     with begun.open("wb") as file:
@@ -107,7 +107,7 @@ def count(path: Path, format: Format) -> int:  # noqa: A002  likewise
         return sum(1 for _ in file) if format == "ndjson" else sum(1 for _ in csv.reader(file)) - 1
 
 
-def arrow_schema(columns: Columns = Columns()) -> pa.Schema:
+def arrow_schema(columns: Columns = Columns()) -> pa.Schema:  # noqa: B008  frozen
     """The columns, as Arrow and Parquet have them."""
     arrow = _arrow()
     types: dict[Kind, Any] = {
@@ -140,7 +140,7 @@ def arrow_schema(columns: Columns = Columns()) -> pa.Schema:
     return arrow.schema(fields, metadata={"epochal.rows": str(VERSION)})
 
 
-def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Columns()) -> pa.RecordBatch:
+def arrow_batch(rows: Sequence[Row], schema: pa.Schema, columns: Columns = Columns()) -> pa.RecordBatch:  # noqa: B008  frozen
     """Rows as Arrow has them: made column by column, since a row at a time takes five times as long."""
     arrow = _arrow()
     whole = [*zip(*rows, strict=True), *zip(*map(columns.values, rows), strict=True)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import chain, islice
 from math import inf
@@ -30,6 +29,7 @@ from epochal.feed.reader import FeedReader, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint, Place
 from epochal.index.entries import epoch_tip
 from epochal.layout.port import Categories, Span
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import TAG_STREAMS
 from epochal.rows import row_of
 

@@ -8,7 +8,6 @@ stream is as long as it was when its head was read, and streams come in no order
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
@@ -30,6 +29,7 @@ from epochal.export.parts import run as run_parts
 from epochal.feed.history import FeedEvent
 from epochal.feed.reader import FeedReader
 from epochal.layout.port import End, Source, end_since
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.rows import Row, row_of
 from epochal.store.driver import ahead
 

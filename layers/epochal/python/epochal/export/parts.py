@@ -25,7 +25,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -36,6 +35,7 @@ from epochal.errors import CorruptData, InvalidInput
 from epochal.export import files
 from epochal.export.files import FORMATS, Columns, Format, Write, count, ready, written
 from epochal.feed.reader import check_wanted
+from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.rows import VERSION, Row
 

@@ -10,13 +10,13 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
 from epochal.errors import CorruptData, InvalidRequest, MissingTable
 from epochal.indexer.records import read_value
+from epochal.lazy_dataclasses import replace
 from epochal.plan import ops
 from epochal.plan.values import AttributeValue, Item, Key
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.feed.history import FeedEvent, FeedItem, PartitionTail, name_of
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint
+from epochal.lazy_dataclasses import dataclass, field
 
 # The latest items of a partition of the feed.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, repeat
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self
@@ -18,6 +17,7 @@ from epochal.errors import CorruptData, DeniedBody, InvalidInput, MissingBody
 from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
 from epochal.layout.streams import Head
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, json_of, maker
 from epochal.plugins import Layout, at, parts
 from epochal.settings import Settings

@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -35,6 +34,7 @@ from epochal.feed.reader import Predicate
 from epochal.feed.waiting import Pauses
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.feed_walk import PlacedEntry, Walk, step
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Ticks, body_size, from_unix_nanoseconds, parse_time
 from epochal.model.kinds import must_be
 

@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
@@ -41,6 +40,7 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Momen
 from epochal.index.entries import Part
 from epochal.index.feed_walk import PlacedEntry, Walk, WalkPage, look, since, tail_on_record, tails
 from epochal.layout.port import Categories, Removal, Span, layout_of, source_of
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import (
     must_be,
     must_be_done,

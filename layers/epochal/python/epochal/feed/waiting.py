@@ -15,10 +15,10 @@ import copy
 import os
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.store.driver import TURN, Driver, Turn, turn
 
 if TYPE_CHECKING:

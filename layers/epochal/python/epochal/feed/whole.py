@@ -10,7 +10,6 @@ import time
 from bisect import insort
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Final, NamedTuple
@@ -40,6 +39,7 @@ from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
 from epochal.index.epochs import read_series
 from epochal.layout.port import Span, base_of, partition_of
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import PER_SECOND, TAG_STREAMS, Ticks, format_ticks
 from epochal.model.kinds import must_be, must_be_numbers, must_be_seconds, must_be_whole
 from epochal.plugins import NATIVE

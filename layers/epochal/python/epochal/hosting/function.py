@@ -15,7 +15,6 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +26,7 @@ from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
 from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import dataclass
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
 from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet, words_of

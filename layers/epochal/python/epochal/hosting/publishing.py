@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
@@ -21,6 +20,7 @@ from epochal.feed.history import FeedEvent, name_of
 from epochal.hosting.function import Handler, lambda_handler
 from epochal.hosting.named import PUBLISH
 from epochal.hosting.recipients import AUTHORIZATION, Limit, Proof, Secret, Send, limit_of, recipient
+from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.reactions.cloudevents import Keep, Message, Shown, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.settings import Settings

@@ -14,7 +14,6 @@ import hashlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPException
@@ -26,6 +25,7 @@ from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.reactions.cloudevents import Message, header_value, request_id, signed, signing_key
 
 Send = Callable[[Sequence[Message]], None]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
 from epochal.index.groups import Sign, Unit, give_sign, leave, read_signs, share
 from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran, Reactor
 
 SIGN_SECONDS: Final = 10.0

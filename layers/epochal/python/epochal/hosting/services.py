@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
+from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient

@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +21,7 @@ from epochal.dynamo.deployed import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.hosting.function import SPARED, Handler, lambda_handler, logger_of
 from epochal.indexer.records import sent
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.events import TIMER_SET, format_ticks
 from epochal.settings import Settings, service_name

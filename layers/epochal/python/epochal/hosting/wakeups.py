@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import translated
@@ -13,6 +12,7 @@ from epochal.feed.history import PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.groups import Unit
 from epochal.indexer.records import sent
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from simplejson import RawJSON
@@ -21,6 +20,7 @@ from epochal.http.problems import Problem, fault_of
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_place
 from epochal.index.entries import ITEM_BYTES, name_bytes
 from epochal.layout.port import partitions_of
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import TAG_STREAMS
 from epochal.settings import MAX_WAIT_SECONDS, RESPONSE_BYTES
 from epochal.store.driver import Meter

@@ -140,13 +140,14 @@ class Performers:
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
         self._opened: dict[tuple[str, str], Any] = {}
-        self._performers: dict[Operation, Callable[[Request], Response]] = {}
+        self._performers: dict[tuple[str, str], Callable[[Request], Response]] = {}
 
     def of(self, operation: Operation) -> Callable[[Request], Response]:
         """What answers the operation's requests."""
-        if operation not in self._performers:
-            self._performers[operation] = self._made(operation)
-        return self._performers[operation]
+        route = operation.method, operation.path  # the operation itself is slow to hash
+        if route not in self._performers:
+            self._performers[route] = self._made(operation)
+        return self._performers[route]
 
     def _made(self, operation: Operation) -> Callable[[Request], Response]:
         if operation.table and not self._deployment.settings.table(operation.table):

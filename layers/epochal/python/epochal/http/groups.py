@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
 from typing import Any, Final
 
 from epochal.deployment import Deployment
@@ -10,6 +9,7 @@ from epochal.errors import GroupMissing, InvalidInput
 from epochal.http import problems, shapes
 from epochal.http.feed import CHECKPOINT, PLACE
 from epochal.http.operation import Request, Response
+from epochal.lazy_dataclasses import asdict, replace
 from epochal.reactions.reaction import NAME
 from epochal.reactions.steering import Groups, reset_view, standing_view, start_of
 from epochal.store.driver import Meter

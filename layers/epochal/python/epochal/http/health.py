@@ -5,7 +5,6 @@ The table is the first that functions may ask so: the layouts say which by their
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from epochal.deployment import Deployment
@@ -13,6 +12,7 @@ from epochal.errors import MissingTable
 from epochal.http.operation import Request, Response
 from epochal.http.shapes import QueryString, Shown, answer, measured, operation
 from epochal.layout.port import layouts_in
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Get
 from epochal.plan.values import number, text
 from epochal.settings import Settings

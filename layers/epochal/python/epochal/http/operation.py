@@ -7,9 +7,11 @@ start loads what its own operations need.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Final, Literal
+
+from epochal.lazy_dataclasses import dataclass, field
 
 Function = Literal["append", "replay", "feed"]
 Method = Literal["GET", "POST", "PUT", "DELETE"]

@@ -8,7 +8,6 @@ logs say more: a problem never shows a trace, a table's name or what AWS answere
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.codec.json import dumps
@@ -24,6 +23,7 @@ from epochal.errors import (
     Unavailable,
 )
 from epochal.http.operation import PROBLEM, Response
+from epochal.lazy_dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)

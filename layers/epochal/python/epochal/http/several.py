@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from epochal.errors import InvalidInput, TooLarge
@@ -27,6 +26,7 @@ from epochal.http.streams import (
     opened,  # noqa: F401  what it runs on is opened as for the other operations
     reached_by,
 )
+from epochal.lazy_dataclasses import replace
 from epochal.model.versions import (
     ANY,
     Appended,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, wraps
 from operator import attrgetter
 from types import MappingProxyType
@@ -27,6 +26,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.http import problems
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, UnsupportedMedia
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import MAX_NAME_BYTES, USER_NAME, parse_time
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 from epochal.plan.values import Units
@@ -791,7 +791,7 @@ def streams_for(streams: Streams, request: Request) -> tuple[Streams, Meter]:
 def driver_for(request: Request, driver: Driver) -> tuple[Driver, Meter]:
     """The driver for one request: bounded by its time, its cost counted apart from others'."""
     meter = Meter()
-    return replace(driver, meter=meter).within(request.seconds), meter
+    return replace(driver, meter=meter, deadline=driver.clock() + request.seconds), meter
 
 
 def answer(

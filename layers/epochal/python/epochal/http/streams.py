@@ -8,7 +8,6 @@ are answered with a link, whatever they are part of: they may be larger than a f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.deployment import Deployment
@@ -37,6 +36,7 @@ from epochal.http.events import (
 )
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, stream_name
 from epochal.model.versions import (
     ANY,

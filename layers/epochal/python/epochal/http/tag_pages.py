@@ -20,10 +20,10 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.listings import Listings, check_group
 from epochal.model.events import Recorded
 from epochal.model.kinds import MAX_WHOLE, must_be_whole

@@ -15,7 +15,6 @@ the next one goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -42,6 +41,7 @@ from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.http.tag_pages import MAX_LIMIT as MAX_TAGS
 from epochal.http.tag_pages import DatedPage, TagPage, TagPages
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.listings import Listings, listings_of
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Event, Recorded
 from epochal.model.tags import (

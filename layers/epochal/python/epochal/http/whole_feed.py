@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -27,6 +26,7 @@ from epochal.http.feed import (
 from epochal.http.operation import Request, Response
 from epochal.index.checkpoints import Checkpoint, Moment, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_names, source_of
+from epochal.lazy_dataclasses import asdict
 from epochal.model.versions import MAX_VERSION
 from epochal.plugins import NATIVE
 from epochal.settings import MAX_WAIT_SECONDS

@@ -9,7 +9,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
 from importlib import import_module
 from typing import Any, Final
 from uuid import UUID
@@ -20,6 +19,7 @@ from epochal.copying.exports import Open, export_at
 from epochal.errors import InvalidInput, brought_by
 from epochal.importing.incoming import FieldMapping, Misfit
 from epochal.importing.sources import Columns, HistorySource, objects
+from epochal.lazy_dataclasses import asdict
 
 # Databases of other stores: one query, row by row, with a cursor of the server's, so that no table is in memory.
 

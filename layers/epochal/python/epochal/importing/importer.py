@@ -19,13 +19,13 @@ import sqlite3
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field
 from typing import Final
 
 from epochal.copying.stream_copy import Digest, StreamSource, said_by
 from epochal.errors import CorruptData, EventsPruned
 from epochal.importing.incoming import Gone, Incoming, Misfit, Row
 from epochal.importing.writing import HistoryWriter, PartWritten, StreamPart, recorded
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import body_size
 from epochal.model.versions import Token
 from epochal.store.driver import ahead, pool

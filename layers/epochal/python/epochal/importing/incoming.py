@@ -16,12 +16,12 @@ import json as plain_json
 import re
 from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import (
     Event,
     check_event,

@@ -14,7 +14,6 @@ import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -23,6 +22,7 @@ from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput, brought_by
 from epochal.importing.incoming import FieldMapping, Misfit, Row
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plugins import at
 
 KINDS: Final = {

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from typing import Final
 
@@ -27,6 +26,7 @@ from epochal.export.parts import end_with_parent
 from epochal.importing.incoming import Incoming
 from epochal.layout.port import layout_named
 from epochal.layout.streams import Head
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim, Event, Recorded
 from epochal.model.versions import NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion, Token
 from epochal.plan.ops import (

@@ -11,7 +11,6 @@ behind that. Epochs are the truth; the series only tells which of them there sho
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Literal
 from zlib import crc32
@@ -21,6 +20,7 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.index.entries import CLOSED, Entry, epoch_tip, read_ours, read_spans, stored_entries
 from epochal.index.tip import Cursor, StoredSpan, Tip, advance, read_event, stand
 from epochal.layout.port import Removal, Span
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Steps
 from epochal.plan.values import Key
 

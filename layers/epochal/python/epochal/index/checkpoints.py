@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import StreamName, Ticks, format_ticks, parse_time, read_moment
 from epochal.model.kinds import must_be
 from epochal.plan.ops import Condition, equals

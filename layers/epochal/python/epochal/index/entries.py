@@ -24,7 +24,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Final, cast
 
@@ -34,6 +33,7 @@ from epochal.index.checkpoints import epoch_stream
 from epochal.index.tip import StoredSpan, Tip, load_tip
 from epochal.layout.port import Removal, RemovalKind, Span
 from epochal.layout.streams import EncodedEvent
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Steps
 from epochal.plan.values import AttributeValue
 

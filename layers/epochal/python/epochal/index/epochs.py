@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from epochal.codec.bodies import decode_inline, encode
@@ -22,6 +21,7 @@ from epochal.index.entries import Entry, Part, epoch_tip, read_entry, stored_ent
 from epochal.index.tip import Tip, advance, event_bytes, load_tip, read_event, read_unfold, stand
 from epochal.layout.port import Change, Gap, Removal, Touched, base_of, end_of_mark
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Written
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.plan.ops import Steps
 
 if TYPE_CHECKING:

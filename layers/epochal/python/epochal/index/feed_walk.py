@@ -7,7 +7,6 @@ The predecessor tells whether an epoch without entries has begun.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
@@ -36,6 +35,7 @@ from epochal.index.tip import (
     sound,
     stand,
 )
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, Ticks, parse_time, unix_seconds
 from epochal.plan.ops import Get, Steps
 from epochal.plan.values import AttributeValue, read_units

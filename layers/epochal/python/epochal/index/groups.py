@@ -23,7 +23,6 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypeVar
 
 from epochal.codec.bodies import decode_inline, encode
@@ -33,6 +32,7 @@ from epochal.index.tip import Tip, load_tip, read_unfold
 from epochal.index.tip_append import Ids, append_on, batch_of
 from epochal.layout.port import source_of
 from epochal.layout.streams import EncodedUnfold, Written
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import StreamName
 from epochal.model.versions import Token
 from epochal.plan.ops import Delete, Put, Query, Steps, get_all

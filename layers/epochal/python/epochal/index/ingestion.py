@@ -21,7 +21,6 @@ indexed twice, and nothing is skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Final
 
@@ -56,6 +55,7 @@ from epochal.index.tip import Tip, event_bytes
 from epochal.index.tip_append import Ids, append_on, batch_of, left_by
 from epochal.layout.port import PIECE, Change, Gap, Heal, Healed, Removal, Span
 from epochal.layout.streams import Written
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Ticks
 from epochal.plan.ops import Steps
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import REMOVALS, calf_key, mark_name, marks_name
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.plan.ops import Absent, Done, Put, Query, Refusal, Steps, Transact, equals, get_all, side_by_side
 from epochal.plan.values import Item, number, read_number, text
 

@@ -14,13 +14,13 @@ another library put there. They are decoded only where someone wants to see them
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from epochal.codec.bodies import DIRECT, EMPTY, Encoded
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import calf_key, is_tip, tip_key
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, ReadPart
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Token
 from epochal.plan.ops import Get, Query, Steps
 from epochal.plan.values import (

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Protocol, TypeAlias
 
 from epochal.errors import CorruptData, InvalidInput, TooLarge
@@ -35,6 +34,7 @@ from epochal.index.tip import (
 )
 from epochal.layout import streams
 from epochal.layout.streams import EncodedEvent, EncodedUnfold, Rejected, Written
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import format_ticks, from_unix_nanoseconds
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (

@@ -13,7 +13,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,6 +27,7 @@ from epochal.index.tip_append import Ids, append_marked, batch_of
 from epochal.layout.once import KeyRecord, lower, remember
 from epochal.layout.port import Change, Heal, Source, Span, Touched, base_of, head_key, layouts_in
 from epochal.layout.streams import EncodedEvent
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Ticks, is_fed, parse_time, unix_seconds
 from epochal.model.versions import version_of
 from epochal.plan.ops import Steps

@@ -13,13 +13,13 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.checkpoints import Checkpoint
 from epochal.indexer.indexer import Record
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.values import AttributeValue
 
 if TYPE_CHECKING:

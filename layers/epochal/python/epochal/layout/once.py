@@ -29,7 +29,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol
 
 from epochal.errors import InvalidInput
@@ -50,6 +49,7 @@ from epochal.layout.streams import (
     accepts,
     decision_id,
 )
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.model.versions import (
     UNREAD,

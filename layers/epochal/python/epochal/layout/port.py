@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, get_args
 
 from epochal.declaration import Setting
 from epochal.errors import CorruptData
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import category_of
 from epochal.plan.ops import Condition, KeyAttribute, Steps, TableSpec
 from epochal.plan.values import Item, Key, decodes

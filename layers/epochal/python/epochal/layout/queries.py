@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.tags import (
     EVERYTHING,

@@ -15,10 +15,10 @@ All but `room` and `stand` are plans (DESIGN §3).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from epochal.codec.bodies import EMPTY, Encoded
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Ticks
 from epochal.model.versions import ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite

@@ -11,10 +11,10 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.local import programs
 from epochal.local.endpoint import ACCOUNT, REGION, Endpoint
 from epochal.local.errors import AccountRefused, CommandFailed, LookupNeeded

@@ -10,12 +10,12 @@ import fcntl
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from epochal.deployment import Deployment
 from epochal.dynamo.deployed import deployed
 from epochal.dynamo.interpreter import interpreter
+from epochal.lazy_dataclasses import dataclass
 from epochal.local import cdk, ministack, processes
 from epochal.local.cdk import Outputs, RememberedDeployment, Stack, environments_of
 from epochal.local.endpoint import Endpoint

@@ -7,13 +7,14 @@ no real profile of the user's is picked up, let alone sent anywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from threading import Lock
 from typing import Any
 
 import boto3
 from botocore.config import Config
+
+from epochal.lazy_dataclasses import dataclass
 
 REGION = "us-east-1"
 KEY = "test"

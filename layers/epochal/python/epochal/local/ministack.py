@@ -23,10 +23,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.local import cdk, processes
 from epochal.local.cdk import HERE, Environment, RememberedDeployment, environments_of
 from epochal.local.endpoint import Endpoint

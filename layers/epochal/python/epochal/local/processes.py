@@ -29,10 +29,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from epochal.lazy_dataclasses import dataclass
 from epochal.local.errors import PortTaken, ServerFailed
 
 HOST = "127.0.0.1"

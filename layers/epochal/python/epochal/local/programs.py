@@ -15,10 +15,10 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from epochal.lazy_dataclasses import dataclass
 from epochal.local.errors import CommandFailed, DownloadCorrupt, NoApplication, ProgramMissing
 from epochal.local.processes import Tell
 

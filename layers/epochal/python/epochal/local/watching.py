@@ -8,12 +8,12 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import TooManyFiles
 

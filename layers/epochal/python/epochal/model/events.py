@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, make_dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NewType, TypeVar
 
 from epochal.errors import CorruptData, InvalidInput
+from epochal.lazy_dataclasses import dataclass, field, fields, make_dataclass
 from epochal.model.kinds import must_be, must_be_list, must_be_text
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Body, Event, Recorded, Ticks
 from epochal.model.kinds import must_be, must_be_list
 from epochal.model.versions import NOTHING, Capacity, Position, Reached, parse_token

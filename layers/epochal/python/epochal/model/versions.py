@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.kinds import must_be, must_be_whole
 
 if TYPE_CHECKING:

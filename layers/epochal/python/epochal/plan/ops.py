@@ -11,11 +11,11 @@ Failures of the store itself are not replies: interpreters raise them, and the d
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final, Literal, Self, TypeVar
 
 from epochal.errors import TooLarge
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.values import (
     NONE,
     AttributeValue,

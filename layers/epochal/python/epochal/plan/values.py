@@ -7,11 +7,11 @@ keeps 38 digits, which a float would not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, wraps
 from typing import Any, Final, TypeVar
 
 from epochal.errors import CorruptData
+from epochal.lazy_dataclasses import dataclass
 
 T = TypeVar("T")
 

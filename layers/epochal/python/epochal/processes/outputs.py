@@ -17,7 +17,6 @@ as the process's codec writes it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.codec import json
@@ -25,6 +24,7 @@ from epochal.deciders.codecs import EventCodec, Stored
 from epochal.deciders.folding import UNOPTIMIZED, Access
 from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Event, content_of, stream_name
 from epochal.model.kinds import must_be
 from epochal.scheduling import At, call_off, event_of, event_record, later

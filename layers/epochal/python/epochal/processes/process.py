@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
 
@@ -38,6 +37,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import Moment
 from epochal.layout.port import layout_names
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Event
 from epochal.model.kinds import (
     must_be,

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from epochal.deciders.on_streams import Deciders, transact_all
 from epochal.errors import InvalidInput, StreamDeleted, UnknownType
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import source_of
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import Event, content_of
 from epochal.model.kinds import must_be_done
 from epochal.processes.outputs import (

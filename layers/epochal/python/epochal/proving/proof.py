@@ -14,7 +14,6 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from html import escape
 from json import loads
 from typing import Any, Final, Literal
@@ -31,6 +30,7 @@ from epochal.dynamo.aws_errors import translated
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
 from epochal.hosting.named import PROCESS
 from epochal.index.checkpoints import Checkpoint
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.settings import variable
 
 CATEGORY: Final = "EpochalProof"

@@ -6,7 +6,6 @@ import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
@@ -20,6 +19,7 @@ from epochal.errors import InvalidRequest
 from epochal.hosting.function import SPARED
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.layout.port import layouts_in, source_of
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import PER_SECOND, TAG_STREAMS, TIMER_FIRED, Event, Recorded, parse_time
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, Undetermined

@@ -28,13 +28,13 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent, name_of
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import SEALED, VERSION, content_of
 
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)

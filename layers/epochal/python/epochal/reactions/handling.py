@@ -11,7 +11,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import dropwhile, islice, takewhile
@@ -39,6 +38,7 @@ from epochal.index.groups import (
 )
 from epochal.index.tip_append import Ids
 from epochal.layout.port import Categories, Removal, Span, source_of
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be
 from epochal.reactions.reaction import Delivery, Reaction, Start, caused_by
 from epochal.store.driver import Driver, Patience

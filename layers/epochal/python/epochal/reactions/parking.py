@@ -8,13 +8,13 @@ on from where it stopped, until no other writer is faster (DESIGN §5.11).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 
 from epochal.errors import InvalidInput
 from epochal.feed.reader import FeedReader
 from epochal.index.groups import Cause, GroupState, Held
 from epochal.layout.port import Removal
+from epochal.lazy_dataclasses import dataclass
 from epochal.reactions.handling import Failure, Member, Progress, Task, Work, stand_in, still_parked, unparked
 from epochal.reactions.reactor import Reactor
 

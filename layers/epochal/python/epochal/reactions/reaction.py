@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from epochal.codec import json
@@ -28,6 +27,7 @@ from epochal.feed.history import FeedEvent, name_of
 from epochal.index.checkpoints import Moment, Place
 from epochal.index.groups import MAX_MEMBERS, Sharing
 from epochal.layout.port import Removal, Span, layout_names
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import TAG_STREAMS, TIMERS, content_of
 from epochal.model.kinds import (
     is_async,

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -17,6 +16,7 @@ from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Held, Sharing, StateConflict
 from epochal.layout.port import Span
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
 from epochal.reactions.handling import (
     Calls,

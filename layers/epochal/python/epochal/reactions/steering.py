@@ -16,7 +16,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.feed_walk import PlacedEntry, Walk, step
 from epochal.index.groups import GroupState, Held, group_stream, leave, read_signs, remove, share
 from epochal.layout.port import Span
+from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.reaction import Reaction, Start

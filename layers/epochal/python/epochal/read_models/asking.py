@@ -16,12 +16,12 @@ import hashlib
 from base64 import b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be, must_be_text, must_be_whole
 from epochal.plan.ops import Query, Steps, get_all, side_by_side
 from epochal.plan.values import Item, Key, text

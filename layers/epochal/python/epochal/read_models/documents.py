@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -27,6 +26,7 @@ from epochal.codec import json
 from epochal.errors import Contended, CorruptData, InvalidInput, TooLarge
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text
 from epochal.plan.ops import (
     ITEM_BYTES,

@@ -19,12 +19,12 @@ import hashlib
 import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from epochal.codec import json
 from epochal.errors import InvalidInput, TooLarge
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.plan.ops import AnyOf, BeginsWith, Delete, Scan, Set, Steps, Update, side_by_side
 from epochal.plan.values import AttributeValue, Item, Key, mapping, number, sequence, text

@@ -28,13 +28,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from epochal.errors import Contended, InvalidInput, brought_by
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import Removal
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_text, must_be_whole
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import reached

@@ -17,11 +17,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput, brought_by
+from epochal.lazy_dataclasses import dataclass
 
 with brought_by("sql", "read models in a SQL database", "sqlalchemy"):
     from sqlalchemy import event, func, null

@@ -10,7 +10,6 @@ field, or something else there: the table has the whole body beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType, NoneType, UnionType
@@ -18,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import VERSION
 from epochal.schemas.asyncapi import event_schemas
 from epochal.schemas.classes import DEFINITIONS, Schema

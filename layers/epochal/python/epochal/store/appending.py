@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, cast
 
@@ -32,6 +31,7 @@ from epochal.layout.streams import (
     Unmet,
     Written,
 )
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, no_step, stream_name
 from epochal.model.kinds import must_be_list
 from epochal.model.tags import Query, Takes, check_tag, check_type, own_tags

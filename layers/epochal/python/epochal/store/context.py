@@ -10,12 +10,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import MAX_ID_BYTES, Claim, Event
 from epochal.model.kinds import must_be, must_be_text
 from epochal.store.encoding import AMBIENT

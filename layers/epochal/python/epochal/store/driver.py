@@ -18,11 +18,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol, Self, TypeVar, overload
 
 from epochal.errors import EpochalError, TooLarge, Unavailable
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import Capacity
 from epochal.plan import ops
 from epochal.plan.values import Units

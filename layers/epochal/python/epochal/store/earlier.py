@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from epochal.errors import EventsPruned, InvalidInput
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import Recorded, parse_time
 from epochal.model.kinds import must_be_whole
 from epochal.model.versions import Token

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from typing import IO, Final, Protocol
 
 from epochal.codec import json
@@ -23,6 +22,7 @@ from epochal.codec.bodies import (
 )
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.layout.streams import IDENTIFIED, Also, EncodedEvent, EncodedUnfold, id_in
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import (
     MAX_TYPE_BYTES,
     TIMER_SET,

@@ -15,13 +15,13 @@ A stream that was deleted has no events, whatever its archive holds.
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain, islice, takewhile
 from typing import Literal
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
 from epochal.model.kinds import must_be_names
 from epochal.model.versions import NOTHING, Capacity, Token

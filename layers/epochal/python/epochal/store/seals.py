@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
 from epochal.layout.pages import seals
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Ticks, from_unix_nanoseconds
 from epochal.model.versions import Token
 from epochal.plan.ops import Steps

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from math import inf
@@ -37,6 +36,7 @@ from epochal.layout.streams import (
     Written,
     decision_id,
 )
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import (
     TIMERS,
     Event,

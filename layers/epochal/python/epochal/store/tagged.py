@@ -12,7 +12,6 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import ClassVar, Final, Literal, Self, TypeVar
 
@@ -36,6 +35,7 @@ from epochal.layout.queries import (
     read_page_back,
 )
 from epochal.layout.streams import Also, TaggedStreams, Unmet
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import (
     TIMERS,
     Body,
@@ -410,7 +410,7 @@ class TaggedEvents(TaggedStore):
 
     def checked(self, event: Event, field: str) -> Event:
         """An event whose fields keep the rules; raises `InvalidInput` with `field` otherwise."""
-        return super(TaggedEvents, self).checked(event.plain(field), field)
+        return super(TaggedEvents, self).checked(event.plain(field), field)  # noqa: UP008  slots
 
     def events(self, ids: Sequence[str]) -> dict[str, Recorded]:
         """Events by ids that their callers chose, at most 100; those that never were are missing.

@@ -12,9 +12,9 @@ to hide, may be backed up, and says who is forgotten whatever becomes of the fir
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Absent, Done, Get, KeyAttribute, Put, Steps, TableSpec
 from epochal.plan.values import Item, Key, number, text
 

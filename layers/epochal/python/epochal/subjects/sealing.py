@@ -24,7 +24,6 @@ import time
 from base64 import b64decode, b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -34,6 +33,7 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, SubjectForgotten, brought_by
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import SEALED, Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import must_be_done, must_be_plain
 from epochal.plan.ops import Scan

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
 
 

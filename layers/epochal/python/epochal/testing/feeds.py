@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Final, cast
 
@@ -14,6 +13,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.indexer.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds
 from epochal.processes.process import Process, ProcessLike, process_of
 from epochal.reactions.handling import Attempt, Member, told_of, trace_of, unmet

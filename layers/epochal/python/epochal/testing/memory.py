@@ -12,11 +12,11 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan import ops
 from epochal.plan.values import Item, Key, item_size
 from epochal.testing import refusals

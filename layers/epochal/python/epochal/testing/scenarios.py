@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pprint import pformat
 from typing import Any, Final, Generic, TypeVar, cast
@@ -29,6 +28,7 @@ from epochal.deciders.loop import Later, is_timer
 from epochal.deciders.on_queries import Decide, Decisions, Projection
 from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TIMER_CANCELLED, TIMER_SET, Event, Recorded, Ticks, format_ticks, read_moment
 from epochal.model.kinds import must_be_done, must_be_events, must_be_state
 from epochal.processes import outputs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import IO, Any
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ from epochal.codec.bodies import UPLOADS, upload_of
 from epochal.deployment import Deployment
 from epochal.errors import MissingBody
 from epochal.layout.port import declared, store_tables
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim
 from epochal.plan.ops import KeyAttribute, TableSpec
 from epochal.settings import Settings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.store.driver import Driver, Meter
 from epochal.subjects.items import FORGET_LOG, SUBJECT_KEYS
 from epochal.subjects.sealing import KEY_BYTES, NONCE_BYTES, Sealed, Subjects, decrypt, encrypt

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -15,6 +14,7 @@ from epochal.feed.history import FeedEvent, FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.layout.port import Span, source_of
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import TIMER_SET, Ticks
 from epochal.model.versions import Appended
 from epochal.timers.engine import Engine, armed_of

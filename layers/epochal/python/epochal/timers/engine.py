@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from epochal.errors import CorruptData, EpochalError, InvalidInput, InvalidRequest, MissingBody
 from epochal.feed.history import FeedEvent
 from epochal.layout.port import layouts_in, source_of
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import TAG_STREAMS, TIMER_SET, Event, Ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Op, Several, Steps

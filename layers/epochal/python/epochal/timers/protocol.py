@@ -25,10 +25,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from epochal.errors import Contended, CorruptData, EpochalError, InvalidInput
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import END, PER_SECOND, Ticks, format_ticks, parse_time
 from epochal.plan.ops import Delete, Items, Op, Put, Query, Several, side_by_side
 from epochal.plan.values import Item, Key, decodes, read_list, sequence, text
@@ -222,7 +222,7 @@ class LoadPending:
     """
 
     timers: tuple[Armed, ...]
-    seen: PendingTimers = PendingTimers()  # noqa: RUF009  frozen
+    seen: PendingTimers = PendingTimers()
     refused: Any = None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, overload
 
 from epochal.codec.bodies import encode_claim
 from epochal.errors import Contended, CorruptData, MissingBody
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import TIMERS, Claim, Event, Recorded
 from epochal.model.kinds import must_be
 from epochal.model.tags import Seen
@@ -54,7 +54,7 @@ def pending_in(
     store: Streams,
     stream: str,
     first: int = 0,
-    seen: PendingTimers = PendingTimers(),
+    seen: PendingTimers = PendingTimers(),  # noqa: B008  frozen
     refused: Conflict | None = None,
     *,
     consistent: bool = True,

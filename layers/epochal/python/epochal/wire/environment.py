@@ -1,4 +1,4 @@
-"""Where DynamoDB is, and with whose credentials, where the variables of the environment say all of it.
+"""Where DynamoDB or SNS is, and with whose credentials, where the variables of the environment say all of it.
 
 They do in functions, and there botocore is not even imported. Whatever else there may be, as a profile,
 a machine's role, FIPS or another partition, is for botocore to read (`dynamo.clients`), and so is a variable that is
@@ -11,18 +11,18 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
 from typing import Final
 
+from epochal.lazy_dataclasses import dataclass
 from epochal.wire.http import host_of
 from epochal.wire.signing import Credentials, FixedKeys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """DynamoDB as somebody reaches it.
+    """A service as somebody reaches it.
 
     Attributes:
         url: a scheme, a host, perhaps a port.
@@ -47,7 +47,6 @@ _READ: Final = frozenset(
         "AWS_CA_BUNDLE",
         "AWS_DEFAULT_REGION",
         "AWS_ENDPOINT_URL",
-        "AWS_ENDPOINT_URL_DYNAMODB",
     }
 )
 _OF_OTHERS: Final = re.compile(
@@ -75,29 +74,29 @@ def at_hand(
     environment: Mapping[str, str],
     home: Path,
     *,
+    service: str = "dynamodb",
     endpoint: str | None = None,
     region: str | None = None,
 ) -> Service | None:
-    """What the environment says; None where that is not all that there is to know.
+    """What the environment says of a service; None where that is not all that there is to know.
 
     Args:
         home: where the files of profiles would be.
         endpoint, region: other than those of the environment.
     """
     region = region or environment.get("AWS_DEFAULT_REGION", "")
-    address = (
-        endpoint or environment.get("AWS_ENDPOINT_URL_DYNAMODB") or environment.get("AWS_ENDPOINT_URL") or ""
-    )
+    named = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}")
+    address = endpoint or named or environment.get("AWS_ENDPOINT_URL") or ""
     if not _REGION.fullmatch(region) or _more(environment, home):
         return None
     keys = _keys(environment)
     if keys is None:
         return None
-    # Credentials that tell their account are answered at an address of the account's own.
+    # Of DynamoDB, credentials that tell their account are answered at an address of the account's own.
     account = environment.get("AWS_ACCOUNT_ID")
     if account and not _ACCOUNT.fullmatch(account):
         return None
-    own = f"{account}.ddb" if account else "dynamodb"
+    own = f"{account}.ddb" if account and service == "dynamodb" else service
     url = address or f"https://{own}.{region}.amazonaws.com"
     try:
         host_of(url)

@@ -18,10 +18,11 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Final
+
+from epochal.lazy_dataclasses import dataclass, field
 
 CONNECT_SECONDS: Final = 2
 READ_SECONDS: Final = 6

@@ -1,4 +1,4 @@
-"""AWS's signatures, version 4, of requests that `POST` to `/`, as services of AWS's JSON protocol take them.
+"""AWS's signatures, version 4, of requests that `POST` to `/`, as services of AWS's JSON and Query protocols take them.
 
 <https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html>. Tests hold them to
 botocore's, byte by byte. The key that signs is the same all day: it is kept.
@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import digest
 from typing import Any, Final, Protocol
 
 from epochal.errors import Misconfigured
+from epochal.lazy_dataclasses import dataclass, field
 
 _PLAIN: Final = re.compile(r"[!-~]+")
 """What a header carries as it is: nobody can end a header in one of these and begin another."""
@@ -64,27 +64,29 @@ class Signer:
 
         Args:
             keys: as `Credentials` give them.
-            target, media: what is asked for, and the type of its body.
+            target, media: what is asked for, unless the body says so, and the type of the body.
 
         Raises:
             Misconfigured: the keys have what a header cannot carry.
         """
         at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self.now()))
-        names, found = "content-type;host;x-amz-date;", {}
+        names, found = "content-type;host;x-amz-date", {}
         canonical = f"POST\n/\n\ncontent-type:{media}\nhost:{self.host}\nx-amz-date:{at}\n"
         if token := keys.token:
-            names += "x-amz-security-token;"
+            names += ";x-amz-security-token"
             canonical += f"x-amz-security-token:{token}\n"
             found["X-Amz-Security-Token"] = token
-        names += "x-amz-target"
-        canonical += f"x-amz-target:{target}\n\n{names}\n{sha256(body).hexdigest()}"
+        if target:
+            names += ";x-amz-target"
+            canonical += f"x-amz-target:{target}\n"
+            found["X-Amz-Target"] = target
+        canonical += f"\n{names}\n{sha256(body).hexdigest()}"
         scope = f"{at[:8]}/{self.region}/{self.service}/aws4_request"
         key = self._key((at[:8], keys.access_key, keys.secret_key, token))
         text = f"AWS4-HMAC-SHA256\n{at}\n{scope}\n{sha256(canonical.encode()).hexdigest()}"
         signature = digest(key, text.encode(), "sha256").hex()
         found |= {
             "Host": self.host,
-            "X-Amz-Target": target,
             "Content-Type": media,
             "X-Amz-Date": at,
             "Authorization": f"AWS4-HMAC-SHA256 Credential={keys.access_key}/{scope}, SignedHeaders={names}, "

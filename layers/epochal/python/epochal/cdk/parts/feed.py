@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from aws_cdk import ArnFormat, Duration, Stack
@@ -41,6 +40,7 @@ from epochal.cdk.parts.functions import Function, Shared, settings_of
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
 from epochal.layout.port import Source
+from epochal.lazy_dataclasses import replace
 from epochal.plan.ops import All, BeginsWith, Compare, Condition, Not, Present, TableSpec
 from epochal.plugins import layouts
 from epochal.settings import Settings

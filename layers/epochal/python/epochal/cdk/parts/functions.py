@@ -8,7 +8,6 @@ CloudFormation keeps exports that are in use from changing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -24,6 +23,7 @@ from epochal.cdk.parts import grants
 from epochal.cdk.parts.layers import SCHEMAS, has_bytecode
 from epochal.cdk.stages import Stage
 from epochal.layout.port import declared
+from epochal.lazy_dataclasses import dataclass, fields
 from epochal.plugins import own_settings
 from epochal.settings import DECLARED, LAMBDA_PYTHON, SERVICE_NAME, Options, Settings
 

@@ -10,7 +10,6 @@ mapping does) can find it without its permissions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from aws_cdk import Aws
@@ -27,6 +26,7 @@ from aws_cdk import aws_sqs as sqs
 from epochal.cdk.stages import Stage
 from epochal.index.groups import STATES
 from epochal.layout.port import INDEX, READ_MODELS, Permission
+from epochal.lazy_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from epochal.cdk.parts.storage import Stores

@@ -19,7 +19,6 @@ import sysconfig
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Final, cast
 from uuid import uuid4
 
 from epochal.cdk.stages import BadSetting
+from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import entry_of
 from epochal.schemas.classes import compiled, schemas_in
 

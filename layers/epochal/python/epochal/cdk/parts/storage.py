@@ -14,7 +14,6 @@ nothing has changed where nothing has; `Fn::GetStackOutput` is read too late for
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, cast
 
 from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, Stack
@@ -32,6 +31,7 @@ from epochal.cdk.parts.functions import settings_of
 from epochal.cdk.parts.grants import UPLOADS
 from epochal.cdk.stages import Stage
 from epochal.layout.port import INDEX, declared
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 
 

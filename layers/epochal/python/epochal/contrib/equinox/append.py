@@ -14,7 +14,6 @@ Every write names the exact state it changes (etag, or absence), so a request th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
@@ -41,6 +40,7 @@ from epochal.index.tip_append import (
 from epochal.layout import once, streams
 from epochal.layout.once import KeyRecord, Remembered, UnfoldsRefused, done_record, read_record
 from epochal.layout.streams import Answer, Rejected, Settled, Unknown, Written, accepts, decided_events
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import (
     UNREAD,
     AtVersion,

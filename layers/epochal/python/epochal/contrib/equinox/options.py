@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-
 from epochal.declaration import Flag, Number, OneOf, Text, of_tables
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, fields
 from epochal.settings import EVENTS, Options
 
 CALVING = ("auto", "fixed", "cost")

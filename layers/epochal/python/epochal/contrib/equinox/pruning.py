@@ -9,7 +9,6 @@ leaves a tombstone, or, by choice, an open stream that goes on at its next index
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from epochal.contrib.equinox.append import Fixed, append
@@ -30,6 +29,7 @@ from epochal.index.tip import (
 )
 from epochal.index.tip_append import Known, WireBatch, etag_over, token_of, unchanged
 from epochal.layout.streams import Batch, PruneProgress, Rejected, Written, accepts
+from epochal.lazy_dataclasses import replace
 from epochal.model.versions import NO_STREAM, ExpectedVersion, version_of
 from epochal.plan.ops import Absent, Compare, Delete, Done, Put, Set, Steps, Update
 from epochal.plan.values import number, sequence, text

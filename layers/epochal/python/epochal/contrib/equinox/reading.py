@@ -19,13 +19,12 @@ A read is a value: `Cursor`s can be kept and resumed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from epochal.contrib.equinox.append import LOOKS
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP, calf_key
 from epochal.index.tip import Cursor, Part, StoredSpan, Tip, calves, load_tip, next_part, read_span, sound
 from epochal.layout.streams import ReadPart
+from epochal.lazy_dataclasses import replace
 from epochal.plan.ops import Steps, TransactGet
 from epochal.plan.values import Key
 

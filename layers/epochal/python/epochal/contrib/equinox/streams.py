@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from epochal.contrib.equinox import append, pruning, reading
 from epochal.contrib.equinox.append import ByCost, Calving, Result, calving_of
@@ -15,6 +14,7 @@ from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
 from epochal.layout.once import KeyRecord
 from epochal.layout.streams import Answer, EncodedUnfold, ReadPart
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Ticks, unix_seconds
 from epochal.model.versions import ExpectedVersion
 from epochal.plan.ops import ITEM_BYTES, Steps

@@ -6,12 +6,12 @@ async with AsyncPlace() as place:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from epochal.aio.bridge import reads, writes
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders
 from epochal.contrib.event_store_adapter.store import AggregateStore
+from epochal.lazy_dataclasses import dataclass
 
 C = TypeVar("C")
 S = TypeVar("S")

@@ -21,7 +21,6 @@ it reads does not grow with the copies that wait to expire: `snapshot-active-ttl
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.contrib.event_store_adapter.items import (
@@ -44,6 +43,7 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.reading import last_number
 from epochal.errors import CorruptData, InvalidInput, TooLarge
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import MAX_EXPIRES
 from epochal.model.kinds import must_be_whole
 from epochal.model.versions import NO_STREAM, meets

@@ -6,7 +6,6 @@ They are about tables, not about the API: any type will do, also one that no dep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -26,6 +25,7 @@ from epochal.contrib.event_store_adapter.model import (
 )
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened, walk
 from epochal.errors import EpochalError
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import parse_time
 from epochal.model.versions import Expected
 from epochal.store.driver import Meter

@@ -16,7 +16,6 @@ left out to save the work of making it, and what is sent.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -47,6 +46,7 @@ from epochal.deciders.loop import (
 from epochal.deciders.on_streams import Decider
 from epochal.deciders.shapes import Mismatch, shape_of
 from epochal.errors import CorruptData, EpochalError, InvalidInput, UnknownType
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity

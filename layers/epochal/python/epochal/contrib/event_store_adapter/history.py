@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 
 from epochal.contrib.event_store_adapter.append import read
@@ -15,6 +14,7 @@ from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate, faulty, together
 from epochal.layout.port import end_since
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings
 from epochal.store.driver import Driver

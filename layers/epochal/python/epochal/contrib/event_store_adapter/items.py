@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -23,6 +22,7 @@ from epochal.contrib.event_store_adapter.model import UNDECLARED, AggregateId, A
 from epochal.contrib.event_store_adapter.options import LIBRARY, SHARDS, AdapterOptions
 from epochal.contrib.event_store_adapter.payloads import JAVASCRIPT, Serializer, serializer_of
 from epochal.errors import CorruptData, InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec
 from epochal.plan.values import (
     AttributeValue,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_NAME_BYTES, category_of, read_json, write_json
 from epochal.model.kinds import must_be
 from epochal.model.versions import AtVersion, Expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from epochal.care.checking import distinct
@@ -13,6 +12,7 @@ from epochal.contrib.event_store_adapter.options import LIBRARY, SHARDS
 from epochal.contrib.event_store_adapter.payloads import Serializer, serializer_of
 from epochal.contrib.event_store_adapter.store import AggregateStore, opened
 from epochal.dynamo.stores import HERE, Place
+from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings
 
 if TYPE_CHECKING:

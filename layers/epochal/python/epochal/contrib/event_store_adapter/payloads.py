@@ -19,7 +19,6 @@ half a pair is read all the same, and stays escaped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.contrib.event_store_adapter.options import PAYLOADS
 from epochal.errors import CorruptData, InvalidInput
+from epochal.lazy_dataclasses import dataclass
 
 MAX_DEPTH: Final = 500
 """Levels of lists and objects: half of what Python's stack allows."""

@@ -7,7 +7,6 @@ what there is must be looked up in the journal.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -37,6 +36,7 @@ from epochal.layout.port import (
     Touched,
     soundly,
 )
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import category_of
 from epochal.plan.ops import BatchGet, Condition, Steps, TableSpec, equals
 from epochal.plan.values import Item, number, read_number

@@ -22,13 +22,13 @@ carried out, so the last read is one that waits for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Final, Literal
 
 from epochal.contrib.event_store_adapter.items import JournalEvent, JournalSite, read_event
 from epochal.contrib.event_store_adapter.model import AggregateId
 from epochal.errors import CorruptData
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan.ops import BATCH_KEYS, BatchGet, Query, Steps, TransactGet, get_all, settled
 from epochal.plan.values import Item, number, text
 

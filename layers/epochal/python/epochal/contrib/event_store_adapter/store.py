@@ -14,7 +14,6 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from epochal.codec import json
@@ -51,6 +50,7 @@ from epochal.contrib.event_store_adapter.payloads import Form
 from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import MAX_NAME_BYTES, format_ticks, from_unix_nanoseconds, no_step, time_or_now
 from epochal.model.kinds import must_be, must_be_list, must_be_text, must_be_whole
 from epochal.model.versions import ANY, NO_STREAM, NOTHING, AtVersion, Capacity, Expected

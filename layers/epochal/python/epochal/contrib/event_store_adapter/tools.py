@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from epochal.contrib.event_store_adapter.history import AggregateHistory
@@ -15,6 +14,7 @@ from epochal.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.port import Span
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Claim, RecordedUnfold
 from epochal.model.versions import ANY, NO_STREAM
 from epochal.proving.proof import CATEGORY, ProofRun

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 
 from epochal.aio.bridge import iterates, reads, wait, writes
 from epochal.contrib.sekiban.projections import ProjectionStates
+from epochal.lazy_dataclasses import dataclass, fields
 
 
 class _InTurns(ProjectionStates):

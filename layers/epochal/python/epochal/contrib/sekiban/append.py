@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from epochal.contrib.sekiban.items import (
@@ -28,6 +27,7 @@ from epochal.contrib.sekiban.items import (
 from epochal.contrib.sekiban.reading import DcbReads, matches, read_events, read_heads, settled_events, stand
 from epochal.errors import CorruptData
 from epochal.layout.queries import Condition, IdTaken, check_covered, first_in_the_way
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, Recorded, content_of
 from epochal.model.tags import EVERYTHING, UNTAGGED, DatedEvent, own_tags, repeats, type_tag
 from epochal.model.versions import Appended, Conflict, Position, Reached

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Final
 
@@ -26,6 +25,7 @@ from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import opened
 from epochal.errors import EpochalError, InvalidInput
+from epochal.lazy_dataclasses import replace
 from epochal.model.tags import parse_place
 
 Tell = Callable[[str], None]

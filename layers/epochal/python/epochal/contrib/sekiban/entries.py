@@ -9,12 +9,12 @@ an entry it knows seeks nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from epochal.contrib.sekiban.items import TagSite, is_head, read_head
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.queries import Fence, types_fenced_by
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.tags import TagCount, TagEntry, is_reserved
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, BatchGet, Query, Scan, Steps

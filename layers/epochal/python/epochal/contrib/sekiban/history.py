@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Final
 
@@ -17,6 +16,7 @@ from epochal.contrib.sekiban.reading import certain_events, read_heads
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate, faulty, of_tag
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.tags import TagEntry
 from epochal.plan.ops import BATCH_KEYS
 from epochal.settings import Settings

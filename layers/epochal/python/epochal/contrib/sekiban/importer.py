@@ -8,12 +8,12 @@ kept        sortable ids where they exceed those of all earlier events of their 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import Importer
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import Recorded
 from epochal.model.tags import DatedEvent
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any, Final, NewType
 
 from epochal.codec import json
 from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, fields, replace
 from epochal.model.events import MAX_EXPIRES, Claim, Event, Recorded, Ticks, content_of
 from epochal.model.kinds import must_be, must_be_whole
 from epochal.model.tags import RANDOM_DIGITS, group_of, is_reserved, place_of
@@ -50,7 +50,7 @@ class TaggedEvent(Event):
 
     def __post_init__(self) -> None:
         """Check the kinds of the fields."""
-        super(TaggedEvent, self).__post_init__()
+        super(TaggedEvent, self).__post_init__()  # noqa: UP008  slots
         must_be((str, type(None)), self.executed_user, "executed_user", "text")
         if self.expires is not None:
             must_be_whole(self.expires, "expires", 1, MAX_EXPIRES)
@@ -88,9 +88,8 @@ class RecordedTaggedEvent(Recorded):
 
     def again(self) -> TaggedEvent:
         """The event, to append it elsewhere."""
-        return TaggedEvent(
-            **_fields(super(RecordedTaggedEvent, self).again()), executed_user=self.executed_user
-        )
+        known = _fields(super(RecordedTaggedEvent, self).again())  # noqa: UP008  likewise
+        return TaggedEvent(**known, executed_user=self.executed_user)
 
     @property
     def sortable_id(self) -> SortableId:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, replace
 from functools import partial
 from heapq import merge
 from itertools import chain, islice
@@ -32,6 +31,7 @@ from epochal.contrib.sekiban.entries import (
 from epochal.contrib.sekiban.items import read_event
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import CorruptData
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.listings import PAGE, Listings, Progress, check_group, checked_since, until_whole
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from epochal.care.checking import distinct
@@ -10,6 +9,7 @@ from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
 from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
 from epochal.dynamo.stores import HERE, Place
+from epochal.lazy_dataclasses import replace
 from epochal.settings import Settings
 from epochal.store.driver import DEFAULT, Patience
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from epochal.declaration import Flag, Number, Text, of_tables, setting
+from epochal.lazy_dataclasses import dataclass
 from epochal.settings import EVENTS
 
 INLINE_BYTES = 300_000

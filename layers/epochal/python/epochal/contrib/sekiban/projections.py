@@ -11,7 +11,6 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from os import SEEK_END
 from typing import IO, Final
 
@@ -22,6 +21,7 @@ from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX, SekibanOptions
 from epochal.contrib.sekiban.states import StoredState, from_text, pack, to_text, unpack
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import no_step
 from epochal.model.kinds import MAX_WHOLE, must_be, must_be_text, must_be_whole
 from epochal.model.tags import parse_place

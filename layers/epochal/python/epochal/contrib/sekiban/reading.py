@@ -11,7 +11,6 @@ which waits for the append: an event that this does not find has expired.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Self
 
@@ -38,6 +37,7 @@ from epochal.layout.queries import (
     is_new,
     types_fenced_by,
 )
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Recorded
 from epochal.model.tags import REST, Down, Reach, Seen, Takes, Trail
 from epochal.model.versions import Position, Reached

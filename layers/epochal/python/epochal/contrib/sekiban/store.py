@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append
@@ -20,6 +19,7 @@ from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.layout.queries import Condition, Fence
 from epochal.layout.streams import Also
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, Event, format_ticks, from_unix_nanoseconds
 from epochal.model.kinds import MAX_WHOLE, must_be_text, must_be_texts, must_be_whole
 from epochal.model.tags import place_of
@@ -92,7 +92,7 @@ class DcbEvents(TaggedStore):
 
     def checked(self, event: Event, field: str) -> Event:
         """An event whose fields keep the rules, with a new id where its caller chose none."""
-        found = TaggedEvent.of(super(DcbEvents, self).checked(event, field))
+        found = TaggedEvent.of(super(DcbEvents, self).checked(event, field))  # noqa: UP008  slots
         if found.executed_user is not None:
             must_be_text(found.executed_user, MAX_FIELD_BYTES, f"{field}.executed_user")
         for name, body in (("data", found.data), ("meta", found.meta)):

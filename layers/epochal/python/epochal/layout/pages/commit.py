@@ -25,7 +25,6 @@ latest stamp is below ours has never had ours. A write that nothing stood in the
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from epochal.errors import TooLarge, Unavailable
@@ -45,6 +44,7 @@ from epochal.layout.pages.writes import (
     unchanged,
 )
 from epochal.layout.streams import NEVER, Known, Unmet
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Ticks
 from epochal.model.versions import version_of
 from epochal.plan.ops import (

@@ -29,7 +29,6 @@ follow their length.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -47,6 +46,7 @@ from epochal.codec.bodies import (
 )
 from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
 from epochal.model.versions import MAX_VERSION
 

@@ -21,7 +21,6 @@ An append that finds what it expects does not look at ids, and costs what it cos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from epochal.errors import CorruptData
@@ -31,6 +30,7 @@ from epochal.layout.pages.streams import ANYWHERE, FoundAppend, written_by
 from epochal.layout.pages.writes import Packed
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Rejected, Settled, Unknown, Written, accepts, id_in
+from epochal.lazy_dataclasses import replace
 from epochal.model.versions import MAX_VERSION, NO_STREAM, ExpectedVersion, version_of
 from epochal.plan.ops import Steps, settled
 

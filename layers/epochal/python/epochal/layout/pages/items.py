@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from epochal.codec.bodies import TRAINED
@@ -29,6 +28,7 @@ from epochal.layout.pages.frames import (
     time_of,
 )
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import END, Ticks, maker
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import KeyAttribute, PlacedName, TableSpec

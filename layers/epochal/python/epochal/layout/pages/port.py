@@ -12,7 +12,6 @@ then a head tells events that an earlier one has told, which the index drops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +44,7 @@ from epochal.layout.port import (
     Touched,
     heal_streams,
 )
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, Ticks, category_of, format_ticks
 from epochal.model.tags import group_of
 from epochal.plan.ops import Condition, Present, Steps

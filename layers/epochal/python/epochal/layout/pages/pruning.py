@@ -21,7 +21,6 @@ more than it was asked for. Copying resumes where the archive's version says, wh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from epochal.errors import CorruptData, EpochalError, InvalidInput
@@ -30,6 +29,7 @@ from epochal.layout.pages.items import Page, page_key, read_page, write_page
 from epochal.layout.pages.reading import load_head, load_page, query
 from epochal.layout.pages.writes import as_read, head_from, marking, packed, removing
 from epochal.layout.streams import Batch, PruneProgress, Rejected, accepts
+from epochal.lazy_dataclasses import replace
 from epochal.model.versions import ExpectedVersion, version_of
 from epochal.plan.ops import Absent, All, AnyOf, Compare, Done, Present, Put, Set, Steps, Update
 from epochal.plan.values import number

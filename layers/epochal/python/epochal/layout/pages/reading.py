@@ -17,12 +17,12 @@ A read is a value: cursors can be kept and resumed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from epochal.errors import CorruptData
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import ReadPart
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.versions import MAX_VERSION
 from epochal.plan.ops import Get, Query, Steps, side_by_side
 from epochal.plan.values import Item, number

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from epochal.layout.pages.items import origin
 from epochal.layout.pages.writes import is_own, place_of
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import PER_SECOND, SEALS, Ticks
 from epochal.model.versions import Token
 from epochal.plan.ops import Absent, Done, PlacedName, Put, Query, Steps

@@ -12,7 +12,6 @@ is not as expected, the record is asked for before that is told.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar, cast
 
 from epochal.layout import once
@@ -55,6 +54,7 @@ from epochal.layout.streams import (
     accepts,
     decision_id,
 )
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Ticks, unix_seconds
 from epochal.model.versions import NO_STREAM, UNREAD, ExpectedVersion, Token, expected_head, version_of
 from epochal.plan.ops import Put, Refusal, Steps, Together, TransactGet

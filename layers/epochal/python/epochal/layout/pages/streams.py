@@ -24,7 +24,6 @@ Several appends to the end of one stream as one write, a frame each, and what ea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -65,6 +64,7 @@ from epochal.layout.streams import (
     accepts,
     decided_events,
 )
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Ticks
 from epochal.model.versions import (
     ANY,

@@ -9,7 +9,6 @@ them, since all or none are there. Their stamps are one tick apart, by which the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from epochal.codec.bodies import EMPTY, Encoded, denser, may_gain
@@ -30,6 +29,7 @@ from epochal.layout.pages.items import (
 )
 from epochal.layout.pages.reading import load_head, load_page, openable, whole
 from epochal.layout.streams import IDENTIFIED, NEVER, Batch, EncodedEvent, Known, Written
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, Ticks
 from epochal.model.versions import MAX_VERSION, Token, version_of
 from epochal.plan.ops import (

@@ -13,7 +13,6 @@ its failure is answered, is the same as for streams (`preconditions`).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simplejson import RawJSON
@@ -40,6 +39,7 @@ from epochal.http import problems, shapes
 from epochal.http.events import AnswerSize
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import MAX_TYPE_BYTES
 from epochal.model.versions import MAX_VERSION, AtVersion
 from epochal.plan.ops import TRANSACTION_ITEMS

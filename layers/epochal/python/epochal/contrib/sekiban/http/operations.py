@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from epochal.http import problems, shapes
 from epochal.http.events import LINK_SECONDS, AnswerSize, json_text
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, Problem, problem_of
+from epochal.lazy_dataclasses import dataclass
 from epochal.model.tags import parse_place
 
 Content = Callable[[], Iterator[bytes]]

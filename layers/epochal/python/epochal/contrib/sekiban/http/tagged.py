@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from epochal.contrib.sekiban import store
@@ -14,6 +13,7 @@ from epochal.http import problems, shapes, tagged
 from epochal.http.events import NEW_EVENT
 from epochal.http.operation import Request, Response
 from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
+from epochal.lazy_dataclasses import replace
 from epochal.model.events import MAX_EXPIRES, Claim, Event
 
 _BESIDES: Final = {

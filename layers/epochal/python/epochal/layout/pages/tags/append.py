@@ -24,7 +24,6 @@ Events by ids that callers chose: each has a record of where it is, written with
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from epochal.codec.bodies import EMPTY, Encoded, decode
@@ -66,6 +65,7 @@ from epochal.layout.streams import (
     Unmet,
     Written,
 )
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import TAG_STREAMS, Event, Recorded, Ticks, format_ticks, unix_seconds
 from epochal.model.tags import own_tags, repeats
 from epochal.model.versions import Appended, Conflict, ExpectedVersion, Position, Reached
@@ -672,7 +672,7 @@ class _StreamKey(SeveralKey):
     def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
         """See `SeveralKey.told`."""
         if found.made:
-            return (yield from super(_StreamKey, self).told(table, found))
+            return (yield from super(_StreamKey, self).told(table, found))  # noqa: UP008  slots
         check_contents(found, self.append_id)
         head = yield from load_head(table, self.batch.stream)
         settled = (

@@ -33,7 +33,6 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -43,6 +42,7 @@ from epochal.errors import CorruptData
 from epochal.layout.pages.frames import ByteReader, Writer, time_of
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import EncodedEvent
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import EVENT_IDS, TAG_STREAMS, Body, Claim, Recorded
 from epochal.model.tags import (
     EVERYTHING,

@@ -18,7 +18,6 @@ the highest: beyond it, tags could not be put in order.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from epochal.errors import CorruptData, InvalidInput
@@ -46,6 +45,7 @@ from epochal.layout.queries import (
     is_new,
     types_fenced_by,
 )
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TAG_STREAMS, Recorded
 from epochal.model.tags import REST, Down, Reach, Seen, TagCount, TagEntry, Takes, Trail, is_reserved
 from epochal.model.versions import MAX_VERSION, Position, Reached

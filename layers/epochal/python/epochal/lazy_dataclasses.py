@@ -1,0 +1,208 @@
+"""Dataclasses whose methods are written when they are first called.
+
+`dataclasses` compiles up to six methods of each class, which takes more than half of the time that importing this
+library would take; a process makes objects of a third of its classes. So a class gets its `__init__` with its first
+object, and the rest without a compiler. `replace` is compiled, too: it takes a tenth of the time of the one of
+`dataclasses`. All else is as there, and done by it, as is all of a class that is ordered. `InitVar` and
+`unsafe_hash` are not served.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from dataclasses import MISSING, FrozenInstanceError, asdict, field, fields, make_dataclass
+from operator import attrgetter
+from reprlib import recursive_repr
+from types import MemberDescriptorType
+from typing import TYPE_CHECKING, Any, Final
+
+__all__ = ["asdict", "dataclass", "field", "fields", "make_dataclass", "replace"]
+
+_OURS: Final[set[type]] = set()
+"""Classes that have an `__init__` of those that are written here."""
+
+_COPYING: Final[dict[type, Callable[..., Any]]] = {}
+_DEFAULT: Final = object()
+
+
+def _dataclass(
+    cls: type | None = None,
+    /,
+    *,
+    eq: bool = True,
+    order: bool = False,
+    frozen: bool = False,
+    slots: bool = False,
+    kw_only: bool = False,
+) -> Any:
+    def decorate(cls: type) -> type:
+        if order:
+            return dataclasses.dataclass(eq=eq, order=True, frozen=frozen, slots=slots, kw_only=kw_only)(cls)
+        own = {name: value for name, value in vars(cls).items() if value is not None}
+        inherits = hasattr(cls, "__dataclass_fields__")
+        cls.__doc__ = cls.__doc__ or cls.__name__  # or `dataclasses` asks for the signature
+        made: Any = dataclasses.dataclass(
+            init=False, repr=False, eq=False, frozen=frozen and inherits, slots=slots, kw_only=kw_only
+        )(cls)
+        about = made.__dataclass_params__
+        about.init, about.repr, about.eq, about.frozen = True, True, eq, frozen
+        methods: dict[str, Any] = {"__init__": _Init(made, frozen=frozen), "__repr__": _repr}
+        if eq:
+            methods |= _by_values(made)
+        if frozen and not inherits:
+            methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
+            if slots:
+                methods |= {"__getstate__": _state, "__setstate__": _set_state}
+        for name, method in methods.items():
+            if name not in own:
+                setattr(made, name, method)
+        if eq and not frozen and "__hash__" not in own:
+            made.__hash__ = None
+        if "__init__" not in own:
+            _OURS.add(made)
+        return made  # type: ignore[no-any-return]
+
+    return decorate if cls is None else decorate(cls)
+
+
+class _Init:
+    """Stands for the `__init__` of a class until somebody asks for it."""
+
+    def __init__(self, cls: type, *, frozen: bool) -> None:
+        self._of = cls
+        self._frozen = frozen
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        made = _init(self._of, frozen=self._frozen)
+        self._of.__init__ = made  # type: ignore[misc]
+        return made.__get__(instance, owner)
+
+
+def _init(cls: type, *, frozen: bool) -> Any:
+    known: dict[str, Any] = {"_default": _DEFAULT, "_set": object.__setattr__}
+    positional, named, body = list[str](), ["*"], list[str]()
+    for each in fields(cls):
+        name = value = each.name
+        default = ""
+        if each.default_factory is not MISSING:
+            known[f"_new_{name}"], default = each.default_factory, "=_default"
+            value = f"_new_{name}() if {name} is _default else {name}" if each.init else f"_new_{name}()"
+        elif each.default is not MISSING:
+            known[f"_default_{name}"], default = each.default, f"=_default_{name}"
+            value = name if each.init else f"_default_{name}"
+        if each.init:
+            (named if each.kw_only else positional).append(f"{name}{default}")
+        if each.init or default:
+            body.append(_assigned(cls, name, value, known) if frozen else f"self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    parameters = ", ".join(["self", *positional, *(named if len(named) > 1 else ())])
+    made = _compiled(cls, parameters, body or ["pass"], known)
+    made.__annotations__ = {each.name: each.type for each in fields(cls) if each.init} | {"return": None}
+    return made
+
+
+def _assigned(cls: type, name: str, value: str, known: dict[str, Any]) -> str:
+    """The statement that sets a field of a frozen class, the setter of its slot being the fastest."""
+    if _is_slot(cls, name):
+        known[f"_set_{name}"] = getattr(cls, name).__set__
+        return f"_set_{name}(self, {value})"
+    return f"_set(self, {name!r}, {value})"
+
+
+def _is_slot(cls: type, name: str) -> bool:
+    return isinstance(getattr(cls, name, None), MemberDescriptorType)
+
+
+def _compiled(cls: type, parameters: str, body: list[str], known: dict[str, Any]) -> Callable[..., Any]:
+    """A function in the module of a class, to which some names are known; an error of its call names `__init__`."""
+    statements = "".join(f"\n  {each}" for each in body)
+    text = f"def _made({', '.join(known)}):\n def __init__({parameters}):{statements}\n return __init__"
+    module, found = sys.modules.get(cls.__module__), dict[str, Any]()
+    exec(text, vars(module) if module else {}, found)  # noqa: S102  names of fields, as `dataclasses` does
+    made = found["_made"](**known)
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made  # type: ignore[no-any-return]
+
+
+def _by_values(cls: type) -> dict[str, Any]:
+    """What equals what, by the fields that are compared."""
+    names = [each.name for each in fields(cls) if each.compare]
+    values: Callable[[Any], Any] = attrgetter(*names) if len(names) > 1 else _few(names)
+
+    def __eq__(self: Any, other: object) -> Any:  # noqa: N807
+        return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def __hash__(self: Any) -> int:  # noqa: N807
+        return hash(values(self))
+
+    return {"__eq__": __eq__, "__hash__": __hash__}
+
+
+def _few(names: list[str]) -> Callable[[Any], Any]:
+    """Of one name `attrgetter` gives the bare value, and none it does not take."""
+    return lambda of: tuple(getattr(of, name) for name in names)
+
+
+@recursive_repr()
+def _repr(self: Any) -> str:
+    shown = ", ".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if each.repr)
+    return f"{self.__class__.__qualname__}({shown})"
+
+
+def _refuse_to_set(self: Any, name: str, value: object) -> None:
+    _refuse(self, name, "assign to")
+    object.__setattr__(self, name, value)
+
+
+def _refuse_to_delete(self: Any, name: str) -> None:
+    _refuse(self, name, "delete")
+    object.__delattr__(self, name)
+
+
+def _refuse(self: Any, name: str, to: str) -> None:
+    """A class under one that is frozen may have attributes that are no fields."""
+    if name in self.__dataclass_fields__ or "__dataclass_fields__" in vars(self.__class__):
+        raise FrozenInstanceError(f"cannot {to} field {name!r}")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, each.name) for each in fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for each, value in zip(fields(self), state, strict=True):
+        object.__setattr__(self, each.name, value)
+
+
+def _replace(of: Any, /, **changes: Any) -> Any:
+    cls = of.__class__
+    copy = _COPYING.get(cls) or _COPYING.setdefault(cls, _copying(cls))
+    return copy(of, **changes)
+
+
+def _copying(cls: type) -> Callable[..., Any]:
+    """What copies objects of a class: slot by slot where its `__init__` would do no more."""
+    if cls not in _OURS:
+        return dataclasses.replace
+    parts = [each.name for each in fields(cls) if each.init]
+    values = {name: f"_of.{name} if {name} is _default else {name}" for name in parts}
+    known: dict[str, Any] = {"_default": _DEFAULT, "_new": cls.__new__, "_cls": cls}
+    if hasattr(cls, "__post_init__") or not all(
+        _is_slot(cls, each.name) and each.init for each in fields(cls)
+    ):
+        body = [f"return _cls({', '.join(f'{name}={value}' for name, value in values.items())})"]
+    else:
+        known |= {f"_set_{name}": getattr(cls, name).__set__ for name in parts}
+        sets = (f"_set_{name}(_made, {value})" for name, value in values.items())
+        body = ["_made = _new(_cls)", *sets, "return _made"]
+    parameters = ["_of", "/", *(["*"] if parts else []), *(f"{name}=_default" for name in parts)]
+    return _compiled(cls, ", ".join(parameters), body, known)
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass, replace
+else:
+    dataclass, replace = _dataclass, _replace
