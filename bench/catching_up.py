@@ -7,7 +7,8 @@
 The ways take turns in one run (`bench.rounds`). Entries of ten appends are what a batching window of a second makes of
 ten appends a second; a trickle makes entries of one, a load entries of hundreds.
 
-Bounds: 0.8 of bare boto3 without data, 0.7 with data; memory does not grow with the index.
+Bounds: 0.8 of bare boto3 without data, 0.6 where entries have hundreds of events, 0.7 with data; memory does not grow
+with the index.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from epochal.layout.port import INDEX
 from epochal.local.endpoint import Endpoint
 
 WITHOUT_DATA, WITH_DATA = 0.8, 0.7
+MANY_AN_ENTRY = 0.6
+"""0.73 was measured on a busy machine, and 0.54 while entries were read as any JSON is."""
 
 MORE_MEMORY = 8 * 1024 * 1024
 """How much more a long index may take than a short one: what the interpreter does not give back at once."""
@@ -82,9 +85,9 @@ def main() -> None:
     print(f"An index ten times as long takes {grown / 2**20:.1f} MB more.")
     missed = [
         f"{load}: {way} at {indexes[load].ratio(way, 'bare'):.2f} of bare boto3"
-        for load in (LONG, TRICKLE)
+        for load, bound in ((LONG, WITHOUT_DATA), (TRICKLE, WITHOUT_DATA), (LOADED, MANY_AN_ENTRY))
         for way in ("items",)
-        if indexes[load].ratio(way, "bare") < WITHOUT_DATA
+        if indexes[load].ratio(way, "bare") < bound
     ]
     if (ratio := hydrated.ratio("library", "requests")) < WITH_DATA:
         missed.append(f"with data at {ratio:.2f} of the bare requests")
