@@ -261,7 +261,7 @@ def test_the_pages_tell_the_order_of_commands() -> None:
     assert "set `deletion_protection` to `false` and deploy, then leave `replica_region` out" in PAGES[
         "guide/failover.md"
     ].replace("\n", " ")
-    rows = {line.split("`")[1]: line for line in PAGES["deploy.md"].splitlines() if line.startswith("| `")}
+    rows = {line.split("`")[1]: line for line in PAGES["deploy.md"].splitlines() if line.startswith("- `")}
     for name in ("layouts", "archive", "read_models", "existing_tips"):
         assert "tables-that-outlived-their-stack" in rows[name], f"{name} has to say how it comes back"
 
