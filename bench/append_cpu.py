@@ -8,7 +8,7 @@ take turns, and what counts is the middle of the ratios, so a busy machine distu
     function    the handler of the function `append`, asked over the gateway: no boto3 either
     bare        `update_item` of boto3's client with the very parameters that the store sends
 
-Bounds: `light` at most 0.42 times `bare`, and `function` 0.68.
+Bounds: `light` at most 0.42 times `bare`, and `function` 0.72.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.wire.environment import Service
 from epochal.wire.signing import FixedKeys
 
-BOUNDS: Final = {"light": 0.42, "function": 0.68}
+BOUNDS: Final = {"light": 0.42, "function": 0.72}
 ROUNDS: Final = 15
 APPENDS: Final = 20
 
