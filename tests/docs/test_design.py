@@ -27,9 +27,3 @@ def test_what_is_beside_the_library_is_there() -> None:
     beside = re.findall(r"^([\w/]+)/ ", DRAWN, re.MULTILINE)
     assert {"lambdas", "stacks", "tests", "bench", "examples"} <= set(beside)
     assert [folder for folder in beside if not (ROOT / folder).is_dir()] == []
-
-
-def test_every_folder_of_tests_is_drawn_with_what_it_needs() -> None:
-    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")} | {"unit"}
-    named = set(re.findall(r"\w+", DRAWN.partition("\ntests/")[2].partition("\nbench/")[0]))
-    assert folders - named == set()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from pathlib import Path
@@ -36,18 +35,6 @@ def test_the_stage_that_it_declares_is_one_and_has_what_a_proof_asks_for() -> No
     assert (ROOT / stage.reactions[REACTION].entry / "handler.py").is_file()
     assert (ROOT / stage.reactions[PROCESS].entry / "process.py").is_file()
     assert stage.reactions[PROCESS].process
-
-
-def test_the_reaction_that_it_shows_is_the_one_of_the_examples() -> None:
-    def reaction(code: str) -> list[str]:
-        (found,) = (each for each in ast.parse(code).body if isinstance(each, ast.FunctionDef))
-        return [ast.unparse(each) for each in (*found.decorator_list, found.body[-1])]
-
-    (shown,) = blocks("python")
-    handler = (ROOT / "examples" / "proof" / "handler.py").read_text()
-    assert reaction(shown) == reaction(handler)
-    assert "handler = lambda_handler(proof)" in handler.splitlines()[-1]
-    assert "`handler = lambda_handler(proof)`" in PAGE
 
 
 def test_its_list_has_each_check_in_its_order() -> None:
