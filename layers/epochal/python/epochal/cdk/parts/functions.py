@@ -45,7 +45,7 @@ DEVELOPERS_ONLY: Final = (
     "contrib/*/tools.py",
     "contrib/eventsourcing",
     "local",
-    "mcp",
+    "mcp.py",
     "proving",
     "pytest_plugin.py",
     "schemas",
