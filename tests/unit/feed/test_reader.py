@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 
@@ -316,6 +316,14 @@ def test_waiting_crosses_into_an_epoch_that_begins_meanwhile() -> None:
     assert where(feeds.reader().page(0, start=tail, wait=20.0).items) == [("A-1", 2)]
 
 
+def test_who_follows_without_waiting_looks_for_every_page() -> None:
+    feeds = many(1)
+    pages = feeds.reader().follow(0, start=feeds.reader().page(0).next, wait=0.0)
+    assert not next(pages).items
+    index(feeds, "E-1")
+    assert where(next(pages).items) == [("E-1", 0)]
+
+
 def large(feeds: Feeds, kilobytes: int, seed: int = 1) -> None:
     """Index an append that leaves the newest epoch's Tip with so many KB at least."""
     types = [random.Random(seed * 10_000 + k).randbytes(250).hex() for k in range(4 * kilobytes)]
@@ -405,12 +413,36 @@ def test_a_calf_whose_writer_died_before_the_tip_is_no_entry_and_costs_readers_n
     assert where(page.items)[0] == ("E-1", 0)
 
 
+def test_a_tip_that_lags_behind_its_calf_hides_nothing() -> None:
+    feeds = many(1)
+    large(feeds, 30)
+    before, came, perform = feeds.tables.copy(), list[float](), feeds.tables.execute
+
+    def something() -> None:
+        if feeds.clock.now > 30 and not came:
+            came.append(feeds.clock.now)
+            index(feeds, "E-1")
+
+    def lagging(op: Op) -> Reply:
+        late = isinstance(op, Get) and op.key["i"]["N"] == str(TIP_INDEX) and not op.consistent
+        return before.execute(op) if late else perform(op)
+
+    feeds.clock.at_sleep = something
+    reader = feeds.reader()
+    reader = replace(reader, driver=replace(reader.driver, execute=lagging))
+    assert where(reader.page(0, start=reader.page(0).next, wait=100.0).items) == [("E-1", 0)]
+    assert feeds.clock.now <= came[0] + LONGEST_POLL
+
+
 def test_a_large_tip_itself_is_read_now_and_then_whatever_its_calf_tells() -> None:
     feeds = many(1)
     large(feeds, 30)
     tail = feeds.reader().page(0).next
     feeds.ops.clear()
+    times = [feeds.clock.now]
+    feeds.clock.at_sleep = lambda: times.append(feeds.clock.now)
     feeds.reader().page(0, start=tail, wait=1_200.0)
+    assert max(later - before for before, later in pairwise(times)) <= LONGEST_POLL + 0.001
     tips = [op for op in feeds.ops if isinstance(op, Get) and op.key["i"]["N"] == str(TIP_INDEX)]
     assert 4 <= len(tips) <= 7
 

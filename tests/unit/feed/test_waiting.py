@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import threading
 import time
 import warnings
@@ -94,23 +95,42 @@ def test_a_reader_whose_time_is_over_does_not_wait_for_the_others() -> None:
     jumping(play())
 
 
-@pytest.mark.parametrize("stopped", [0, 1, 2])
-def test_whoever_stops_or_ends_leaves_the_others_who_wait_a_leader(stopped: int) -> None:
+@pytest.mark.parametrize("when", [5, 30])
+@pytest.mark.parametrize("stopped", [(0,), (1,), (2,), (0, 1)])
+def test_whoever_stops_or_ends_leaves_the_others_who_wait_a_leader(
+    stopped: tuple[int, ...], when: int
+) -> None:
     async def play() -> None:
         feeds = indexed(["A-1"])
         feed = AsyncFeed(by_the_loop(feeds))
         short = page(feed, 9.0)
         await asyncio.sleep(0.001)
         pages = [page(feed, 90.0) for _ in range(3)]
-        await asyncio.sleep(30)
-        assert short.done()
-        pages[stopped].cancel()
-        await asyncio.sleep(5)
+        await asyncio.sleep(when)
+        assert short.done() == (when > 9)
+        for at in stopped:
+            pages[at].cancel()
+        await asyncio.sleep(40 - when)
         index(feeds, "B-1")
-        others = [each for at, each in enumerate(pages) if at != stopped]
+        others = [each for at, each in enumerate(pages) if at not in stopped]
         _, left = await asyncio.wait(others, timeout=LONGEST_POLL + 0.1)
         assert not left
-        assert pages[stopped].cancelled()
+        assert all(pages[at].cancelled() for at in stopped)
+
+    jumping(play())
+
+
+def test_who_ends_soon_after_the_leader_does_not_wait_for_the_next_ones_look() -> None:
+    async def play() -> None:
+        feed, loop = AsyncFeed(by_the_loop(indexed(["A-1"]))), asyncio.get_running_loop()
+        pages = list[asyncio.Task[FeedPage]]()
+        for seconds in (8.0, 30.0, 8.5):
+            pages.append(page(feed, seconds))
+            await asyncio.sleep(0.001)
+        begun = loop.time()
+        await pages[2]
+        assert loop.time() - begun == pytest.approx(8.5, abs=0.1)
+        await asyncio.wait(pages)
 
     jumping(play())
 
@@ -181,14 +201,16 @@ def test_an_error_of_a_look_is_that_of_all_who_share_it_unless_it_is_of_the_lead
     assert all(isinstance(each, FeedPage) and each.items for each in others)
 
 
-def test_readers_at_other_places_and_of_other_clients_look_by_themselves() -> None:
+def test_readers_of_other_clients_look_by_themselves() -> None:
     async def play() -> None:
-        feeds, others = indexed(["A-1"], ["A-1"]), indexed(["A-1"])
+        feeds, others = indexed(["A-1"]), indexed(["A-1"])
         pages = [page(AsyncFeed(by_the_loop(each)), 40.0) for each in (feeds, others)]
         await asyncio.sleep(20)
         index(others, "B-1")
+        await asyncio.sleep(LONGEST_POLL + 0.1)
+        assert [each.done() for each in pages] == [False, True]
         assert where((await pages[1]).items) == [("B-1", 0)]
-        assert where((await pages[0]).items) == [("A-1", 1)]
+        assert not (await pages[0]).items
 
     jumping(play())
 
@@ -225,6 +247,36 @@ def test_threads_that_wait_share_one_look_and_leave_none_behind() -> None:
     assert threading.active_count() == before
 
 
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_task_never_waits_for_a_thread_nor_for_a_task_of_another_loop(in_a_loop: bool) -> None:
+    feeds, gate = indexed(["A-1"]), Gate()
+    reader = feeds.reader()
+    leader = reader.on(replace(reader.driver, clock=time.monotonic, sleep=gate))
+
+    def lead() -> FeedPage:
+        if not in_a_loop:
+            return leader.page(0, start=TAIL, wait=600.0)
+        return asyncio.run(AsyncFeed(leader).page(0, start=TAIL, wait=600.0))
+
+    async def play() -> None:
+        loop = asyncio.get_running_loop()
+        sleep: Callable[[float], object] = lambda seconds: wait(asyncio.sleep(seconds))  # noqa: E731
+        mine = page(AsyncFeed(reader.on(replace(reader.driver, clock=loop.time, sleep=sleep))), 60.0)
+        await asyncio.sleep(20)
+        index(feeds, "B-1")
+        await asyncio.sleep(LONGEST_POLL + 0.1)
+        assert mine.done()
+
+    with ThreadPoolExecutor(1) as calls:
+        leads = calls.submit(lead)
+        gate.asleep.acquire(timeout=60)
+        try:
+            jumping(play())
+        finally:
+            gate.awake.release()
+        assert leads.result(60).items
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 def test_a_fork_of_a_process_whose_threads_wait_waits_by_itself() -> None:
     feeds, gate = indexed(["A-1"]), Gate()
@@ -233,11 +285,16 @@ def test_a_fork_of_a_process_whose_threads_wait_waits_by_itself() -> None:
     with ThreadPoolExecutor(1) as calls:
         waits = calls.submit(leader.page, 0, start=TAIL, wait=600.0)
         gate.asleep.acquire(timeout=60)
+        held = waiting._LOCK  # noqa: SLF001
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
+            held.acquire()
             child = os.fork()
-        if not child:
+        if child:
+            held.release()
+        else:
             try:
+                signal.alarm(60)
                 found = reader.page(0, start=TAIL, wait=5.0)
                 os._exit(0 if found.at_tail and feeds.clock.sleeps > 2 else 1)
             except EpochalError:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_id
+from epochal.feed.history import FeedPage
 from epochal.feed.waiting import LONGEST_POLL
-from epochal.index.checkpoints import tip_key
+from epochal.http.feed import again
+from epochal.index.checkpoints import Checkpoint, tip_key
 from epochal.model.events import Event, StreamName
 from epochal.plan.ops import Delete, Put
 from epochal.settings import WAIT_SECONDS
@@ -281,6 +284,11 @@ def test_an_empty_page_at_the_tail_says_when_to_ask_again(api: Api, query: str) 
 @pytest.mark.parametrize("query", ["from=0@2", "from=0@0&direction=backward", "limit=1"])
 def test_a_page_that_has_items_or_reads_back_does_not(api: Api, query: str) -> None:
     assert "Retry-After" not in read(api, query).headers
+
+
+def test_an_empty_page_before_the_tail_does_not() -> None:
+    page = FeedPage(items=(), next=Checkpoint(5), at_tail=False)
+    assert (again(page), again(replace(page, at_tail=True))) == ({}, {"Retry-After": "2"})
 
 
 def test_an_empty_page_in_order_says_when_to_ask_again(api: Api) -> None:

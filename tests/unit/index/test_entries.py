@@ -274,6 +274,24 @@ def test_a_body_that_is_read_in_one_go_says_what_it_says_to_a_reader_of_json(
         assert told(each) == told(spaced(each))
 
 
+ONE = '{"p":"A","i":0,"c":["a"]}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"add":[{ONE.replace("0", "01")}],"app":[]}}',
+        f'{{"add":[{ONE.replace("A", chr(1))}],"app":[]}}',
+        f'{{"add":[{ONE.replace(chr(34) + "a" + chr(34), "1")}],"app":[]}}',
+        f'{{"add":[{ONE}],"app":[]}}}}',
+        f'{{"add":[{ONE}],"app":[],"order":""}}',
+    ],
+)
+def test_a_body_that_differs_little_from_what_is_written_is_refused_as_by_a_reader_of_json(text: str) -> None:
+    assert told(text) is None
+    assert told(spaced(text)) is None
+
+
 def spaced(text: str) -> str:
     try:
         return json.dumps(json.loads(text))

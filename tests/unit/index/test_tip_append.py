@@ -178,6 +178,15 @@ def test_a_tip_that_costs_more_than_the_least_to_read_is_put_into_a_calf_by_what
             assert all(BY_COST.calves(tip.token(), growth_of(span_of(each), tip)) for each in following), size
 
 
+def test_a_tip_that_costs_the_least_to_read_is_put_into_a_calf_where_that_pays_alone() -> None:
+    for size in range(100, 3_400, 97):
+        batch = span_of(size)
+        tip = left_by(batch, None, create("index", batch)[1])
+        for each in (1, 300, 900, 30_000):
+            growth = growth_of(span_of(each), tip)
+            assert BY_COST.calves(tip.token(), growth) == pays(tip.token(), growth, factor=1), size
+
+
 def test_to_calve_a_large_tip_at_once_saves_write_units() -> None:
     class Pays:
         calve = staticmethod(calve_and_update)

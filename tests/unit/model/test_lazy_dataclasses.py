@@ -10,9 +10,10 @@ import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, FrozenInstanceError
+from functools import partial
 from pathlib import Path
 from types import FunctionType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
 
 import pytest
 
@@ -91,7 +92,22 @@ def classes(dataclass: Any) -> dict[str, type]:
         def __init__(self, given: int) -> None:
             self.a = given + 1
 
-    found = (Plain, Slotted, Frozen, Under, Alone, Own, Empty, Loose, Ordered, Given)
+    class Calling(Alone):
+        def __init__(self, a: int) -> None:
+            super().__init__(a + 1)
+
+    @dataclass(slots=True)
+    class Hashed:
+        a: int
+        late: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            self.late = self.a + 1
+
+        def __hash__(self) -> int:
+            return self.late
+
+    found = (Plain, Slotted, Frozen, Under, Alone, Own, Empty, Loose, Ordered, Given, Calling, Hashed)
     return {each.__name__: each for each in found}
 
 
@@ -117,6 +133,8 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("Loose", (1,), {}),
     ("Ordered", (1,), {}),
     ("Given", (4,), {}),
+    ("Calling", (1,), {}),
+    ("Hashed", (1,), {}),
 ]
 
 
@@ -145,15 +163,15 @@ def test_an_object_is_made_shown_compared_copied_and_refused_as_by_dataclasses(
         lambda make: setattr(make(), "a", 9),
         lambda make: delattr(make(), "a"),
         lambda make: told(lambda: copy.deepcopy(make())),
-        lambda make: told(lambda: replace(make())),
-        lambda make: told(lambda: replace(make(), a=5)),
-        lambda make: told(lambda: replace(make(), b=[])),
         lambda make: make().__match_args__,
     ]
     if name in ("Plain", "Frozen", "Alone"):  # of slots, Python 3.11 stumbles over itself
         acts.append(lambda make: setattr(make(), "other", 9))
     for act in acts:
         assert told(lambda act=act: act(ours)) == told(lambda act=act: act(theirs))  # type: ignore[misc]
+    for changes in ({}, {"a": 5}, {"b": []}):
+        copied, expected = partial(replace, **changes), partial(dataclasses.replace, **changes)
+        assert told(lambda of=copied: of(ours())) == told(lambda of=expected: of(theirs()))  # type: ignore[misc]
     assert (
         told(lambda: replace(ours(), nothing=1))[0]
         == told(lambda: dataclasses.replace(theirs(), nothing=1))[0]
@@ -171,6 +189,13 @@ def test_a_class_says_of_itself_what_one_of_dataclasses_says(name: str) -> None:
     assert repr(ours.__dataclass_params__) == repr(theirs.__dataclass_params__)  # type: ignore[attr-defined]
     assert getattr(ours, "__slots__", None) == getattr(theirs, "__slots__", None)
     assert (ours.__hash__ is None) == (theirs.__hash__ is None)
+    mine, other = (get_type_hints(each.__init__) for each in (ours, theirs))  # type: ignore[misc]
+    assert mine == other
+
+
+def test_an_object_equals_none_of_a_class_under_its_own() -> None:
+    for kinds in (OURS, THEIRS):
+        assert kinds["Slotted"](1) != kinds["Loose"](1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +240,11 @@ def test_a_class_of_which_no_object_is_made_gets_no_constructor() -> None:
     assert not isinstance(vars(kind)["__init__"], FunctionType)
     kind(1)
     assert isinstance(vars(kind)["__init__"], FunctionType)
+
+
+def test_a_constructor_first_called_by_one_under_it_is_put_into_its_own_class() -> None:
+    kind = classes(dataclass)["Calling"]
+    assert [kind(1).a for _ in range(2)] == [2, 2]
 
 
 def test_threads_that_make_the_first_objects_at_once_make_them_right() -> None:

@@ -80,9 +80,10 @@ class Sns:
         self.asked: list[tuple[Mapping[str, str], bytes]] = []
         self.slept: list[float] = []
 
-    def light(self) -> LightTopics:
+    def light(self, region: str = REGION, bundle: str = "") -> LightTopics:
         keys = FixedKeys("AKID", "secret", "token")
-        made = LightTopics(Service(url=URL, region=REGION, credentials=keys), sleep=self.slept.append)
+        service = Service(url=URL, region=region, credentials=keys, bundle=bundle)
+        made = LightTopics(service, sleep=self.slept.append, luck=lambda: 0.5)
         made._signer.now = NOW.timestamp  # noqa: SLF001
         made._connections.send = self._send  # type: ignore[method-assign]  # noqa: SLF001
         return made
@@ -166,14 +167,20 @@ def test_a_request_is_the_one_of_botocores_client_to_the_byte() -> None:
             assert headers[name] == expected[name]
 
 
-def test_a_signature_of_a_form_is_botocores() -> None:
+@pytest.mark.parametrize("region", [REGION, "us-east-1"])
+def test_a_signature_of_a_form_is_botocores(region: str) -> None:
     sns = Sns((200, taken("1")))
-    sns.light().publish_batch(TopicArn=ARN, PublishBatchRequestEntries=[entry("1", "ä")])
+    sns.light(region).publish_batch(TopicArn=ARN, PublishBatchRequestEntries=[entry("1", "ä")])
     ((headers, body),) = sns.asked
     theirs = AWSRequest("POST", URL, headers={"Content-Type": MEDIA}, data=body)
-    botocore.auth.SigV4Auth(Credentials("AKID", "secret", "token"), "sns", REGION).add_auth(theirs)
+    botocore.auth.SigV4Auth(Credentials("AKID", "secret", "token"), "sns", region).add_auth(theirs)
     assert headers["Authorization"] == theirs.headers["Authorization"]
     assert "X-Amz-Target" not in headers
+
+
+def test_the_roots_to_trust_are_those_that_the_environment_names(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Sns((200, b"")).light(bundle=str(tmp_path / "none.pem"))._connections.tls()  # noqa: SLF001
 
 
 @pytest.mark.parametrize(
@@ -205,13 +212,13 @@ def test_what_was_taken_and_what_was_not_is_read_as_by_botocore(
     "code", ["InvalidParameter", "NotFound", "AuthorizationError", "InvalidClientTokenId"]
 )
 def test_a_request_that_is_refused_is_sent_once(code: str) -> None:
-    sns = Sns((403, refused(code, "why &lt;not&gt;")))
+    more = b"</Error><Detail><Code>Throttling</Code></Detail>"
+    answer = (403, refused(code, "why &lt;not&gt;").replace(b"</Error>", more))
+    sns = Sns(answer)
     with pytest.raises(InvalidRequest) as raised:
         sns.light().publish_batch(TopicArn=ARN, PublishBatchRequestEntries=[entry("1", "a")])
     with pytest.raises(ClientError) as theirs:
-        Sns((403, refused(code, "why &lt;not&gt;"))).boto3().publish_batch(
-            TopicArn=ARN, PublishBatchRequestEntries=[entry("1", "a")]
-        )
+        Sns(answer).boto3().publish_batch(TopicArn=ARN, PublishBatchRequestEntries=[entry("1", "a")])
     error = theirs.value.response["Error"]
     assert (raised.value.action, raised.value.code, raised.value.message) == (
         theirs.value.operation_name,
@@ -226,6 +233,10 @@ PASSING: list[Reply] = [
     (400, refused("ThrottledException")),
     (400, refused("RequestLimitExceeded")),
     (400, refused("KMSThrottlingException")),
+    (400, refused("RequestTimeout")),
+    (400, refused("TooManyRequestsException")),
+    (400, refused("SlowDown")),
+    (400, refused("PriorRequestNotComplete")),
     (429, b""),
     (500, refused("InternalFailure")),
     (502, b"<html>bad gateway</html>"),
@@ -242,7 +253,7 @@ def test_what_passes_by_itself_is_tried_again_the_same_and_after_a_pause(reply: 
     found = sns.light().publish_batch(TopicArn=ARN, PublishBatchRequestEntries=[entry("1", "a")])
     assert [each["Id"] for each in found["Successful"]] == ["1"]
     assert [body for _, body in sns.asked] == [sns.asked[0][1]] * 3
-    assert [0 <= pause <= 2**tried for tried, pause in enumerate(sns.slept)] == [True, True]
+    assert sns.slept == [0.5, 1.0]
 
 
 @pytest.mark.parametrize("reply", PASSING, ids=str)
