@@ -104,8 +104,10 @@ def test_whoever_stops_or_ends_leaves_the_others_who_wait_a_leader(
         feeds = indexed(["A-1"])
         feed = AsyncFeed(by_the_loop(feeds))
         short = page(feed, 9.0)
-        await asyncio.sleep(0.001)
-        pages = [page(feed, 90.0) for _ in range(3)]
+        pages = list[asyncio.Task[FeedPage]]()
+        for _ in range(3):
+            await asyncio.sleep(0.001)
+            pages.append(page(feed, 90.0))
         await asyncio.sleep(when)
         assert short.done() == (when > 9)
         for at in stopped:
