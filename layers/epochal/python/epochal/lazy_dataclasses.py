@@ -3,8 +3,8 @@
 `dataclasses` compiles up to six methods of each class, which takes more than half of the time that importing this
 library would take; a process makes objects of a third of its classes. So a class gets its `__init__` with its first
 object, and the rest without a compiler. `replace` is compiled, too: it takes a tenth of the time of the one of
-`dataclasses`. All else is as there, and done by it, as is all of a class that is ordered. `InitVar` and
-`unsafe_hash` are not served.
+`dataclasses`. All else is as there, and done by it, as is all of a class that is ordered. `InitVar`,
+`unsafe_hash` and a field's `hash` are not served.
 """
 
 from __future__ import annotations
