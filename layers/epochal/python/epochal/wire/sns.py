@@ -79,14 +79,12 @@ class LightTopics:
         """
         body = urlencode(list(_form(TopicArn, PublishBatchRequestEntries))).encode()
         wanted = {each["Id"] for each in PublishBatchRequestEntries}
-        for tried in range(TRIES):
+        for tried in range(TRIES - 1):
             try:
                 return self._once(body, wanted)
             except Unavailable:
-                if tried == TRIES - 1:
-                    raise
-            self._sleep(self._luck() * 2**tried)
-        raise AssertionError
+                self._sleep(self._luck() * 2**tried)
+        return self._once(body, wanted)
 
     def _once(self, body: bytes, wanted: set[str]) -> dict[str, list[dict[str, str]]]:
         headers = self._signer.headers(self._credentials.get_frozen_credentials(), "", MEDIA, body)
