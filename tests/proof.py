@@ -98,6 +98,9 @@ REST: Final = Promise(
     ),
 )
 
+UNHURRIED: Final = ("-o", "timeout=3600")
+"""A test of a hundred thousand events takes minutes, and on a busy machine many: that breaks no promise."""
+
 BESIDES: Final = (COSTS, REST)
 """No promises of the guarantees', but what `make test` leaves to `make proof` is not to be lost."""
 
@@ -177,7 +180,9 @@ def attempt(paths: Sequence[str], without: Sequence[str], *, processes: str = "0
     marks = " and ".join(f"not {mark}" for mark in without)
     results = Results()
     shared = ["--numprocesses", processes, "--no-loadscope-reorder"]
-    status = pytest.main(["-q", "-p", "no:cacheprovider", "-m", marks, *shared, *paths], plugins=[results])
+    status = pytest.main(
+        ["-q", *UNHURRIED, "-p", "no:cacheprovider", "-m", marks, *shared, *paths], plugins=[results]
+    )
     return int(status), results
 
 
