@@ -70,6 +70,7 @@ def test_its_prices_are_those_of_the_bill() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pace", [STEADY, TRICKLE], ids=["steady", "trickle"])
 def test_keys_and_reactions_cost_what_the_bill_says(pace: Pace) -> None:
     month = pace.a_second * 30 * 24 * 3_600
@@ -97,6 +98,7 @@ def test_a_million_appends_cost_what_the_bill_says(pace: Pace, setup: Setup, doo
     assert running(found) * MILLION / month == pytest.approx(sum(bill(setup, pace).values()), rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pace", [STEADY, TRICKLE], ids=["steady", "trickle"])
 def test_appends_in_bulk_cost_what_the_bill_says(pace: Pace) -> None:
     month = pace.a_second * 30 * 24 * 3_600
@@ -115,6 +117,7 @@ def test_an_event_that_does_not_fit_a_kilobyte_takes_more_units() -> None:
     assert large["DynamoDB: appends"] == pytest.approx(3 * small["DynamoDB: appends"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.name)
 def test_it_has_the_services_of_the_page_at_what_they_cost(service: Service) -> None:
     name = service.name.split()[-1]

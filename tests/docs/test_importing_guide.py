@@ -52,6 +52,7 @@ def test_the_guide_has_the_bounds_and_the_sources_that_there_are() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("meeting", "row"), [(1, "1"), (5, "5"), (20, "20"), (200, "200")])
 def test_what_an_import_costs_is_what_the_guide_says(meeting: int, row: str) -> None:
     found = re.search(rf"^\| {row} \| ([\d.]+) \| ([\d.]+) \|", GUIDE.read_text(), re.MULTILINE)

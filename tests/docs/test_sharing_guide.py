@@ -59,6 +59,7 @@ def filled(streams: Streams, stream: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_events_leave_the_tip_of_a_shared_table_above_32_kib_only(shared: Streams) -> None:
     assert filled(shared, "Shared-1") == [0, 0, 0, 1]
     assert filled(open_tips("orders"), "Ours-1")[2] > 0, "by default they leave when that is cheaper"

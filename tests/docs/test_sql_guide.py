@@ -45,6 +45,7 @@ def test_the_guide_to_sql_prints_what_it_says(carts: Terminal) -> None:
         assert example.printed(shown.getvalue()), f"{example.command} prints\n{shown.getvalue()}"
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_notebook_run_in_their_order(carts: Terminal) -> None:
     carts.lines("export", "carts", "--category", "Cart")
     notebook = json.loads(NOTEBOOK.read_text("utf-8"))

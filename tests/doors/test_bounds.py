@@ -163,6 +163,7 @@ def test_a_list_of_too_many_is_refused_by_its_length_before_its_items(api: Api, 
     assert api.stored == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [b"\x00" * 3_000_000, b"a" * 4_000_000, bytes(range(256)) * 12_000])
 def test_an_event_too_large_for_an_item_goes_to_the_bucket_or_is_refused_by_its_size(
     api: Api, body: bytes
@@ -345,6 +346,7 @@ def test_a_tip_of_names_that_grow_and_of_bodies_that_inflate_can_be_sent() -> No
     assert shown["data"] == large["data"]
 
 
+@pytest.mark.slow
 def test_a_state_that_inflates_beyond_its_size_is_not_inflated(api: Api) -> None:
     """A hundred megabytes in a hundred kilobytes, which another library stored and called small."""
     assert api.call("PUT", "/projections/bombs/v1", {"eventsProcessed": 0, "state": 1}).status == 200

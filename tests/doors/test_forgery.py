@@ -64,6 +64,7 @@ def test_an_etag_with_another_version_is_of_no_state_and_writes_nothing(version:
     assert api.stored == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_an_etag_with_other_figures_costs_whoever_sends_it_and_harms_nobody(seed: int) -> None:
     chance = random.Random(seed)

@@ -168,6 +168,7 @@ def quoting(what: str) -> Exception:
     return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "told"),
     [

@@ -28,6 +28,7 @@ def client() -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://carts")
 
 
+@pytest.mark.slow
 def test_two_hundred_requests_at_a_time_are_two_hundred_events(client: httpx.AsyncClient) -> None:
     async def shop() -> None:
         answers = await asyncio.gather(

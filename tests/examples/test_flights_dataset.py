@@ -53,6 +53,7 @@ def test_days_come_in_calendar_order_though_the_file_has_october_after_january()
         assert date(first.year, first.month, first.day) == day.date
 
 
+@pytest.mark.slow
 def test_a_year_has_every_flight() -> None:
     assert sum(map(len, days(365))) == FLIGHTS == 336_776
 
@@ -63,6 +64,7 @@ def test_reading_tells_how_far_it_is() -> None:
     assert heard == [1_000, 2_000, 842 + 943 + 914]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "zone"),
     [

@@ -119,6 +119,7 @@ def test_between_departure_and_arrival_there_is_the_time_in_the_air_and_at_most_
             assert timedelta(0) <= ground < timedelta(hours=5), flight
 
 
+@pytest.mark.slow
 def test_a_landing_that_is_not_on_record_stands_at_its_scheduled_time_with_nulls(
     sample: list[Flight],
 ) -> None:

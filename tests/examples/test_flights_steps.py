@@ -59,6 +59,7 @@ def test_days_sent_as_one_append_an_aircraft_come_out_the_same(world: World) -> 
     assert verify(world.store, sending.ledger, seen=lambda _: None).differences == 0
 
 
+@pytest.mark.slow
 def test_an_entry_removed_from_the_index_is_missed(world: World) -> None:
     sending = _send(world.store, flights())
     lost = _forget_a_span(world)
@@ -131,6 +132,7 @@ def test_a_stop_from_the_keyboard_ends_the_writers() -> None:
         write_all([_writer(Scripted([_written("t")]))], batches())
 
 
+@pytest.mark.slow
 def test_a_feed_that_stays_behind_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("examples.flights.steps.INDEX_PATIENCE", 0.5)
     stuck = StuckFeed(world.store)
@@ -149,6 +151,7 @@ def test_lag_runs_from_acknowledgement_to_arrival_and_is_none_where_the_feed_was
     assert (lag.arrived, lag.longest, lag.typical) == (3, 2.5, 1.25)
 
 
+@pytest.mark.slow
 def test_the_summary_has_every_figure(world: World) -> None:
     sending = _send(world.store, flights(100))
     shown = dict(figures(sending, verify(world.store, sending.ledger, seen=lambda _: None)))

@@ -335,6 +335,7 @@ def at_every_await(cancelled: Callable[[int], Coroutine[Any, Any, bool]]) -> Non
     pytest.fail("it never ends")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cancel", [once, twice, all_tasks])
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_a_write_that_is_cancelled_at_any_await_is_resolved_or_said_to_be_unknown(
@@ -380,6 +381,7 @@ async def joined_cancelled_after(count: int, which: int, cancel: Cancel) -> bool
     return ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cancel", [once, twice, all_tasks])
 @pytest.mark.parametrize("which", [0, 2], ids=["who writes", "who waits"])
 def test_of_appends_that_are_joined_one_may_be_cancelled_at_any_await_and_the_others_are_answered(

@@ -77,6 +77,7 @@ def test_few_streams_are_not_tried(audited: Audited) -> None:
     assert not [item for item in audited.tables.items("streams") if item["p"]["S"].startswith("$")]
 
 
+@pytest.mark.slow
 def test_each_audit_trains_for_one_category_and_for_each_once_a_week(audited: Audited) -> None:
     audited.fill("Order", ENOUGH + 1)
     audited.fill("Return", ENOUGH)

@@ -83,6 +83,7 @@ def believes_a_chain_once_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify._Pass, "_grown", lambda *_: {})  # noqa: SLF001  # as above
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("broken", "kind"),
     [

@@ -100,6 +100,7 @@ def without_pruned(feed: Feed) -> Feed:
     return {**feed, "tips": {**feed["tips"], "Long-1": feed["tips"]["Long-1"][500:]}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"readers": 4, "segments": 3}])
 def test_an_index_built_from_tables_has_every_event_that_there_is(world: Damaged, options: Any) -> None:
     from_tables(world, **options)

@@ -210,6 +210,7 @@ def test_what_is_only_late_is_not_missing(damaged: Damaged) -> None:
     assert damaged.naps == [3.0]
 
 
+@pytest.mark.slow
 def test_an_index_of_more_streams_than_are_followed_at_once_is_judged_alike() -> None:
     world = Damaged()
     world.fill(24)

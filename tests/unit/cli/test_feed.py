@@ -68,6 +68,7 @@ def test_a_page_begins_at_a_checkpoint_and_ends_with_the_entry_that_reaches_its_
     assert filled.lines("feed", "0", "--from", "0@1") == ["Cart-2       0  Opened", "next 0@2, at the tail"]
 
 
+@pytest.mark.slow
 def test_an_event_that_cannot_be_read_is_shown_with_its_fault_and_the_page_goes_on(filled: Terminal) -> None:
     tip = next(item for item in filled.tables.items("tips") if item["p"]["S"] == "Cart-1")
     opened, added = tip["e"]["L"]

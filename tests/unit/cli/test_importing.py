@@ -129,6 +129,7 @@ def test_a_file_for_rejected_rows_that_cannot_be_written_is_refused(orders: str,
     assert isinstance(result.exception, InvalidInput)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "ndjson", "csv"])
 def test_what_epochal_export_wrote_is_the_same_streams_again(tmp_path: Path, kind: str) -> None:
     terminal, other, folder = Terminal(partitions=2), Terminal(), tmp_path / "out"

@@ -37,6 +37,7 @@ def large(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_state_goes_from_a_file_to_a_file(terminal: Terminal, large: Path, tmp_path: Path) -> None:
     assert put(terminal, str(large), 7) == ["Totals v1: 7 events"]
     assert len(terminal.objects.contents) == 1
@@ -53,6 +54,7 @@ def test_a_state_goes_to_standard_output_as_it_is(terminal: Terminal, small: Pat
     assert terminal.run("projections", "get", "Totals", "v1").stdout_bytes == small.read_bytes()
 
 
+@pytest.mark.slow
 def test_json_has_the_state_and_what_is_known_of_it(terminal: Terminal, small: Path, large: Path) -> None:
     put(terminal, str(small), 3)
     result = terminal.run("projections", "get", "Totals", "v1", "--json")
@@ -80,6 +82,7 @@ def test_the_state_that_has_come_further_stays(terminal: Terminal, small: Path, 
     assert terminal.run("projections", "get", "Totals", "v1").stdout_bytes == small.read_bytes()
 
 
+@pytest.mark.slow
 def test_orphans_are_listed_and_removed_and_states_are_not(terminal: Terminal, large: Path) -> None:
     put(terminal, str(large), version="v1")
     large.write_bytes(os.urandom(500_000))

@@ -114,6 +114,7 @@ def test_tags_groups_and_counts(terminal: Terminal) -> None:
     assert len(terminal.documents("tagged", "read", "--since", since, "--limit", "1")) == 1
 
 
+@pytest.mark.slow
 def test_what_read_prints_is_what_import_takes(terminal: Terminal, tmp_path: Path) -> None:
     for number in range(120):
         append(terminal, "A", str(number), "--tag", f"t:{number % 3}")

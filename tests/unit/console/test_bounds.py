@@ -145,6 +145,7 @@ def test_a_stream_of_any_layout_is_shown_by_its_last_window(
         assert int(told[1]) <= 12
 
 
+@pytest.mark.slow
 def test_a_long_stream_is_scrolled_from_its_end_to_its_beginning_by_windows(client: FlaskClient) -> None:
     path, windows = STREAM, 0
     for _ in range(5):

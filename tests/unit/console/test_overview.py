@@ -277,6 +277,7 @@ def test_the_conversation_of_an_event_that_came_long_ago_is_found_from_it(
     assert "Nothing of this conversation" in _page(client, "/trace?id=c-9")
 
 
+@pytest.mark.slow
 def test_health_compares_heads_however_many_other_items_come_first(
     feed: MemoryFeed, opened: Deployment
 ) -> None:

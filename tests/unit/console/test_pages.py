@@ -58,6 +58,7 @@ def _filled(feed: MemoryFeed) -> None:
     feed.index()
 
 
+@pytest.mark.slow
 def test_from_the_overview_every_link_leads_to_a_page_and_so_do_the_links_of_those(
     feed: MemoryFeed, browser: FlaskClient
 ) -> None:
@@ -190,6 +191,7 @@ def test_what_events_hold_is_shown_and_never_run(feed: MemoryFeed, browser: Flas
     assert answer.headers["Content-Security-Policy"].startswith("default-src 'self'")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "told"),
     [
@@ -274,6 +276,7 @@ def test_no_address_is_beyond_what_a_page_can_say(browser: FlaskClient, path: st
     assert "must be" in _page(browser, path, 400)
 
 
+@pytest.mark.slow
 def test_the_feed_goes_back_page_by_page_to_its_first_event(feed: MemoryFeed, browser: FlaskClient) -> None:
     for number in range(120):
         feed.streams.append("Shelf-1", [Event(type="Even" if number % 2 == 0 else "Odd")])

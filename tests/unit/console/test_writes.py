@@ -190,6 +190,7 @@ def _fields(client: FlaskClient) -> dict[str, str]:
     return dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', _get(client, html.unescape(link))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("headers", "changed"),
     [

@@ -146,6 +146,7 @@ def test_large_bodies_are_copied_from_bucket_to_bucket(copier: StreamCopier) -> 
     assert state.unfolds[0].data == large[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [Random(1).randbytes(LARGE), Random(1).randbytes(LARGE).hex().encode()])
 def test_a_timer_that_lies_in_the_bucket_is_copied(copier: StreamCopier, data: bytes) -> None:
     fined = Event(type="Fined", data=data)

@@ -207,6 +207,7 @@ def test_events_fetched_several_batches_at_a_time_come_in_order_all_the_same() -
     assert [int(event.data) for event in islice(eager.tagged("t:1"), 3)] == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_as_many_requests_are_under_way_as_the_store_was_opened_with() -> None:
     world = World()
     fill(world, 600)

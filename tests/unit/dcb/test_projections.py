@@ -210,6 +210,7 @@ class Files:
                 yield chunk
 
 
+@pytest.mark.slow
 def test_a_state_that_no_compression_shortens_is_not_held_in_memory_either(
     states: ProjectionStates, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ def promised(path: Path) -> str:
     return textwrap.dedent(docstring.partition("Prints:\n")[2]).strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_prints_what_it_promises(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = promised(path)
@@ -29,6 +30,7 @@ def test_an_example_prints_what_it_promises(path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.strip() == expected
 
 
+@pytest.mark.slow
 def test_the_examples_are_strictly_typed() -> None:
     command = [sys.executable, "-m", "mypy", "--no-error-summary", str(ROOT / "examples" / "deciders")]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

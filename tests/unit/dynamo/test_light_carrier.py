@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import wraps
+from functools import cache, wraps
 from io import BytesIO
 from itertools import count
 from pathlib import Path
@@ -76,16 +76,25 @@ class Service:
         return self.status, {name.lower(): value for name, value in self.headers.items()}, self.body
 
     def boto3(self) -> Carrier:
-        client = Session().create_client(
-            "dynamodb",
-            REGION,
-            aws_access_key_id="AKID",
-            aws_secret_access_key="secret",
-            aws_session_token="token",
-            config=Config(retries={"total_max_attempts": 1}),
+        client = botocores()
+        client.meta.events.unregister("before-send.dynamodb", unique_id="service")
+        client.meta.events.register(
+            "before-send.dynamodb", lambda request, **_: self.send(request), unique_id="service"
         )
-        client.meta.events.register("before-send.dynamodb", lambda request, **_: self.send(request))
         return clients.boto3_carrier(client)
+
+
+@cache
+def botocores() -> BaseClient:
+    """One for all, since making it takes longer than any of the tests."""
+    return Session().create_client(
+        "dynamodb",
+        REGION,
+        aws_access_key_id="AKID",
+        aws_secret_access_key="secret",
+        aws_session_token="token",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -253,6 +262,7 @@ def client_for(told: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, **where
     return service.asked[0].url.rstrip("/"), client.meta.region_name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "where"),
     [
@@ -360,6 +370,7 @@ ca_bundle = /etc/profile.pem
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "where", "bundle"),
     [
@@ -451,6 +462,7 @@ def test_credentials_that_cannot_be_renewed_are_an_error_that_says_what_to_do() 
     assert service.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("carrier", "told", "light"),
     [("light", {}, True), ("boto3", {}, False), ("light", {"HTTPS_PROXY": "http://proxy"}, False)],
@@ -504,6 +516,7 @@ def test_what_mocks_aws_sees_every_request(monkeypatch: pytest.MonkeyPatch) -> N
     assert environment.hooked() == "moto is imported"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("told", "why"),
     [
@@ -535,6 +548,7 @@ def test_that_the_light_carrier_gives_way_is_logged_once_with_the_reason_and_no_
     assert why is None or (why in said[0] and "secret" not in said[0])
 
 
+@pytest.mark.slow
 def test_no_credentials_are_an_error_of_boto3s_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     with pytest.raises(Exception, match="Unable to locate credentials") as raised:

@@ -105,6 +105,7 @@ def bare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {"position": None, "partition": None} for row in rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_event_is_a_row_once_in_the_order_of_its_partition(tmp_path: Path, format_: Format) -> None:
     feed = filled()
@@ -226,6 +227,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> list[
     return taken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True])
 def test_a_run_that_ends_anywhere_is_gone_on_with_and_no_row_is_lost_or_doubled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: bool
@@ -248,6 +250,7 @@ def test_a_run_that_ends_anywhere_is_gone_on_with_and_no_row_is_lost_or_doubled(
     assert step > 10
 
 
+@pytest.mark.slow
 def test_a_run_whose_requests_fail_is_gone_on_with(tmp_path: Path) -> None:
     feed, luck = filled(), random.Random(7)
     wanted, tries = expected(feed), 0
@@ -282,6 +285,7 @@ def test_a_complete_export_is_not_written_again(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("other", "why"),
     [
@@ -325,6 +329,7 @@ def test_an_export_that_cannot_be_read_is_refused(tmp_path: Path, said: str, why
         exported(filled(), tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 def test_a_file_that_lost_a_row_is_named(tmp_path: Path, format_: Format) -> None:
     feed = filled()
@@ -364,6 +369,7 @@ def opened() -> FeedReader:
     return filled(appends=20).reader
 
 
+@pytest.mark.slow
 def test_workers_side_by_side_write_what_one_does(tmp_path: Path) -> None:
     export = begin(opened(), tmp_path / "out", ExportScope(source="here", format="ndjson"))
     heard = list[int]()
@@ -440,6 +446,7 @@ def test_a_feed_of_one_epoch_is_read_in_ranges_and_no_row_is_lost(
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -512,6 +519,7 @@ def test_a_second_run_is_refused_before_it_takes_a_range_of_the_first(tmp_path: 
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
+@pytest.mark.slow
 def test_events_that_have_grown_are_read_fewer_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -536,6 +544,7 @@ def test_events_that_have_grown_are_read_fewer_at_a_time(
     assert max(held) <= 3 * 400_000
 
 
+@pytest.mark.slow
 def test_a_stream_whose_events_lie_all_over_a_feed_is_read_once(tmp_path: Path) -> None:
     feed, asked = MemoryFeed(), list[str]()
     for number in range(400):

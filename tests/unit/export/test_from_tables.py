@@ -70,6 +70,7 @@ def on(execute: Execute, world: Damaged) -> Opener:
     )
 
 
+@pytest.mark.slow
 def test_tables_have_the_rows_of_the_feed_and_need_no_index(tmp_path: Path) -> None:
     there = world()
     begun = from_feed_rows(there.layouts.reader(), tmp_path / "feed")
@@ -86,6 +87,7 @@ def from_feed_rows(reader: FeedReader, folder: Path) -> list[dict[str, Any]]:
     return bare(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_pages_with_tags_are_exported_likewise(tmp_path: Path, seed: int) -> None:
     feed = filled(seed)

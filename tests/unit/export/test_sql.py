@@ -48,6 +48,7 @@ def answered(statement: str, place: Path) -> list[dict[str, Any]]:
     return list(records(ask(statement, place)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 def test_every_format_answers_alike_and_exactly(tmp_path: Path, feed: MemoryFeed, format_: Format) -> None:
     folder = export(feed, tmp_path / "it's here", format_)

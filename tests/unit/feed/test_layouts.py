@@ -281,6 +281,7 @@ def test_a_category_is_the_names_the_aggregates_type_or_the_tags_group(layouts: 
 # ------------------------------------------------------------------------------------------------------------ requests
 
 
+@pytest.mark.slow
 def test_reading_on_in_a_long_tag_seeks_nothing(layouts: Layouts) -> None:
     for k in range(900):
         layouts.tag(f"T{k}", "course:1")

@@ -56,6 +56,7 @@ def listed(feeds: Feeds, limit: int, direction: Direction, **asked: object) -> l
         start = parse_places(str(page.next))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 def test_every_stream_is_listed_once_by_the_time_of_its_creation_either_way(seed: int, limit: int) -> None:
@@ -147,6 +148,7 @@ def test_streams_that_are_pruned_are_listed_once_by_an_index_that_is_built_anew(
     assert sorted(each.stream for each in feed.reader.streams(1_000).streams) == sorted(names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 def test_every_stream_is_listed_once_in_the_order_of_names(seed: int, limit: int) -> None:

@@ -28,6 +28,7 @@ def backward(feeds: Feeds, limit: int, start: Checkpoint | None = None) -> list[
         start = page.next
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 50, 1_000])
 @pytest.mark.parametrize("size", [600, 10**6], ids=["calves", "tips"])
 def test_backward_everything_comes_in_the_opposite_order_whatever_the_limit(limit: int, size: int) -> None:
@@ -35,6 +36,7 @@ def test_backward_everything_comes_in_the_opposite_order_whatever_the_limit(limi
     assert backward(feeds, limit) == everything(feeds)[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [1, 2, 7, 100])
 def test_from_every_checkpoint_ever_given_what_is_before_it_comes_backward(entries: int) -> None:
     feeds = many(30, entries=entries)
@@ -46,6 +48,7 @@ def test_from_every_checkpoint_ever_given_what_is_before_it_comes_backward(entri
     assert passed == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_long_epochs_of_many_items_are_read_backward(seed: int) -> None:
     rng = random.Random(seed)

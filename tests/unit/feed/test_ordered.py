@@ -460,6 +460,7 @@ def count_of(names: list[str], stream: str) -> int:
     return sum(name.startswith(f"{stream}@") for name in names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_pages_that_end_where_their_room_does_have_all_once_and_in_order(seed: int) -> None:
     rng = random.Random(seed)

@@ -188,6 +188,7 @@ def test_bodies_in_the_bucket_stay_there(layouts: Counting) -> None:
 # ------------------------------------------------------------------------------------------------------ what is read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_of_large_events_a_page_reads_little_more_than_it_returns(layouts: Counting, source: str) -> None:
     for k in range(40):

@@ -22,6 +22,7 @@ def holds(feeds: Feeds, position: FeedPosition, stream: str, version: int) -> bo
     return {each.index for each in page.items if each.stream == stream} >= set(range(version))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_event_that_is_indexed_has_a_position_behind_it(seed: int) -> None:
     rng = random.Random(seed)
@@ -78,6 +79,7 @@ def test_what_does_not_come_is_none_after_the_time(known: bool) -> None:
     assert 7.0 <= feeds.clock.now <= 7.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [60.0, 1.0, 0.0])
 def test_an_append_of_long_ago_is_found_after_a_short_wait(seconds: float) -> None:
     feeds = Feeds(limits=EpochLimits(entries=3))

@@ -77,6 +77,7 @@ def test_from_the_beginning_everything_comes_in_the_order_of_each_stream() -> No
     assert reached == {"A": 10, "B": 20, "C": 30, "D": 40}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 50, 1_000])
 def test_every_checkpoint_ever_returned_resumes_exactly(limit: int) -> None:
     feeds = many(30, entries=4)
@@ -349,6 +350,7 @@ def units_a_second(feeds: Feeds, seconds: float = 3_600.0) -> float:
     return (reader.driver.meter.units.read - before) / seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kilobytes", [0, 5, 30, 250])
 def test_a_thousand_readers_that_wait_take_300_read_units_a_second_at_most_whatever_the_tip_has(
     kilobytes: int,
@@ -384,6 +386,7 @@ def test_of_a_large_tip_that_another_program_wrote_looks_are_more_seldom_and_see
     assert feeds.clock.now <= came[0] + 9 * LONGEST_POLL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kilobytes", [0, 4, 30])
 @pytest.mark.parametrize("first", [4, 5, 30, 250])
 def test_whatever_comes_behind_a_large_tip_is_seen_at_the_next_look(first: int, kilobytes: int) -> None:
@@ -466,6 +469,7 @@ def test_an_entry_makes_looks_frequent_again() -> None:
     assert feeds.clock.now == pytest.approx(begun + POLL_SECONDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_looks_that_lag_lose_nothing_and_give_nothing_twice(seed: int) -> None:
     feeds, luck = indexed(["A-1"], entries=3), random.Random(seed)
@@ -541,6 +545,7 @@ def test_events_of_a_deleted_stream_come_without_data() -> None:
     assert [(item.index, item.event) for item in items] == [(0, None), (1, None), (2, None)]
 
 
+@pytest.mark.slow
 def test_events_are_found_in_calves_too() -> None:
     feeds = indexed(["A-1:1"])
     for _ in range(400):

@@ -12,6 +12,7 @@ from tests.unit.frozen.__main__ import FILES, KEPT
 RENEW = "if that is meant, and no request, unit or byte got worse: python -m tests.unit.frozen"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_nothing_has_changed_that_others_depend_on(name: str) -> None:
     kept = (KEPT / f"{name}.txt").read_text().splitlines()

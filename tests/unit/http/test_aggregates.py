@@ -230,6 +230,7 @@ def test_a_page_beyond_the_last_event_is_empty(api: Api) -> None:
     assert (page["events"], page["next"]) == ([], None)
 
 
+@pytest.mark.slow
 def test_a_page_and_an_aggregate_end_at_four_megabytes_and_say_where(api: Api) -> None:
     begun(api)
     large = {"events": [{"type": "Large", "data": "x" * 300_000}]}
@@ -245,6 +246,7 @@ def test_a_page_and_an_aggregate_end_at_four_megabytes_and_say_where(api: Api) -
     assert rest["next"] is None
 
 
+@pytest.mark.slow
 def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
     begun(api)
     for _ in range(16):

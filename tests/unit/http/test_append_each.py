@@ -160,6 +160,7 @@ def test_headers_of_one_append_are_refused(api: Api, header: str) -> None:
     assert (answer.status, answer.json["field"]) == (400, header.replace("_", "-"))
 
 
+@pytest.mark.slow
 def test_there_are_at_most_five_hundred(api: Api) -> None:
     assert post(api, *(to(f"Seat-{number}") for number in range(501))).status == 413
     assert statuses(post(api, *(to(f"Seat-{number}") for number in range(500)))) == [201] * 500

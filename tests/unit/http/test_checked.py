@@ -239,6 +239,7 @@ def test_without_schemas_nothing_of_the_check_is_imported(monkeypatch: pytest.Mo
     assert "epochal.http.checked" not in sys.modules
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda each: each.__name__)
 def test_every_event_that_a_codec_writes_passes(kind: type, tmp_path: Path) -> None:
     module: dict[str, Any] = {}

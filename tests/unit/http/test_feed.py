@@ -429,6 +429,7 @@ def test_the_newest_of_all_partitions_come_first_and_a_page_goes_on_before_its_l
     assert api.call("GET", "/feed/newest", query="category=Dog").json["items"] == []
 
 
+@pytest.mark.slow
 def test_the_newest_and_the_feed_in_order_have_what_an_answer_has_room_for() -> None:
     api = Api()
     names = [f"Cat-{number}" for number in range(72)]

@@ -72,6 +72,7 @@ def test_several_streams_are_one_append_under_one_condition_and_key(api: Api) ->
     assert api.call("POST", "/streams", after).status == 201
 
 
+@pytest.mark.slow
 def test_what_is_in_the_way_is_as_much_as_an_answer_holds(api: Api) -> None:
     large = Random(1).randbytes(150_000).hex()
     for number in range(30):

@@ -30,6 +30,7 @@ def test_the_committed_document_is_what_the_code_says() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_document_is_valid_openapi() -> None:
     validate(json.loads(COMMITTED.read_text()))
 

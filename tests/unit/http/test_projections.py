@@ -221,6 +221,7 @@ def test_a_malformed_state_is_refused_by_its_field(api: Api, name: str) -> None:
     refused(api, api.call("PUT", V1, json.dumps(body).encode()), field)
 
 
+@pytest.mark.slow
 def test_a_state_too_large_for_a_request_is_refused_with_who_can_write_it(api: Api) -> None:
     for body in (
         {"state64": base64.b64encode(bytes(MAX_STATE_BYTES + 1)).decode()},

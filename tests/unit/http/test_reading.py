@@ -136,6 +136,7 @@ def test_following_next_reads_every_event_once(api: Api, direction: str, order: 
     assert [index for page in found for index in page] == list(range(250))[::order]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("direction", "order"), [("forward", 1), ("backward", -1)])
 def test_a_page_ends_before_it_is_too_large_and_says_where(api: Api, direction: str, order: int) -> None:
     filled(api, 300, size=20_000)
@@ -145,6 +146,7 @@ def test_a_page_ends_before_it_is_too_large_and_says_where(api: Api, direction: 
     assert 180 < len(found[0]) < 210
 
 
+@pytest.mark.slow
 def test_a_page_is_measured_as_a_lambda_function_sends_it(api: Api) -> None:
     """Quotes and backslashes are escaped once more inside the answer, where they count twice."""
     quotes = json.dumps('"' * 10_000).encode()

@@ -276,6 +276,7 @@ def test_a_page_and_a_conflict_end_at_four_megabytes_and_go_on(api: Api) -> None
     assert append(api, event(), failIf=COURSE, after=position).status == 201
 
 
+@pytest.mark.slow
 def test_quotes_count_twice_where_an_answer_is_measured(api: Api) -> None:
     for _ in range(16):
         append(api, event(data='"' * 150_000))
@@ -296,6 +297,7 @@ def test_a_page_may_be_empty_and_still_have_moved_on(api: Api, monkeypatch: pyte
     assert len(read(api, asked)[0]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_a_page_of_one_event_reads_little_more_than_that_event(
     direction: str, capsys: pytest.CaptureFixture[str]
@@ -347,6 +349,7 @@ def test_what_is_in_the_bucket_is_a_link_and_no_page_is_filled_by_it() -> None:
         assert (link["encoding"], len(link["sha256"])) == ("br", 64)
 
 
+@pytest.mark.slow
 def test_one_event_that_no_answer_can_hold_is_shown_without_its_bodies() -> None:
     api = Api(pages=True)
     for body in ("x" * 5_600_000, "small"):

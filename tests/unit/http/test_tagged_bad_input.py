@@ -210,6 +210,7 @@ def test_a_query_may_watch_no_more_heads_than_a_transaction_could_hold() -> None
     assert answer.json["limit"] == MAX_NAMED
 
 
+@pytest.mark.slow
 def test_as_many_events_as_a_transaction_holds_are_taken(api: Api) -> None:
     most = MAX_EVENTS if api.pages else DcbEvents.most_events
     assert append(api, *[EVENT] * most).status == 201

@@ -136,6 +136,7 @@ def test_tagged_events_take_timers_too(api: Api) -> None:
     assert api.call("POST", "/events", {"events": [setting]}).status == 400
 
 
+@pytest.mark.slow
 def test_more_timers_than_an_answer_holds_are_cut_and_said_so(api: Api) -> None:
     big = Event(type="Reminded", data=b'"%s"' % (b"x" * 90_000))
     for number in range(60):

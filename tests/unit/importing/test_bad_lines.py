@@ -54,6 +54,7 @@ def history(luck: random.Random, *, counted: bool) -> list[str]:
     return lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counted", [False, True])
 def test_whatever_lines_are_bad_the_mended_file_leaves_no_hole_and_no_other_order(
     tmp_path: Path, counted: bool

@@ -228,6 +228,7 @@ def test_the_names_of_columns_may_have_commas_and_ends_of_lines_in_quotes(tmp_pa
     assert (found.at, found.event.data) == ("line 3", b'{"a;b;\\nc;d;e":"x"}')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 @pytest.mark.parametrize("field", ["data", "index", "id", "correlation", "tags"])
 def test_a_column_that_a_mapping_of_a_table_names_must_be_there(

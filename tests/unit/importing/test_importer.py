@@ -126,6 +126,7 @@ class Killing:
         return self.tables.execute(op)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [False, True])
 def test_whatever_write_a_run_dies_at_the_next_run_leaves_nothing_out_and_nothing_twice(made: bool) -> None:
     rows = interleaved(events=60)
@@ -145,6 +146,7 @@ def test_whatever_write_a_run_dies_at_the_next_run_leaves_nothing_out_and_nothin
     assert died > 20
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_in_every_run_gets_there_in_the_end() -> None:
     rows, tables = interleaved(events=80, seed=4), memory_tables()
     store = memory_streams(tables)
@@ -348,6 +350,7 @@ def test_no_more_parts_are_under_way_than_streams_are_written_side_by_side(
     assert 1 < most <= 3
 
 
+@pytest.mark.slow
 def test_what_is_held_is_bounded_by_the_window_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame, "HELD_BYTES", 20_000)
     importer = StreamImporter(writer=HistoryWriter(memory_streams()), window=50)
@@ -399,6 +402,7 @@ def test_a_stream_that_was_stopped_and_put_away_stays_stopped() -> None:
     assert len([*store.read("S-0")]) == 1
 
 
+@pytest.mark.slow
 def test_a_dry_run_asks_for_nothing_and_tells_what_the_import_then_costs() -> None:
     rows = interleaved(streams=30, events=3_000)
     rejected: list[Misfit] = []
@@ -410,6 +414,7 @@ def test_a_dry_run_asks_for_nothing_and_tells_what_the_import_then_costs() -> No
     assert rejected == []
 
 
+@pytest.mark.slow
 def test_events_that_go_out_together_cost_a_small_part_of_those_that_go_alone() -> None:
     rows = interleaved(streams=10, events=2_000)
     alone = StreamImporter(writer=pretended(), window=1).run(rows).units
@@ -474,6 +479,7 @@ def test_what_is_held_of_a_stream_that_is_refused_is_not_written() -> None:
     assert {each.rule for each in rejected[1:]} == {"follows line 0 in its stream, which does not fit"}
 
 
+@pytest.mark.slow
 def test_the_source_is_read_no_further_than_two_windows_beyond_what_is_under_way() -> None:
     read, reached = [0], list[int]()
     far = threading.Event()
@@ -497,6 +503,7 @@ def test_the_source_is_read_no_further_than_two_windows_beyond_what_is_under_way
     assert 10 <= reached[0] <= 21
 
 
+@pytest.mark.slow
 def test_a_dry_run_rejects_nothing_that_the_import_takes() -> None:
     rows: list[Row] = [Gone(at="", stream="Gone-1", index=0), Gone(at="", stream="Cart-1", index=0)]
     rows += [row("Cart-1", number) for number in range(1, 600)]

@@ -338,6 +338,7 @@ def test_what_fits_is_one_entry() -> None:
     assert split(spans) == (spans, [])
 
 
+@pytest.mark.slow
 def test_what_exceeds_300_kb_after_compression_is_split_and_nothing_is_lost() -> None:
     rng = random.Random(1)
     spans = [Span(f"Order-{k}", k, (incompressible(rng, 500),)) for k in range(2_000)]
@@ -383,6 +384,7 @@ def test_names_that_grow_in_json_are_split_by_what_they_grow_to(character: str) 
     assert all(items_bytes(piece) <= MAX_ITEMS_BYTES for piece in found)
 
 
+@pytest.mark.slow
 def test_a_single_span_that_exceeds_300_kb_is_split_too() -> None:
     rng = random.Random(2)
     whole = Span("Order-1", 40, tuple(incompressible(rng, 500) for _ in range(2_000)))
@@ -399,6 +401,7 @@ def test_a_single_event_is_an_entry_whatever_its_type() -> None:
     assert split(spans) == (spans, [])
 
 
+@pytest.mark.slow
 def test_a_span_too_large_for_the_rest_of_an_entry_is_cut_in_its_place() -> None:
     rng = random.Random(3)
     first = Span("A", 0, ("a",))

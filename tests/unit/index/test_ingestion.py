@@ -467,6 +467,7 @@ def test_marks_are_written_so_many_times_in_an_epoch_at_most() -> None:
     assert TIMES <= len(marked) <= TIMES + 1
 
 
+@pytest.mark.slow
 def test_leaves_are_written_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     feeds, partition = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
     ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(4_000)])
@@ -568,6 +569,7 @@ def test_a_gap_is_healed_out_of_calves_and_counted_once_even_when_the_write_is_r
     assert [kind for stream, _, kind in feeds.feed() if stream == "A-1"] == [f"T{k}" for k in range(300)]
 
 
+@pytest.mark.slow
 def test_a_gap_larger_than_an_entry_is_read_once_and_written_as_several() -> None:
     feeds, partition = Feeds(), Partition(number=0)
     rng = random.Random(6)
@@ -584,6 +586,7 @@ def test_a_gap_larger_than_an_entry_is_read_once_and_written_as_several() -> Non
     assert [index for _, index, _ in feeds.feed()] == list(range(1_501))
 
 
+@pytest.mark.slow
 def test_a_batch_larger_than_an_entry_survives_a_roll_over_in_its_middle() -> None:
     feeds, partition = Feeds(limits=EpochLimits(bytes=250_000)), Partition(number=0)
     rng = random.Random(7)

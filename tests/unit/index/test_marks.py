@@ -163,6 +163,7 @@ def test_where_most_leaves_are_wanted_all_are_read_at_once_and_none_again() -> N
     assert len(feeds.ops) == start
 
 
+@pytest.mark.slow
 def test_a_few_of_many_leaves_are_read_side_by_side() -> None:
     feeds, leaves = Feeds(), Leaves()
     write(feeds, [(f"Order-{k}", 1) for k in range(60_000)])
@@ -300,6 +301,7 @@ def test_a_lost_leaf_is_told_and_not_taken_for_streams_without_marks(which: int)
             ask()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 2_500, 4_999])
 def test_care_finds_a_lost_leaf_empty_and_puts_it_back(which: int) -> None:
     feeds = Feeds()

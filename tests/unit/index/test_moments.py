@@ -70,6 +70,7 @@ def begun(feeds: Feeds, seconds: float) -> list[int]:
 # ------------------------------ what comes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [2, 3, 7, 50], ids="epochs of {} entries".format)
 def test_every_moment_begins_at_the_first_entry_that_may_be_of_it(entries: int) -> None:
     times = [1000.0 * k for k in range(20)]
@@ -170,6 +171,7 @@ def missed(seed: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_is_missed_that_a_writer_says_is_of_the_moment_whatever_clocks_say_within_half_a_minute() -> (
     None
 ):
@@ -273,6 +275,7 @@ def long_feed(epochs: int, entries: int = 5_000, calf: int = 25) -> Long:
     return Long(epochs, entries, calf)
 
 
+@pytest.mark.slow
 def test_in_a_feed_of_ten_million_events_at_most_30_requests_find_a_moment() -> None:
     """An event an entry, and small items: epochs and items as many as there can be."""
     events, most = 10_000_000, 0
@@ -287,6 +290,7 @@ def test_in_a_feed_of_ten_million_events_at_most_30_requests_find_a_moment() -> 
     assert most == 21
 
 
+@pytest.mark.slow
 def test_twice_as_many_events_are_one_request_more() -> None:
     counts = []
     for epochs in (500, 1_000, 2_000):

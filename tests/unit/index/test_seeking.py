@@ -76,6 +76,7 @@ class Tag:
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [steady, bursts, ever_faster, all_at_once_at_the_end])
 def test_entries_are_found_by_index_however_their_ids_are_spread(place: Callable[[int], int]) -> None:
     tag = Tag(3_000, place)

@@ -168,6 +168,7 @@ def written(memory: MemoryTables, *sizes: int, rule: CalfRule = BY_COST) -> floa
     return driver.meter.units.write
 
 
+@pytest.mark.slow
 def test_a_tip_that_costs_more_than_the_least_to_read_is_put_into_a_calf_by_whatever_comes_next() -> None:
     for size in (*range(3_000, 9_000, 97), 30_000, 300_000):
         batch = span_of(size)
@@ -187,6 +188,7 @@ def test_a_tip_that_costs_the_least_to_read_is_put_into_a_calf_where_that_pays_a
             assert BY_COST.calves(tip.token(), growth) == pays(tip.token(), growth, factor=1), size
 
 
+@pytest.mark.slow
 def test_to_calve_a_large_tip_at_once_saves_write_units() -> None:
     class Pays:
         calve = staticmethod(calve_and_update)

@@ -93,6 +93,7 @@ def delivered(sent: list[dict[str, Any]], rng: random.Random) -> Iterator[list[d
         records = records[size:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_the_feed_is_complete_in_order_and_without_doubles_however_changes_come(seed: int) -> None:
     """Of tables of several layouts in one stream, by several processes."""

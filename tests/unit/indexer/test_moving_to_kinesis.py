@@ -104,6 +104,7 @@ class Moving:
         return {stream: count for stream, count in lacking.items() if count}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_nothing_is_missed_on_the_way_to_kinesis_and_back(seed: int) -> None:
     world = Moving(seed)
@@ -114,6 +115,7 @@ def test_nothing_is_missed_on_the_way_to_kinesis_and_back(seed: int) -> None:
         assert world.missing() == {}
 
 
+@pytest.mark.slow
 def test_what_an_old_mapping_had_not_got_to_the_next_append_brings() -> None:
     """deploy.md says to turn it on while `feed-lags` is quiet, and what happens otherwise."""
     lacked = 0

@@ -312,6 +312,7 @@ def test_records_of_two_tables_with_one_number_are_both_set_aside(layouts: Layou
 # ---------------------------------------------------------------------------------------------------------- large gaps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", START)
 def test_a_gap_larger_than_a_piece_is_healed_piece_by_piece_and_counted_once(
     layouts: Layouts, source: str, monkeypatch: pytest.MonkeyPatch

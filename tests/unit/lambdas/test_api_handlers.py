@@ -95,6 +95,7 @@ def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_nothing_heavy_is_imported(function: str) -> None:
     files = "{name: getattr(each, '__file__', None) for name, each in sys.modules.items()}"

@@ -86,6 +86,7 @@ def test_a_read_goes_through_to_the_archive_where_the_table_was_pruned(
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("requests", range(4))

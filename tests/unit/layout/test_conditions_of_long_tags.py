@@ -44,6 +44,7 @@ def long() -> TaggedEvents:
     return filled(MOST_READ + 2_000, [Event(type="Opened", data=b"{}", tags=(TAG,))])
 
 
+@pytest.mark.slow
 def test_it_is_refused_beyond_the_bound_with_what_to_do_and_reads_no_further(long: TaggedEvents) -> None:
     before = long.driver.meter.units
     with pytest.raises(InvalidInput, match="more than 20,000 events: keep the position of a read") as raised:
@@ -63,6 +64,7 @@ def test_a_match_within_the_bound_is_still_a_conflict(
     assert [event.type for event in refused.events] == ["Opened"]
 
 
+@pytest.mark.slow
 def test_a_position_that_is_kept_as_text_makes_it_one_small_read_however_long_the_tag_is(
     long: TaggedEvents,
 ) -> None:
@@ -87,6 +89,7 @@ def test_a_tag_for_the_fact_makes_it_one_small_read_however_long_the_tag_is(long
     assert costs[0][1:] == (True, True)
 
 
+@pytest.mark.slow
 def test_a_tag_of_as_many_events_as_the_bound_is_read_whole() -> None:
     assert isinstance(filled(MOST_READ).append([CLOSING], fail_if=CLOSED), Appended)
 

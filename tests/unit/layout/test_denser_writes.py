@@ -63,6 +63,7 @@ def played(size: int) -> tuple[Streams, list[float]]:
     return streams, units
 
 
+@pytest.mark.slow
 def test_it_saves_units_and_what_was_appended_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     saved = 0.0
     for size in SIZES:

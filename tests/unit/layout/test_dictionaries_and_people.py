@@ -248,6 +248,7 @@ def parts(secret: str) -> Iterator[str]:
     yield from (part for part in re.findall(r"[^\W\d_]+|\d+", secret) if len(part) > 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("fill", SETS, ids=lambda each: each.__name__)
 def test_no_name_number_or_address_of_a_person_is_in_a_dictionary(
@@ -276,6 +277,7 @@ SHORT: dict[str, dict[str, Any]] = {
 """Where names of two letters stand, beside a remark that has them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [*SHORT, "a map", "a stream"])
 def test_a_name_of_two_letters_is_in_no_dictionary_either(where: str) -> None:
     shop = Shop(0)

@@ -63,6 +63,7 @@ def test_a_word_that_ten_holders_have_may_be_in_it_and_one_that_nine_have_never_
     assert (b"sailcloth" in content(*told, *often)) == (streams >= SAID_BY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [100, 400])
 def test_of_many_streams_one_in_twenty_says_a_word_that_is_in_it(streams: int) -> None:
     """What ten of a thousand customers say tells of them, and crowds out what saves more."""

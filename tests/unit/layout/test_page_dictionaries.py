@@ -154,6 +154,7 @@ def test_a_clock_that_was_set_back_makes_a_writer_ask_again(world: World) -> Non
     assert world.asked() == ["0"]
 
 
+@pytest.mark.slow
 def test_a_writer_remembers_a_thousand_categories_at_most(world: World) -> None:
     store = world.store()
     for number in range(1001):

@@ -155,6 +155,7 @@ def test_what_is_pruned_or_cannot_be_read_is_not_trained_on(shop: Shop) -> None:
     assert trained.streams + trained.measured < 30
 
 
+@pytest.mark.slow
 def test_training_is_bounded(shop: Shop) -> None:
     """By requests, by what is looked at, and by what is trained on."""
     for number in range(500):

@@ -91,6 +91,7 @@ def test_a_page_with_a_limit_costs_what_a_read_with_it_does(
     assert meter.units.read <= units
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_where_a_page_has_many_events_as_many_pages_are_read_as_hold_the_limit(direction: str) -> None:
     """As many pages as events are wanted would be 10 units and more."""
@@ -122,6 +123,7 @@ def test_a_rare_event_far_away_costs_little_more_than_all_that_lies_before_it(
 QUERIES = [(A,), (A, item("b", types="Rare")), (RARE_A,), (item("a", "b"), B)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("items", QUERIES)
 def test_whatever_the_limit_and_the_position_the_events_are_those_of_one_read(
     mixed: TaggedEvents, items: tuple[QueryItem, ...]

@@ -254,6 +254,7 @@ def test_threads_that_make_the_first_objects_at_once_make_them_right() -> None:
             assert [each.a for each in pool.map(kind, range(4))] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_every_dataclass_of_the_library_is_one_that_costs_little_to_import() -> None:
     library = Path(epochal.__file__).parent
     eager = {

@@ -43,6 +43,7 @@ def test_a_refusal_comes_back_as_an_input() -> None:
     assert world.types("Order-1") == ["Placed", "Released"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrives", [False, True])
 @pytest.mark.parametrize(("total", "story"), [(10, PAID), (1_000, REFUSED)])
 def test_killed_at_any_request_it_ends_as_if_it_had_not_been(

@@ -81,6 +81,7 @@ def deleted(world: World) -> World:
     return world
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrives", [False, True])
 def test_killed_at_any_request_the_refusal_of_events_is_one_input(arrives: bool) -> None:
     whole = deleted(World())

@@ -278,6 +278,7 @@ def test_a_state_whose_class_has_changed_is_folded_from_copies_of_inputs() -> No
     assert found.had == {"pages/Order-1": 1, "pages/Payment-1": 1}
 
 
+@pytest.mark.slow
 def test_an_instance_is_loaded_with_one_request_however_long_its_stream_is() -> None:
     world = World(more={"begins": None})
     for amount in range(200):

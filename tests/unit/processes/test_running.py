@@ -72,6 +72,7 @@ def test_one_command_runs_both_halves(terminal: Terminal) -> None:
     assert types_ == ["Placed", "Confirmed"]
 
 
+@pytest.mark.slow
 def test_what_an_outbox_parks_is_listed_and_replayed_by_the_process_name(terminal: Terminal) -> None:
     OUTSIDE.fails = lambda: True
     terminal.lines("append", "Order-1", "Placed", '{"total": 10}')

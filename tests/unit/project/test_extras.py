@@ -96,6 +96,7 @@ def bare(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_every_public_name_can_be_imported_without_any_extra() -> None:
     done = bare("from epochal import *; print(lambda_handler.__name__, open_streams.__name__)")
     assert (done.stderr, done.returncode) == ("", 0)

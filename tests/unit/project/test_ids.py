@@ -45,6 +45,7 @@ def test_no_parameters(): pass
 """
 
 
+@pytest.mark.slow
 def test_ids_that_differ_between_processes_are_refused_and_others_are_not(
     request: pytest.FixtureRequest, pytester: pytest.Pytester
 ) -> None:

@@ -182,6 +182,7 @@ def foreign(path: Path) -> set[str]:
     return {name for name in named(path.read_text()) if not PLUGINS[name].owns(place)}
 
 
+@pytest.mark.slow
 def test_no_file_names_a_plugin_but_its_own_and_those_that_have_always_done() -> None:
     known = {place: set(plugins.split()) for place, (plugins, _) in OFFENDERS.items()}
     offending = {place_of(path): foreign(path) for path in files()}

@@ -83,6 +83,7 @@ def test_what_make_setup_installs_is_all_that_the_demo_and_a_deployment_import()
     assert (done.returncode, done.stderr[-2000:]) == (0, "")
 
 
+@pytest.mark.slow
 def test_what_only_tests_need_is_not_there() -> None:
     assert "No module named 'hypothesis'" in importing("hypothesis").stderr
 

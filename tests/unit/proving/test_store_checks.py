@@ -204,6 +204,7 @@ def test_the_feed_has_everything_once_and_in_order(stage: Stage, read: checks.Re
     assert checks.feed(proof, read=read).startswith("24 events of 3 streams")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", READS)
 def test_an_event_that_never_comes_is_missed(stage: Stage, read: checks.Read) -> None:
     proof = written(stage)
@@ -217,6 +218,7 @@ def test_an_event_that_never_comes_is_missed(stage: Stage, read: checks.Read) ->
     assert stage.now >= checks.FEED_SECONDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -388,6 +390,7 @@ def test_a_stage_that_nobody_has_used_yet_proves_its_catch_up() -> None:
     assert checks.catch_up(proof).startswith("352 events")
 
 
+@pytest.mark.slow
 def test_a_chain_that_lambda_ends_after_sixteen_calls_is_noticed() -> None:
     with pytest.raises(Broken, match="Lambda ends chains of some 16 calls as a loop"):
         checks.catch_up(Reacting(hops=16).proof())
@@ -441,6 +444,7 @@ def test_a_process_is_seen_to_take_each_step_once_and_to_leave_nobody_waiting() 
     assert not any(group.parked for each in found for group in each.groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("react", "words"),
     [
@@ -549,6 +553,7 @@ def test_a_timer_that_fires_in_time_is_proven_where_the_stage_has_timers(timed: 
     assert checks.timers not in checks.store_checks(stage.proof())
 
 
+@pytest.mark.slow
 def test_timers_that_do_not_fire_are_found(timed: Timed) -> None:
     timed.work = lambda _engine, _wakes: None
     with pytest.raises(Broken, match="has not fired"):
@@ -567,6 +572,7 @@ def test_a_timer_that_fires_though_it_was_called_off_is_found(timed: Timed) -> N
         checks.timers.tried(timed.timed())
 
 
+@pytest.mark.slow
 def test_a_far_timer_without_a_schedule_is_found(timed: Timed) -> None:
     timed.schedules = False
     with pytest.raises(Broken, match="there is no schedule"):

@@ -271,6 +271,7 @@ def judged(call: Call, odd: object, worlds: list[World] = []) -> Exception | Non
     return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NUMBERS, *TEXTS])
 def test_every_odd_value_is_refused_in_our_words_or_taken(name: str) -> None:
     call = (NUMBERS | TEXTS)[name]

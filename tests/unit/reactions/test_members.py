@@ -87,6 +87,7 @@ def test_what_a_member_handled_before_it_died_comes_again_to_it_alone() -> None:
     assert len(world.told.handled) > handled
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [(1, 8), (8, 1), (4, 8), (8, 4), (3, 5), (5, 3), (2, 64)])
 @pytest.mark.parametrize("ran", [0, 1])
 def test_another_number_of_members_skips_nothing(before: int, after: int, ran: int) -> None:
@@ -195,6 +196,7 @@ def test_a_member_that_is_woken_wakes_no_other() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after", "gone"), [(4, 2, 3), (4, 1, 3), (4, 3, 3), (64, 2, 40)])
 def test_a_wake_up_of_a_share_that_is_no_more_wakes_whoever_has_its_streams(
     before: int, after: int, gone: int
@@ -373,6 +375,7 @@ def events_a_second(members: int) -> float:
     return EVENTS / lanes.end
 
 
+@pytest.mark.slow
 def test_sixteen_members_of_one_partition_handle_more_than_ten_times_what_one_does() -> None:
     figures = {members: round(events_a_second(members), -1) for members in (1, 4, 16)}
     assert figures[16] > 10 * figures[1], figures

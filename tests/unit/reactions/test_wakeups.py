@@ -90,6 +90,7 @@ def test_a_message_wakes_its_partition_and_is_done_when_its_position_is_reached(
     assert world.told.of("A-1") == [0]
 
 
+@pytest.mark.slow
 @mock_aws
 def test_a_group_that_is_resumed_goes_on_by_a_wake_up_though_the_last_one_found_it_paused() -> None:
     """What FIFO queues drop as repeated within five minutes would leave it until the next event."""

@@ -204,6 +204,7 @@ def entries(model: ReadModel) -> set[str]:
     return {document_of(each["sk"]["S"]) for each in items if each["pk"]["S"].startswith("loans@1/")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [1, 2, 7])
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("limit", [1, 3, 50])
@@ -376,6 +377,7 @@ def test_a_key_too_long_is_named_and_what_came_before_it_is_kept() -> None:
     assert (model.place("A-1"), keys(model.list())) == (2, ["0", "1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [{}, {"keys": {"by": lambda _: list("abcdefgh")}}])
 def test_what_fits_transactions_event_by_event_is_never_refused_together(how: dict[str, Any]) -> None:
     model = store().open("m", 1, **how)
@@ -495,6 +497,7 @@ def filled(documents: int, **how: Any) -> ReadModel:
     return model
 
 
+@pytest.mark.slow
 def test_a_page_costs_by_what_it_returns_however_much_there_is() -> None:
     few, many = filled(100), filled(2_000)
     for ask in (

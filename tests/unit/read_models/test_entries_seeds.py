@@ -211,11 +211,13 @@ def looked_at(world: World) -> None:
     assert [documents(items, 1)[key]["due"] for key in found] == [at for at, *_ in by_due]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_entries_are_those_of_the_documents_after_every_request(seed: int) -> None:
     looked_at(run(seed))
 
 
+@pytest.mark.slow
 def test_pages_read_while_documents_change_miss_and_double_none_that_did_not() -> None:
     for seed in range(30):
         world = World(luck=Random(seed))

@@ -81,6 +81,7 @@ def test_every_reference_of_the_document_leads_somewhere() -> None:
         assert isinstance(place, dict)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda each: each.__name__)
 def test_a_payload_takes_every_event_as_it_is_stored(kind: type) -> None:
     takes = payload(asyncapi({"": CODEC}, title="Events"), kind.__name__)

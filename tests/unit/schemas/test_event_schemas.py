@@ -218,6 +218,7 @@ def test_a_schema_is_one_by_its_own_dialect(kind: type) -> None:
     Draft202012Validator.check_schema(SCHEMAS[kind.__name__])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda each: each.__name__)
 def test_every_event_that_the_codec_writes_fits(kind: type) -> None:
     @settings(max_examples=60, deadline=None)
@@ -229,6 +230,7 @@ def test_every_event_that_the_codec_writes_fits(kind: type) -> None:
     fits()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda each: each.__name__)
 def test_what_fits_after_a_field_was_changed_is_read_and_what_does_not_fit_is_not(kind: type) -> None:
     """A field gets another JSON value, or goes: the schema and the reader judge alike, but where readers bend."""

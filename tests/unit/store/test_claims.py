@@ -100,6 +100,7 @@ def test_bodies_that_would_be_compressed_together_are_compressed_alone_where_all
     assert not bucket.objects
 
 
+@pytest.mark.slow
 def test_an_object_is_the_encoded_body_under_its_hash(streams: Streams, bucket: CountingBodies) -> None:
     body = b"".join(b'{"n":%d}' % dice for dice in random.Random(1).choices(range(10**9), k=120_000))
     stored = encode(body)

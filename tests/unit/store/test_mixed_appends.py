@@ -361,7 +361,10 @@ def test_a_repeat_whose_tags_are_not_answered_for_may_have_been_applied() -> Non
         written.extend([op] if isinstance(op, Transact) else [])
         return before(op)
 
-    driver = replace(streams.driver, execute=unanswered, sleep=lambda _: None)
+    naps = [0.0]
+    driver = replace(
+        streams.driver, execute=unanswered, sleep=naps.append, clock=lambda: sum(naps)
+    )  # the clock of a wall would have it try for as long as it is patient
     with pytest.raises(Unavailable) as raised:
         streams.on(driver).append("Student-1", [enrolled("1")], idempotency_key="k")
     assert raised.value.maybe_applied

@@ -162,6 +162,7 @@ def full() -> tuple[MemoryTables, TaggedEvents]:
     return tables, store
 
 
+@pytest.mark.slow
 def test_a_decision_on_500_events_reads_a_page_instead_of_them_all() -> None:
     tables, store = full()
     model = {"taken": taken("c:1")}
@@ -194,6 +195,7 @@ def test_a_snapshot_that_is_loaded_as_no_mapping_is_passed_over(load: Callable[[
         assert Decisions(store=store, snapshots=found).model({"taken": taken("c:1")}).states == {"taken": 1}
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_table_that_was_restored_is_passed_over() -> None:
     tables, store = full()
     found = snapshots(tables)

@@ -41,6 +41,7 @@ def long() -> tuple[TaggedListings, list[Recorded]]:
     return TaggedListings(store=store), made
 
 
+@pytest.mark.slow
 def test_a_tag_is_listed_after_any_of_its_events(
     long: tuple[TaggedListings, list[Recorded]],
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_message_that_the_queue_does_not_take_is_said(world: World) -> None:
         send(Sent.arming([armed(world.now)], world.now))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "raised"), [("AccessDeniedException", Refused), ("ResourceNotFoundException", InvalidRequest)]
 )

@@ -88,6 +88,7 @@ def test_retention_takes_no_timer_but_those_of_what_it_prunes() -> None:
     assert world.items() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [2, 3])
 def test_what_a_timer_was_ended_by_may_be_pruned_while_its_stream_is_read(at: int) -> None:
     """Between two pages: the one before has the setting, and the calling off is gone."""

@@ -53,6 +53,7 @@ def requests(seed: int, count: int) -> Iterator[tuple[str, Signer, FixedKeys, st
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "count", [3_000, pytest.param(1_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(1_200)])]
 )

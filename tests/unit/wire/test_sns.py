@@ -154,6 +154,7 @@ def batches(seed: int, count: int) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
+@pytest.mark.slow
 def test_a_request_is_the_one_of_botocores_client_to_the_byte() -> None:
     ours, theirs = Sns((200, b"")), Sns((200, b""))
     light, client = ours.light(), theirs.boto3()
@@ -183,6 +184,7 @@ def test_the_roots_to_trust_are_those_that_the_environment_names(tmp_path: Path)
         Sns((200, b"")).light(bundle=str(tmp_path / "none.pem"))._connections.tls()  # noqa: SLF001
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("taken_ids", "failed"),
     [(("1", "2"), {}), (("1",), {"2": "InternalError"}), ((), {"1": "KMSThrottling", "2": "Nope"})],
@@ -208,6 +210,7 @@ def test_what_was_taken_and_what_was_not_is_read_as_by_botocore(
         assert topic.publish(positions) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code", ["InvalidParameter", "NotFound", "AuthorizationError", "InvalidClientTokenId"]
 )
@@ -289,6 +292,7 @@ def test_a_code_that_is_none_of_aws_is_not_repeated(code: str) -> None:
     assert raised.value.code == "400"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "told",
     [

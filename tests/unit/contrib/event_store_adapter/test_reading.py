@@ -111,6 +111,7 @@ def test_events_of_another_aggregate_in_the_range_are_not_read_through() -> None
     assert [each.seq_nr for each in walk(store, ALICE, lock, start=1)] == list(range(1, 31))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("after", "units"), [(950, 7), (1_980, 3), (0, 190)])
 def test_small_events_share_a_read_unit_wherever_a_replay_begins(after: int, units: int) -> None:
     world = World()
@@ -201,6 +202,7 @@ def test_all_pages_of_small_events_cost_a_fraction_of_a_unit_each() -> None:
     assert LONG.meter.units.read - before < 1_250
 
 
+@pytest.mark.slow
 def test_a_page_that_is_full_has_read_a_megabyte_too_much_at_most() -> None:
     world = World()
     lock = filled(world, 99)

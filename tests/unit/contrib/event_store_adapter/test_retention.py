@@ -96,6 +96,7 @@ def test_a_retention_that_would_remove_the_newest_is_refused(keep: int, ttl: int
 TEN_KILOBYTES = b'"' + b"x" * 10_000 + b'"'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ttl", [None, 3_600])
 def test_retention_costs_the_three_hundredth_snapshot_what_it_costs_the_fifth(ttl: int | None) -> None:
     world = World()
