@@ -69,6 +69,9 @@ def test_a_state_comes_in_chunks(s3: Stubber) -> None:
         ("NoSuchBucket", 404, MissingBucket),
         ("AccessDenied", 403, Refused),
         ("SlowDown", 503, Unavailable),
+        ("RequestTimeout", 400, Unavailable),
+        ("ThrottledException", 400, Unavailable),
+        ("TooManyRequests", 429, Unavailable),
         ("InternalError", 500, Unavailable),
     ],
 )

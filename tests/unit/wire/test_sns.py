@@ -240,6 +240,7 @@ PASSING: list[Reply] = [
     (400, refused("TooManyRequestsException")),
     (400, refused("SlowDown")),
     (400, refused("PriorRequestNotComplete")),
+    (400, refused("BandwidthLimitExceeded")),
     (429, b""),
     (500, refused("InternalFailure")),
     (502, b"<html>bad gateway</html>"),

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
 from traceback import format_tb
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from epochal.errors import (
     Unavailable,
     chain,
 )
+from epochal.wire.http import is_busy
 
 _MISSING: Final = frozenset({"NoSuchKey", "NotFound", "404"})
 _DENIED: Final = DENIED | {
@@ -38,19 +38,6 @@ _DENIED: Final = DENIED | {
     "NotFoundException",  # KMS's own: of a key that is not there
     "SignatureDoesNotMatch",
 }
-_BUSY: Final = frozenset(
-    {
-        "DependencyTimeoutException",
-        "InternalServiceError",
-        "LimitExceededException",
-        "RequestThrottled",
-        "RequestTimeout",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-    }
-)
 """What codes of services mean: no two mean different things by one. Internal errors tell it by their status."""
 
 
@@ -85,7 +72,7 @@ def _meaning(action: str, key: str, error: exceptions.ClientError) -> EpochalErr
         return MissingBody(key)
     if code in _DENIED:
         return Refused(action, advised(code, message))
-    if code in _BUSY or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if is_busy(status, code):
         return Unavailable(code)
     return InvalidRequest(action, code, message)
 

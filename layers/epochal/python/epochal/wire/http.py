@@ -40,6 +40,14 @@ _HEAD: Final = 65_536
 _PART: Final = 262_144
 """Bytes that are sent or read within the time-out, which is thus one of a stalled connection, not of a slow one."""
 
+_SERVERS: Final = 500
+_THROTTLED: Final = 429
+_BUSY: Final = re.compile(
+    "(Request)?(Thrott|Timeout|LimitExceeded)|KMSThrottling|TooManyRequests|SlowDown|BandwidthLimitExceeded"
+    "|PriorRequest|DependencyTimeout|InternalServiceError"
+)
+"""How codes begin, of any service, of what passes by itself."""
+
 _PORTS: Final = {"http": 80, "https": 443}
 _BODILESS: Final = ("204", "304")
 
@@ -62,6 +70,11 @@ class Unsent(Exception):
 
 class NoAnswer(Exception):
     """The request may have been received, and there is no whole answer."""
+
+
+def is_busy(status: int, code: str) -> bool:
+    """Whether what a service answers passes by itself, by the status and the code of the error; 0 for none told."""
+    return status == _THROTTLED or status >= _SERVERS or _BUSY.match(code) is not None
 
 
 def host_of(url: str) -> str:

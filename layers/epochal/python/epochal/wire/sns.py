@@ -22,16 +22,11 @@ from xml.parsers import expat
 
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.wire.environment import Service, at_hand, hooked
-from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, roots
+from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, is_busy, roots
 from epochal.wire.signing import Signer
 
 MEDIA: Final = "application/x-www-form-urlencoded; charset=utf-8"
 TRIES: Final = 4
-
-_BUSY: Final = re.compile(
-    "(Request)?(Thrott|Timeout|LimitExceeded)|KMSThrottling|TooManyRequests|SlowDown|PriorRequest"
-)
-"""How codes begin of what passes by itself."""
 
 _CODE: Final = re.compile(r"[A-Za-z0-9.]{1,80}")
 _ACTION: Final = "PublishBatch"
@@ -119,11 +114,7 @@ def _meaning(status: int, answer: bytes) -> Unavailable | InvalidRequest:
     told = {path[-1]: text for path, text in _elements(answer) or () if path[-2:-1] == ("Error",)}
     code = told.get("Code", "")
     code = code if _CODE.fullmatch(code) else str(status)
-    if (
-        status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        or status == HTTPStatus.TOO_MANY_REQUESTS
-        or _BUSY.match(code)
-    ):
+    if is_busy(status, code):
         return Unavailable(f"the topic: {code}")
     return InvalidRequest(_ACTION, code, told.get("Message", ""))
 
