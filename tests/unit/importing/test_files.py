@@ -107,6 +107,25 @@ def test_a_mapping_that_is_none_is_refused(fields: str) -> None:
         mapped("stream", "")
 
 
+@pytest.mark.parametrize("name", ["data", "metadata"])
+@pytest.mark.parametrize("where", ["payloda", "payload.totl"])
+def test_a_member_that_no_line_of_json_has_is_no_body(tmp_path: Path, name: str, where: str) -> None:
+    place = tmp_path / "orders.ndjson"
+    place.write_text("".join(json.dumps({**PLAIN, "payload": {"total": each}}) + "\n" for each in range(3)))
+    fields = {"stream": "stream", "type": "type", "time": "time", name: where}
+    with pytest.raises(InvalidInput, match=f"map: {name}: none of the first 3 rows has {where}"):
+        next(source_of("", str(place)).rows(str(place), fields))
+
+
+def test_lines_of_json_of_which_some_have_a_body_are_events(tmp_path: Path) -> None:
+    place = tmp_path / "orders.ndjson"
+    place.write_text("\n".join(map(json.dumps, (PLAIN, {**PLAIN, "payload": {}, "total": None}))))
+    plain = {"stream": "stream", "type": "type", "time": "time"}
+    for more in ({"data": "payload", "metadata": "total"}, {"data": "*", "metadata": "={}"}, {"data": ""}):
+        found = source_of("", str(place)).rows(str(place), {**plain, **more})
+        assert all(isinstance(each, Incoming) for each in found)
+
+
 def test_a_mapping_may_be_a_file_and_single_fields_win_over_it(tmp_path: Path) -> None:
     toml, other = tmp_path / "map.toml", tmp_path / "map.json"
     toml.write_text('stream = "Order-{id}"\ntype = "kind"\n')

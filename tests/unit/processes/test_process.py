@@ -195,6 +195,15 @@ def test_an_instance_begins_with_what_may_begin_one_alone() -> None:
     assert world.passed == [("unknown", "Payment-7@0")]
 
 
+def test_an_input_that_was_pruned_before_it_came_is_told_of_as_gone() -> None:
+    world = World()
+    world.append("Order-1", Placed(1_000), Placed(2_000))
+    world.feed.streams.prune("Order-1", 1)
+    world.run()
+    assert world.passed[0] == ("gone", "Order-1@0")
+    assert world.instance().had["pages/Order-1"] == 2
+
+
 def test_without_a_beginning_any_input_begins_an_instance() -> None:
     world = World(more={"begins": None})
     world.append("Payment-7", Charged(10))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json as plain_json
 import re
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -105,6 +105,7 @@ FIELDS: Final = (
 _BODIES: Final = ("metadata", "data")
 _REQUIRED: Final = ("stream", "type")
 _REST: Final = "*"
+_MEMBER: Final = re.compile(r"[^*=][^{]*\Z")
 _COLUMN: Final = re.compile(r"\{([^{}]+)\}")
 
 
@@ -171,6 +172,11 @@ class FieldMapping:
         except InvalidInput as error:
             alone = isinstance(error, _TagsAlone)
             return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
+
+    def bodies(self, fields: Collection[str]) -> dict[str, str]:
+        """Of these fields, bodies that are members or columns which rows may lack."""
+        given = {name: self.fields[name] for name in _BODIES if name in fields}
+        return {name: where for name, where in given.items() if _MEMBER.match(where)}
 
     def _stream(self, row: Mapping[str, Any]) -> str:
         name = _text(self._get["stream"](row), "stream")
@@ -408,6 +414,11 @@ def _tags(value: Any) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
         raise InvalidInput("tags", "must be a list of texts")
     return tuple(dict.fromkeys(value))
+
+
+def has(row: Mapping[str, Any], path: str) -> bool:
+    """Whether a row has a column, or a member inside of one."""
+    return _column(row, path) is not _ABSENT
 
 
 def _column(row: Mapping[str, Any], path: str) -> Any:

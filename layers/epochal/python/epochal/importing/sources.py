@@ -21,7 +21,7 @@ from typing import IO, Any, Final, cast
 from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput, brought_by
-from epochal.importing.incoming import FieldMapping, Misfit, Row
+from epochal.importing.incoming import FieldMapping, Misfit, Row, has
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plugins import at
 
@@ -49,6 +49,10 @@ Columns = Iterator[tuple[str, Mapping[str, Any]] | Misfit]
 """Rows as the source has them, each with its place there."""
 
 
+_LOOKED_AT: Final = 1_000
+"""Rows, before any is written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySource:
     """Where histories come from.
@@ -73,13 +77,15 @@ class HistorySource:
             closed: streams close up where the source's indices have gaps.
 
         Raises:
-            InvalidInput: the place cannot be read, or the mapping is none.
+            InvalidInput: the place cannot be read, or the mapping is none; a member that it says bodies are in is in
+                none of the first thousand rows.
         """
         own = {} if self.free and fields else self.mapping.fields
         whole = self.whole and bool(fields)
         mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed, whole=whole)
         files = files_of(place) if self.free else [place]
-        return (row for file in files for row in self._rows(file, mapping, named=len(files) > 1))
+        rows = (row for file in files for row in self._rows(file, mapping, named=len(files) > 1))
+        return rows if whole else _with_bodies(rows, mapping.bodies(fields))
 
     def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
         name = f"{Path(file).name} " if named else ""
@@ -88,6 +94,18 @@ class HistorySource:
                 yield replace(each, at=f"{name}{each.at}")
             else:
                 yield mapping.incoming(each[1], f"{name}{each[0]}")
+
+
+def _with_bodies(rows: Iterator[Row], missing: dict[str, str]) -> Iterator[Row]:
+    """The rows, once these members are found: some rows may lack one, but one in none is misspelt, and no body."""
+    first = list[Row]()
+    while missing and len(first) < _LOOKED_AT and (row := next(rows, None)) is not None:
+        first.append(row)
+        if isinstance(row.raw, Mapping):
+            missing = {name: where for name, where in missing.items() if not has(row.raw, where)}
+    for name, where in missing.items() if any(isinstance(row.raw, Mapping) for row in first) else ():
+        raise InvalidInput("map", f"{name}: none of the first {len(first):,} rows has {where}")
+    yield from chain(first, rows)
 
 
 def source_of(kind: str, place: str) -> HistorySource:
