@@ -132,7 +132,7 @@ WORLDS = (
 )
 
 
-@each_of(WORLDS, dear=(two_who_claim_one_name,))
+@each_of(WORLDS, dear=(two_who_claim_one_name, two_under_one_key_of_a_stream))
 def test_what_goes_with_an_append_is_written_once_or_not_at_all(world: Callable[[], AlsoExplorer]) -> None:
     found = world()
 

@@ -26,7 +26,7 @@ from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from tests.simulation.seeds import ranges
 
-SIZE, COUNT = 200, 10
+SIZE, COUNT = 100, 20
 STREAM = "Flight-1"
 LAYOUTS: dict[str, AnyStreamLayout] = {
     "pages": Pages(),

@@ -30,7 +30,7 @@ from tests.simulation.page_items import PAGE_ITEMS
 from tests.simulation.seeds import ranges
 from tests.simulation.stream_simulation import OneStream, tables_of
 
-SIZE, COUNT = 300, 16
+SIZE, COUNT = 150, 32
 
 
 @dataclass(slots=True)

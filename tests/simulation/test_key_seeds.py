@@ -19,7 +19,7 @@ from tests.simulation.seeds import ranges
 from tests.simulation.stream_items import TIP_ITEMS, StreamItems
 from tests.simulation.stream_simulation import NEIGHBOUR, OneStream, tables_of
 
-SIZE, COUNT = 500, 10
+SIZE, COUNT = 250, 20
 KINDS: dict[str, StreamItems] = {"tips": TIP_ITEMS, "pages": PAGE_ITEMS}
 MUTANTS = Mutants()
 
@@ -67,4 +67,4 @@ def the_bound_of_a_key_is_not_lowered(patch: Patch) -> None:
 @pytest.mark.parametrize("name", MUTANTS.names())
 def test_the_first_seeds_find_out(name: str, kind: str, monkeypatch: Patch) -> None:
     """Those that `make check` plays."""
-    MUTANTS.find_out(name, monkeypatch, lambda seed: replay(seed, kind), SIZE // 10)
+    MUTANTS.find_out(name, monkeypatch, lambda seed: replay(seed, kind), SIZE // 5)

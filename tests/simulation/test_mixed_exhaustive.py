@@ -158,7 +158,15 @@ WORLDS = (
 )
 
 
-@each_of(WORLDS, dear=(one_among_writers_of_either, one_whose_stream_is_deleted, one_whose_stream_is_emptied))
+@each_of(
+    WORLDS,
+    dear=(
+        one_among_writers_of_either,
+        one_whose_stream_is_pruned,
+        one_whose_stream_is_deleted,
+        one_whose_stream_is_emptied,
+    ),
+)
 def test_an_append_is_in_its_stream_and_under_its_tag_once_or_nowhere(
     world: Callable[[], MixedExplorer],
 ) -> None:

@@ -153,6 +153,7 @@ DEAR = (
     a_reset_of_a_process_that_is_careful,
     a_reset_beside_a_batch,
     a_pause_beside_a_batch,
+    two_members_whose_answers_are_lost,
 )
 
 

@@ -51,7 +51,7 @@ def wrong(world: Sagas) -> list[str]:
     return found
 
 
-@ranges(size=100, count=10)
+@ranges(size=40, count=25)
 def test_no_effect_comes_before_its_cause_and_nothing_is_lost_or_comes_twice(seeds: range) -> None:
     for seed in seeds:
         assert not wrong(played(seed)), f"seed {seed}"

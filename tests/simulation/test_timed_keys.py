@@ -172,6 +172,7 @@ DEAR = (
     tokens_that_were_told_before_the_call,
     an_append_that_is_pruned,
     a_stream_that_begins_anew_under_a_key,
+    a_batch_that_no_page_takes_under_a_key,
 )
 
 

@@ -132,17 +132,10 @@ DEAR = (
 
 @each_of(WORLDS, dear=DEAR)
 def test_a_timer_fires_once_if_it_is_pending_at_its_time_whatever_happens(world: Callable[[], World]) -> None:
-    assert world().explore() > 100
-
-
-def test_what_may_go_wrong_happens_in_these_worlds() -> None:
-    met = set[str]()
-    for each in WORLDS:
-        if each not in DEAR:
-            world = each()
-            world.explore()
-            met |= world.met
-    assert met >= {"fired", "refused", "schedule", "schedule that is there", "early"}
+    found = world()
+    assert found.explore() > 100
+    if world is two_timers_within_a_slot:
+        assert found.met >= {"fired", "refused", "schedule", "schedule that is there", "early"}
 
 
 # ------------------------------------------------------------------------------------------------ the rules taken out
