@@ -42,8 +42,7 @@ from epochal.model.versions import NO_STREAM, Appended
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
-from epochal.wire.environment import Service
-from epochal.wire.signing import FixedKeys
+from epochal.wire.environment import FixedKeys, Service
 
 BOUNDS: Final = {"light": 0.42, "function": 0.72}
 ROUNDS: Final = 15

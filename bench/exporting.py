@@ -41,8 +41,7 @@ from epochal.plan.ops import Execute
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.feeds import MemoryFeed
-from epochal.wire.environment import Service
-from epochal.wire.signing import FixedKeys
+from epochal.wire.environment import FixedKeys, Service
 
 SPEED = 0.8
 MEMORY = 512 * 1024 * 1024

@@ -14,7 +14,7 @@ from bench.local import Local
 from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import TIPS, heal_tips, tips_source
 from epochal.index.ingestion import Indexing, Partition
-from epochal.indexer.indexer import Indexer
+from epochal.indexer import Indexer
 from epochal.layout.port import INDEX, Span
 from epochal.model.versions import Appended
 from epochal.store.driver import Driver, Meter

@@ -28,7 +28,7 @@ from bench.bill import GIGABYTES, PRICES
 from bench.report import Report
 from epochal.contrib.equinox.port import tips_source
 from epochal.feed.reader import FeedReader
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.plan.ops import Op, Put, Refusal, Reply, Update
 from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter

@@ -13,8 +13,7 @@ from typing import Final
 from bench.bill import MILLION, REGION, STEADY, TRICKLE, Pace
 from bench.corpus import body
 from bench.report import Report
-from epochal.hosting.publishing import Publication, publisher
-from epochal.hosting.recipients import LIMITS
+from epochal.hosting.recipients import LIMITS, Publication, publisher
 from epochal.model.events import Event
 from epochal.reactions.cloudevents import Message
 from epochal.testing.feeds import MemoryFeed

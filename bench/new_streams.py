@@ -25,7 +25,7 @@ from epochal.contrib.equinox.port import tips_source
 from epochal.index.checkpoints import calf_key
 from epochal.index.epochs import STANDARD, EpochLimits
 from epochal.index.ingestion import Partition
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.plan.ops import BatchGet, Op, Put, Query, Reply, Transact
 from epochal.plan.values import NONE, Item, Units
 from epochal.store.driver import Driver, Meter

@@ -38,8 +38,7 @@ from epochal.testing.feeds import MemoryFeed
 from epochal.testing.memory import MemoryTables
 from epochal.timers.engine import Engine
 from epochal.timers.protocol import MINUTE, SHARDS, Armed, Sent, Wake
-from epochal.wire.environment import Service
-from epochal.wire.signing import FixedKeys
+from epochal.wire.environment import FixedKeys, Service
 
 T = TypeVar("T")
 

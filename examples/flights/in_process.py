@@ -20,7 +20,7 @@ from botocore.config import Config
 
 from epochal.care.status import create_table
 from epochal.dynamo.interpreter import interpreter
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.streams import Pages

@@ -1,4 +1,4 @@
-"""The `append` function's entry point: wiring, and one call. What it does is in `epochal.http.operations`."""
+"""The `append` function's entry point: wiring, and one call. What it does is in `epochal.http.operation`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed
 from epochal.hosting.services import disabled
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer.records import Topic
+from epochal.indexer import Topic
 from epochal.metrics import Metrics
 from epochal.settings import Settings, service_name
 from epochal.store.driver import SIDE_BY_SIDE

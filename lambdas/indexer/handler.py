@@ -1,4 +1,4 @@
-"""The indexer's entry point: wiring, and one call. What it does is `epochal.indexer.indexer`."""
+"""The indexer's entry point: wiring, and one call. What it does is `epochal.indexer`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from epochal.dynamo.deployed import deployed, lazily
-from epochal.indexer.indexer import Report
-from epochal.indexer.records import Topic, read_records
+from epochal.indexer import Report, Topic, read_records
 from epochal.lazy_dataclasses import replace
 from epochal.metrics import metrics_of
 from epochal.settings import Settings, service_name

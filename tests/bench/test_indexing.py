@@ -3,7 +3,7 @@ import pytest
 from bench.indexing import Load
 from epochal.contrib.equinox.port import tips_source
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer
+from epochal.indexer import Indexer
 from epochal.store.driver import Driver, Meter
 from epochal.testing.stores import memory_tables
 

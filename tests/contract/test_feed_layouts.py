@@ -25,8 +25,7 @@ from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.history import FeedItem
 from epochal.feed.reader import reader_of
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer, Report, sources_of
-from epochal.indexer.records import read_records
+from epochal.indexer import Indexer, Report, read_records, sources_of
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.reading import query
 from epochal.layout.port import INDEX, partitions_of

@@ -24,7 +24,7 @@ from epochal.errors import CorruptData
 from epochal.index.checkpoints import calf_key, marks_name
 from epochal.index.epochs import EpochLimits, register
 from epochal.index.marks import FLOOR, Leaves, read_marks, write_marks
-from epochal.indexer.indexer import sources_of
+from epochal.indexer import sources_of
 from epochal.layout.port import INDEX, Source
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Scan

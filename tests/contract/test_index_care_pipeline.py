@@ -21,7 +21,7 @@ from epochal.care.rebuild import Rebuilder, Rebuilt
 from epochal.care.verify import Repairer, Verifier
 from epochal.index.chain_check import Kind
 from epochal.index.epochs import EpochLimits, register
-from epochal.indexer.indexer import sources_of
+from epochal.indexer import sources_of
 from epochal.layout.port import INDEX
 from epochal.plan.ops import Delete, Items, Scan
 from epochal.plan.values import Item

@@ -17,7 +17,7 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer
+from epochal.indexer import Indexer
 from epochal.layout.port import INDEX, partition_of
 from epochal.model.events import Event, Unfold
 from epochal.model.versions import Appended

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from moto import mock_aws
 
+from epochal.contrib.sekiban import INLINE_BYTES
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
-from epochal.contrib.sekiban.options import INLINE_BYTES
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.states import StoredState
 from epochal.dynamo import bucket as s3_objects

@@ -19,8 +19,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from epochal.http.operation import Operation
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import Operation, operations
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import ACCOUNT, KEY, SECRET
 
@@ -113,7 +112,7 @@ def told(text: str) -> list[str]:
     return [each for each in TOLD if each.lower() in text.lower()]
 
 
-@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)
+@pytest.mark.parametrize("route", operations(), ids=lambda route: route.name)
 def test_no_route_answers_who_does_not_sign(deployment: LocalDeployment, route: Operation) -> None:
     assert refused(Caller(deployment)(route.method, path_of(route)))
 
@@ -122,7 +121,7 @@ def test_no_route_answers_who_does_not_sign(deployment: LocalDeployment, route: 
     "key", ["AKIAIOSFODNN7EXAMPLE", "210987654321"], ids=["unknown", "of another account"]
 )
 def test_a_key_that_is_not_of_this_account_opens_nothing(deployment: LocalDeployment, key: str) -> None:
-    for route in OPERATIONS:
+    for route in operations():
         status, text = Caller(deployment, key)(route.method, path_of(route))
         assert status in (403, 404), (route, text)
         assert not told(text)
@@ -144,14 +143,14 @@ def test_a_signature_for_another_request_opens_nothing(deployment: LocalDeployme
 
 
 def test_a_user_without_a_policy_is_refused_on_every_route(user: User) -> None:
-    for route in OPERATIONS:
+    for route in operations():
         assert refused(user.calls(route.method, path_of(route))), route
 
 
 def test_a_policy_that_names_one_route_opens_that_and_no_other(user: User) -> None:
     user.allow("GET/streams/*/events")
     assert user.calls("GET", "/streams/Door-1/events")[0] == 404
-    for route in OPERATIONS:
+    for route in operations():
         if route.name != "readEvents":
             assert refused(user.calls(route.method, path_of(route))), route
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from epochal.hosting.publishing import ROW_AT
+from epochal.hosting.recipients import ROW_AT
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.programs import Places

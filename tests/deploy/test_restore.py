@@ -30,7 +30,7 @@ from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id, op
 from epochal.contrib.sekiban import open_dcb_events, open_projection_states
 from epochal.dynamo.stores import Place, open_streams
 from epochal.feed.history import FeedEvent
-from epochal.indexer.indexer import sources_of
+from epochal.indexer import sources_of
 from epochal.layout.port import INDEX, store_tables
 from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment

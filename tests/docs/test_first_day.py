@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from epochal.cli.main import epochal
-from epochal.contrib.event_store_adapter.options import AdapterOptions
+from epochal.contrib.event_store_adapter import AdapterOptions
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import CATEGORY
 from epochal.proving.store import PROCESS, REACTION, quarantine, store_checks

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from epochal.cli.main import epochal
-from epochal.contrib.event_store_adapter.options import AdapterOptions
+from epochal.contrib.event_store_adapter import AdapterOptions
 from stacks.stages import stage_from
 
 ROOT = Path(__file__).resolve().parents[2]

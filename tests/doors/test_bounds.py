@@ -22,7 +22,7 @@ from epochal.codec import json
 from epochal.contrib.sekiban.items import PROJECTION_STATES
 from epochal.http import shapes
 from epochal.http.events import sent_size
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 from epochal.plan.ops import Put
 from tests.support.api import Answer, Api
 
@@ -115,7 +115,7 @@ def _parsed(text: bytes) -> Any:
 
 
 def test_every_operation_that_takes_a_document_is_tried() -> None:
-    assert set(TAKING) == {route.name for route in OPERATIONS if route.method in ("POST", "PUT")}
+    assert set(TAKING) == {route.name for route in operations() if route.method in ("POST", "PUT")}
 
 
 def tried() -> Iterator[Any]:

@@ -15,8 +15,7 @@ from typing import Any
 from epochal.errors import Unavailable
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer, sources_of
-from epochal.indexer.records import read_records
+from epochal.indexer import Indexer, read_records, sources_of
 from epochal.local.endpoint import Endpoint
 from tests.faults.site import Site
 from tests.simulation.index_event_source import records_of

@@ -122,7 +122,7 @@ def test_an_app_of_ones_own_is_synthesised_with_the_wheel_alone(built: Path, tmp
     assert sum("handler.py" in each for each in assets.values()) == len(served)
     library, same = (each for (_, id_), each in assets.items() if "Library" in id_ and each)
     assert library == same
-    assert {"python/epochal/__init__.py", "python/epochal/hosting/named.py"} <= library
+    assert {"python/epochal/__init__.py", "python/epochal/hosting/function.py"} <= library
     assert not [each for each in library if each.startswith("python/epochal/cdk/")]
     vendor, _ = (each for (_, id_), each in assets.items() if "Vendor" in id_ and each)
     assert "python/aws_lambda_powertools/__init__.py" in vendor

@@ -16,8 +16,7 @@ import pytest
 
 from epochal.errors import EpochalError, InvalidInput, Unavailable
 from epochal.feed.history import FeedEvent
-from epochal.hosting.publishing import Publication, proof_of
-from epochal.hosting.recipients import UNTOLD, limit_of, recipient
+from epochal.hosting.recipients import UNTOLD, Publication, limit_of, proof_of, recipient
 from epochal.local.endpoint import Endpoint
 from epochal.reactions.cloudevents import CloudEvent, message
 

@@ -21,7 +21,7 @@ from math import inf
 from typing import Any, cast
 
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer.records import Topic
+from epochal.indexer import Topic
 from epochal.plan.ops import Execute
 from tests.simulation.scheduler import PAUSE, Killed
 from tests.simulation.world import Calm

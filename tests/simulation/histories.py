@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from epochal.plan.ops import Execute
-from epochal.testing.faults import Fault, Faults, Late, Schedule
+from epochal.testing.memory import Fault, Faults, Late, Schedule
 from tests.simulation.scheduler import Body, Process, mortal, run
 
 FAULTS = (

@@ -25,7 +25,7 @@ from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, Sharing, group_stream, load
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import Units

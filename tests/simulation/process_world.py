@@ -20,7 +20,7 @@ from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, GroupMissing, InvalidInput, Unavailable
 from epochal.feed.reader import FeedReader
-from epochal.indexer.indexer import Record
+from epochal.indexer import Record
 from epochal.layout.port import base_of
 from epochal.model.events import Event, Recorded
 from epochal.plan.ops import Execute, Op, Reply
@@ -32,8 +32,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups
 from epochal.store.driver import POOL
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults, Late, Schedule
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
 from epochal.testing.stores import memory_deployment, memory_tables
 from epochal.timers.stores import timers_of
 from tests.simulation.scheduler import PAUSE, Killed, Process

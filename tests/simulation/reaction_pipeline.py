@@ -34,7 +34,7 @@ from epochal.hosting.function import ReactionFunction
 from epochal.hosting.wakeups import Queue
 from epochal.index.epochs import EpochLimits
 from epochal.index.groups import group_stream, load
-from epochal.indexer.indexer import Indexer, sources_of
+from epochal.indexer import Indexer, sources_of
 from epochal.layout.port import INDEX, partitions_of
 from epochal.metrics import Metrics
 from epochal.model.events import Event

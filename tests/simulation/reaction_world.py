@@ -20,7 +20,7 @@ from epochal.errors import InvalidInput, Unavailable
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Execute, Op, Reply
 from epochal.reactions.handling import Member
@@ -29,8 +29,7 @@ from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.store.driver import POOL, Driver
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults, Late, Schedule
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
 from epochal.testing.stores import memory_tables
 from tests.simulation.group_checks import Group
 from tests.simulation.scheduler import PAUSE, Killed, Process, alone

@@ -20,7 +20,7 @@ from itertools import count
 from epochal.feed.history import FeedItem, name_of
 from epochal.feed.ordered import OrderedCheckpoint, OrderedPage
 from epochal.index.checkpoints import BEGINNING, Checkpoint
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.values import Item
 from epochal.testing.memory import MemoryTables

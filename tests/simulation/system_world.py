@@ -30,13 +30,13 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.errors import Unavailable
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
-from epochal.indexer.indexer import Indexer, Report, nobody
+from epochal.indexer import Indexer, Report, nobody
 from epochal.layout.port import Source, layout_names, source_of, store_tables
 from epochal.plan.ops import Execute, Op, Put, Reply, Transact, Update
 from epochal.reactions.reaction import OnFailure, Reaction
 from epochal.store.driver import Driver
 from epochal.store.streams import Streams
-from epochal.testing.faults import Faults
+from epochal.testing.memory import Faults
 from tests.simulation.dcb_world import Tables
 from tests.simulation.fifo import FifoQueue, FifoTopic, publishing
 from tests.simulation.group_checks import Group

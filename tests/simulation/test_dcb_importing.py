@@ -12,7 +12,7 @@ from epochal.errors import Unavailable
 from epochal.model.events import Event, format_ticks, from_unix_nanoseconds
 from epochal.model.tags import Query
 from epochal.plan.ops import Execute
-from epochal.testing.faults import Faults
+from epochal.testing.memory import Faults
 from tests.simulation.dcb_history import Attempt, History, Known, check_tables
 from tests.simulation.dcb_simulation import TAGS, TYPES
 from tests.simulation.dcb_world import World, piecemeal, query

@@ -9,7 +9,7 @@ import pytest
 
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import Execute
-from epochal.testing.faults import Faults
+from epochal.testing.memory import Faults
 from tests.simulation.dcb_history import check_tables
 from tests.simulation.dcb_world import World, event, piecemeal, query
 from tests.simulation.histories import schedule

@@ -32,7 +32,7 @@ from epochal.model.versions import (
 from epochal.plan.ops import Execute, Op, Refusal, Reply, RequestFailure
 from epochal.store.driver import Patience
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults, Late, Schedule
+from epochal.testing.memory import Fault, Faults, Late, Schedule
 from tests.simulation.stream_items import TIP_ITEMS, StreamItems
 from tests.simulation.stream_simulation import tables_of
 from tests.simulation.world import EQUAL, STREAM, World, interrupted

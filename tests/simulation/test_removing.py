@@ -14,7 +14,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import ANY, NO_STREAM, Appended, AtVersion, Conflict, ExpectedVersion
 from epochal.store.reading import Pruned
 from epochal.store.streams import Streams
-from epochal.testing.faults import Faults, Late
+from epochal.testing.memory import Faults, Late
 from tests.simulation.test_exactly_once import FAULTS, OTHERS, Mishap
 from tests.simulation.world import EQUAL, STREAM, World
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from epochal import indexer
 from epochal.care.auditor import Auditor
 from epochal.contrib.sekiban import history as tagged_events
 from epochal.contrib.sekiban import port as tags
@@ -22,8 +23,7 @@ from epochal.hosting.wakeups import Woken
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import GroupState, group_stream
 from epochal.index.ingestion import Ingested
-from epochal.indexer import records
-from epochal.indexer.indexer import Indexer, Record, Report
+from epochal.indexer import Indexer, Record, Report
 from epochal.layout.port import source_of
 from epochal.model.events import Recorded
 from epochal.reactions import handling, reactor
@@ -66,12 +66,12 @@ def the_auditor_only_counts_what_is_missing(patch: Patch) -> None:
 
 @mutant("was not woken")
 def an_indexer_does_not_tell_of_a_partition(patch: Patch) -> None:
-    publish = records.Topic.publish
+    publish = indexer.Topic.publish
 
     def some(self: Any, given: Mapping[int, Checkpoint]) -> int:
         return publish(self, {each: at for each, at in given.items() if source_of(each) != "journal"})
 
-    patch.setattr(records.Topic, "publish", some)
+    patch.setattr(indexer.Topic, "publish", some)
 
 
 @mutant("was not woken")
@@ -100,7 +100,7 @@ def what_could_not_be_told_is_not_told_again(patch: Patch) -> None:
 
 @mutant("was not woken", dear=True)
 def a_refused_notice_counts_as_published(patch: Patch) -> None:
-    patch.setattr(records.Topic, "publish", _carefree(records.Topic.publish))
+    patch.setattr(indexer.Topic, "publish", _carefree(indexer.Topic.publish))
 
 
 def _carefree(publish: Callable[..., int]) -> Callable[..., int]:

@@ -19,8 +19,8 @@ from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.store import DcbEvents, dcb_of
 from epochal.deployment import Deployment
 from epochal.http.gateway import Handler, serve
-from epochal.http.operations import OPERATIONS
-from epochal.indexer.indexer import Record
+from epochal.http.operation import operations
+from epochal.indexer import Record
 from epochal.layout.port import store_tables
 from epochal.plan.ops import Execute, Lost, Op, Reply, Transact
 from epochal.plan.values import Item
@@ -284,7 +284,7 @@ def url_event(event: dict[str, Any], sent: str) -> dict[str, Any]:
 
 
 def _function(method: str, path: str) -> str:
-    matching = [each for each in OPERATIONS if each.parameters(path) is not None]
+    matching = [each for each in operations() if each.parameters(path) is not None]
     served = [each.function for each in matching if each.method == method]
     return (served or [each.function for each in matching] or ["replay"])[0]
 

@@ -11,14 +11,14 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError
 
 from epochal.http.openapi import document
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 
 
 def hold(event: Mapping[str, Any], status: int, headers: Mapping[str, str], body: str) -> None:
     """Fail where an answer, or a request that was not refused, is none that the document describes."""
     method, path = event["requestContext"]["http"]["method"], event["rawPath"]
     templates = [
-        each.path for each in OPERATIONS if each.method == method and each.parameters(path) is not None
+        each.path for each in operations() if each.method == method and each.parameters(path) is not None
     ]
     if not templates:
         assert status in (404, 405), f"{method} {path} is not documented, yet it was answered with {status}"

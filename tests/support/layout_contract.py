@@ -20,7 +20,7 @@ from epochal.care.verify import Verifier
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent
 from epochal.feed.reader import reader_of
-from epochal.indexer.indexer import Indexer, Record, Report, sources_of
+from epochal.indexer import Indexer, Record, Report, sources_of
 from epochal.layout.port import INDEX, Gap, Port, Removal, Source, layouts_in
 from epochal.plan.ops import Execute, Op, Reply, Scan, holds
 from epochal.plan.values import Item
@@ -30,8 +30,7 @@ from epochal.reactions.reactor import Reactor
 from epochal.settings import Settings
 from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import BodyCodec
-from epochal.testing.faults import Fault, Faults
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, MemoryTables
 from tests.support.permissions import Allowed, actions, allowed
 
 

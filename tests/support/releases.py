@@ -21,7 +21,7 @@ from epochal import NO_STREAM, Event, FeedEvent, Query, QueryItem, StreamAppend,
 from epochal.care.auditor import train
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.deployment import Deployment
-from epochal.indexer.indexer import Record
+from epochal.indexer import Record
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.plan.ops import Put, Scan
 from epochal.plan.values import Item

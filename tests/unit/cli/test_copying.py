@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from epochal import Event
-from epochal.cli import copying
+from epochal.cli import importing
 from epochal.cli.main import epochal
 from epochal.cli.target import Choice, OpenedStore
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
@@ -104,7 +104,7 @@ def test_streams_are_copied_to_another_stack_in_the_same_place(
         asked.append(choice)
         return other.store
 
-    monkeypatch.setattr(copying, "open_store", opened)
+    monkeypatch.setattr(importing, "open_store", opened)
     place = ("--region", "eu-west-1", "--endpoint", "http://127.0.0.1:1")
     terminal.lines(*place, "copy", "--all", "--to-stack", "epochal-prod-store", "--to-layout", "tips")
     (choice,) = asked

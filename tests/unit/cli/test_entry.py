@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from epochal.cli import entry
+from epochal import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,18 +18,18 @@ def _importing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(_: str) -> NoReturn:
         raise error
 
-    monkeypatch.setattr(entry, "import_module", fail)
+    monkeypatch.setattr(cli, "import_module", fail)
 
 
 def test_the_script_calls_it() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
     module, _, name = scripts["epochal"].partition(":")
-    assert getattr(import_module(module), name) is entry.run
+    assert getattr(import_module(module), name) is cli.run
 
 
 def test_it_runs_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["epochal", "--help"])
-    entry.run()
+    cli.run()
     assert "append" in capsys.readouterr().out
 
 
@@ -37,18 +37,18 @@ def test_it_runs_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     _importing(monkeypatch, ModuleNotFoundError(name=name))
     with pytest.raises(SystemExit) as ended:
-        entry.run()
+        cli.run()
     assert f"needs {name}, which the extra brings: pip install 'epochal[cli]'" in str(ended.value.code)
 
 
 def test_a_module_that_is_missing_by_our_fault_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     _importing(monkeypatch, ModuleNotFoundError(name="epochal.cli.gone"))
     with pytest.raises(ModuleNotFoundError):
-        entry.run()
+        cli.run()
 
 
 def test_an_interrupt_while_it_is_imported_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     _importing(monkeypatch, KeyboardInterrupt())
     with pytest.raises(SystemExit) as ended:
-        entry.run()
+        cli.run()
     assert ended.value.code == 130

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from epochal import NO_STREAM, Event
-from epochal.cli.errors import PartitionMissing
+from epochal.cli.inputs import PartitionMissing
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, EventsPruned

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from epochal import Event
-from epochal.cli.errors import ImportIncomplete, NoStore
 from epochal.cli.importing import SHOWN
+from epochal.cli.inputs import ImportIncomplete, NoStore
 from epochal.cli.main import epochal
 from epochal.errors import InvalidInput
 from epochal.model.events import Recorded

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from epochal.cli.errors import IndexUnsound
+from epochal.cli.inputs import IndexUnsound
 from epochal.cli.main import main
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import SERIES, epoch_stream, tip_key

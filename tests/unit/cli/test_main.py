@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ProfileNotFound
 
 from epochal.cli import main as command_line
 from epochal.cli import target
-from epochal.cli.errors import StackMissing
+from epochal.cli.inputs import StackMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
 from epochal.contrib.equinox import memory_tips

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli.errors import DocumentMissing
+from epochal.cli.inputs import DocumentMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
 from epochal.codec import json

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.cli.errors import StreamMissing
+from epochal.cli.inputs import StreamMissing
 from epochal.contrib.equinox import memory_tips, pruning
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import ARCHIVE

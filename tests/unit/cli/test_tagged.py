@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from epochal.cli import tagged as commands
-from epochal.cli.errors import ConditionFailed, EventMissing, ImportStopped, TagMissing
+from epochal.cli.inputs import ConditionFailed, EventMissing, ImportStopped, TagMissing
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
 from epochal.errors import EpochalError, InvalidInput

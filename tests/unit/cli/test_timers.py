@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epochal.cli.errors import TimerMissing
+from epochal.cli.inputs import TimerMissing
 from epochal.copying.importing import marked
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, parse_time

@@ -17,7 +17,7 @@ from epochal.console.server import application
 from epochal.deployment import Deployment
 from epochal.errors import Refused
 from epochal.feed.history import FeedEvent
-from epochal.indexer.indexer import Record
+from epochal.indexer import Record
 from epochal.plan.ops import Op, Reply, Scan
 from epochal.plan.values import number
 from epochal.reactions.reaction import Delivery

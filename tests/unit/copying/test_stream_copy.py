@@ -24,8 +24,7 @@ from epochal.model.events import content_of
 from epochal.plan.ops import Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams
 from epochal.timers.stores import timers_of
 

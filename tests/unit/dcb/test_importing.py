@@ -16,7 +16,7 @@ from epochal.model.events import Claim
 from epochal.model.versions import Appended, Conflict
 from epochal.plan.ops import BatchGet, Op, Transact
 from epochal.plan.values import Item
-from epochal.testing.faults import Fault, Faults
+from epochal.testing.memory import Fault, Faults
 from tests.unit.dcb.world import NOW, World, event, query
 
 TICKS = 630_000_000_000_000_000

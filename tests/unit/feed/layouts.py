@@ -20,7 +20,7 @@ from epochal.contrib.sekiban.store import DcbEvents
 from epochal.feed.history import FeedItem, StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.epochs import STANDARD, EpochLimits
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.layout.port import Source
 from epochal.model.events import Event
 from epochal.plan.ops import Absent, Done, Execute, Get, Op, Put, Reply, Set, Transact, Update, equals

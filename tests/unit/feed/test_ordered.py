@@ -17,7 +17,7 @@ from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, Ordere
 from epochal.feed.reader import FeedReader
 from epochal.feed.whole import WholeFeed
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer.indexer import Indexer, Record
+from epochal.indexer import Indexer, Record
 from epochal.layout.port import partition_of
 from epochal.model.events import PER_SECOND, Event
 from epochal.testing.memory import MemoryTables

@@ -19,7 +19,7 @@ from typing import Any, Final
 from epochal import Event, FeedEvent
 from epochal.deployment import Deployment
 from epochal.http.gateway import serve
-from epochal.indexer.indexer import Record
+from epochal.indexer import Record
 from epochal.layout.port import READ_MODELS, store_tables
 from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction, reaction

@@ -34,7 +34,7 @@ from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.copying.importing import ImportedEvent, Importer, TaggedImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of
-from epochal.indexer.indexer import Record
+from epochal.indexer import Record
 from epochal.layout.port import READ_MODELS, archives, layout_named, store_tables
 from epochal.listings import listings_of
 from epochal.model.versions import Position

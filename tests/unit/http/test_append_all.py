@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 from epochal.plan.ops import Execute, Lost, Op, Reply, Transact
 from tests.support.api import Answer, Api
 
@@ -233,5 +233,5 @@ def test_one_stream_alone_is_appended_to_likewise(api: Api) -> None:
 
 
 def test_tips_have_no_such_route(api: Api) -> None:
-    assert [each.key for each in OPERATIONS if each.perform == "append_all"] == ["POST /streams"]
+    assert [each.key for each in operations() if each.perform == "append_all"] == ["POST /streams"]
     assert api.call("POST", "/tips", {"appends": [to(A), to(B)]}).problem == "route-not-found"

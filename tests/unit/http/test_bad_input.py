@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from epochal.http.events import MAX_EVENTS, MAX_UNFOLDS
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 from tests.support.api import Answer, Api, gateway_event
 
 EVENT = {"type": "A"}
@@ -57,7 +57,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "slash that" not in name])
 @pytest.mark.parametrize(
-    "route", [route for route in OPERATIONS if "{stream}" in route.path], ids=lambda each: each.key
+    "route", [route for route in operations() if "{stream}" in route.path], ids=lambda each: each.key
 )
 def test_a_malformed_stream_name_is_refused_by_every_operation(api: Api, route: Any, name: str) -> None:
     body = {"pruneStream": {"before": 1}, "appendEvents": {"events": [EVENT]}}.get(route.name)

@@ -21,8 +21,7 @@ from epochal import upcast
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.http.checked import Unfit
-from epochal.schemas.asyncapi import event_schemas
-from epochal.schemas.classes import compiled
+from epochal.schemas.asyncapi import compiled, event_schemas
 from tests.support.api import Api
 from tests.unit.schemas.test_event_schemas import CODEC, EVENTS
 

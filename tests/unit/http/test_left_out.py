@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.http.operation import Operation
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import Operation, operations
 from epochal.plugins import Layout, layouts
 from epochal.settings import Settings
 from tests.support.api import Api
 
-OF_LAYOUTS = [each for each in OPERATIONS if each.table]
+OF_LAYOUTS = [each for each in operations() if each.table]
 
 
 class Sparse(Api):
@@ -34,7 +33,7 @@ def test_every_layout_that_the_api_serves_has_operations_that_need_it() -> None:
     assert all(kinds & asked for kinds in tables.values())
     assert asked <= set().union(*tables.values())
     # The feed has streams of every layout, and lists them.
-    without = {each.path for each in OPERATIONS if not each.table}
+    without = {each.path for each in operations() if not each.table}
     of_none = {path for path in without if path.split("/")[1] in ("bodies", "health", "feed", "groups")}
     assert without - of_none == {"/streams"}
 

@@ -16,8 +16,7 @@ from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
 from epochal.contrib.sekiban.http.operations import BEHIND
 from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
 from epochal.http.openapi import described_by, document, text
-from epochal.http.operation import Operation
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import Operation, operations
 from epochal.http.problems import KINDS
 from tests.support.api import Api, gateway_event
 
@@ -41,9 +40,9 @@ def test_every_route_is_an_operation_and_nothing_else_is() -> None:
         for path, methods in document()["paths"].items()
         for method, operation in methods.items()
     }
-    assert documented == {(route.method, route.path, route.name) for route in OPERATIONS}
-    functions = {getattr(import_module(route.module), route.perform) for route in OPERATIONS}
-    assert len({id(described_by(route)) for route in OPERATIONS}) == len(functions)
+    assert documented == {(route.method, route.path, route.name) for route in operations()}
+    functions = {getattr(import_module(route.module), route.perform) for route in operations()}
+    assert len({id(described_by(route)) for route in operations()}) == len(functions)
 
 
 def test_an_operation_on_another_layouts_store_says_what_is_true_of_it_there() -> None:
@@ -58,14 +57,14 @@ def test_every_problem_is_documented_somewhere() -> None:
     assert documented == {kind.type for kind in (*KINDS, NOT_FOUND, STATE_NOT_FOUND, BEHIND)}
 
 
-@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)
+@pytest.mark.parametrize("route", operations(), ids=lambda route: route.name)
 def test_every_operation_says_how_it_fails_and_who_may_call_it(route: Operation) -> None:
     operation = document()["paths"][route.path][route.method.lower()]
     assert {"400", "404", "405", "500", "503"} <= set(operation["responses"])
     assert operation["security"] == [{"sigv4": []}, {"jwt": [route.scope]}]
 
 
-@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.name)
+@pytest.mark.parametrize("route", operations(), ids=lambda route: route.name)
 def test_every_parameter_of_a_path_is_declared(route: Operation) -> None:
     operation = document()["paths"][route.path][route.method.lower()]
     declared = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "path"}

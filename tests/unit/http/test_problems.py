@@ -13,7 +13,7 @@ from epochal.http.problems import KINDS
 from epochal.layout.pages.items import STREAMS
 from epochal.plan.ops import Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import number, sequence, text
-from epochal.testing.faults import Fault, Faults
+from epochal.testing.memory import Fault, Faults
 from tests.support.api import Api
 
 SECRET = "arn:aws:dynamodb:eu-central-1:123456789012:table/secret"

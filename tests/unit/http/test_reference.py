@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 from tests.support.api import Api
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http.md"
@@ -80,7 +80,7 @@ def test_the_list_of_routes_is_the_codes_and_other_layouts_have_the_same_below_a
     listed = re.findall(r"^- `(\w+ /\S*)` \((\w+)(?:, (\w+))?\): ", PAGE.read_text(), re.MULTILINE)
     usual = {"append": "append", "replay": "read", "feed": "feed"}
     rows = [(key, function, scope or usual[function]) for key, function, scope in listed]
-    routes = {route.key: (route.function, route.scope) for route in OPERATIONS}
+    routes = {route.key: (route.function, route.scope) for route in operations()}
     twins = {
         key: first_of(key.split()[1]) for key in routes if key.split()[1].startswith(("/tips/", "/dcb/"))
     }

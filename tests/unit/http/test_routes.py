@@ -8,21 +8,21 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.http.operations import OPERATIONS, operations_of
+from epochal.http.operation import operations, operations_of
 from tests.support.api import Api
 
 
 def test_no_two_routes_are_the_same_operation_or_the_same_path_and_method() -> None:
     assert (
-        len({route.key for route in OPERATIONS})
-        == len({route.name for route in OPERATIONS})
-        == len(OPERATIONS)
+        len({route.key for route in operations()})
+        == len({route.name for route in operations()})
+        == len(operations())
     )
 
 
 def test_every_route_is_served_by_the_function_it_names() -> None:
     """An operation that a function lacks would be a 500 on its first call."""
-    for route in OPERATIONS:
+    for route in operations():
         body = {} if route.method in ("POST", "PUT") else None
         path = route.path.replace("{stream}", "Cat-1").replace("{partition}", "0")
         path = path.replace("{type}", "order").replace("{id}", "1")
@@ -68,24 +68,24 @@ def test_every_function_has_routes() -> None:
 def test_a_path_matches_a_template_segment_by_segment(
     path: str, template: str, expected: dict[str, str] | None
 ) -> None:
-    operation = replace(OPERATIONS[0], path=template)
+    operation = replace(operations()[0], path=template)
     assert operation.parameters(path) == expected
 
 
 def test_reading_the_records_imports_nothing_heavy() -> None:
     """Stacks import them at synthesis."""
     code = (
-        "import sys; before = set(sys.modules); import epochal.http.operations\n"
+        "import sys; before = set(sys.modules); from epochal.http.operation import operations; operations()\n"
         "print(*sorted(name for name in set(sys.modules) - before if name.startswith('epochal')))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=_paths()
     )
-    modules = ("", ".operation", ".operations")
+    modules = ("", ".operation")
     own = [f"contrib.{name}{http}" for name in ("event_store_adapter", "sekiban") for http in ("", ".http")]
     own += ["contrib.equinox"]
     plugins = ("contrib", *own)
-    listing = ("plugins", "declaration", "errors", "lazy_dataclasses")
+    listing = ("plugins", "settings", "declaration", "errors", "lazy_dataclasses")
     assert {*found.stdout.split()} == {
         "epochal",
         *(f"epochal.{each}" for each in (*plugins, *listing)),

@@ -11,7 +11,7 @@ import pytest
 from epochal.errors import InvalidInput, Unavailable
 from epochal.index.checkpoints import Checkpoint, epoch_stream, tip_key
 from epochal.index.epochs import EpochLimits
-from epochal.indexer.indexer import Indexer, Report
+from epochal.indexer import Indexer, Report
 from epochal.layout.port import partition_of
 from epochal.plan.ops import Delete, Lost, NotApplied, Op, Put
 from epochal.plan.values import Item

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.indexer.indexer import Report
-from epochal.indexer.records import read_records
+from epochal.indexer import Report, read_records
 from epochal.plan.values import Item, binary
 from tests.unit.feed.events import event, kinesis_record, sent_change
 from tests.unit.feed.layouts import ALICE, HEADS, START, Layouts

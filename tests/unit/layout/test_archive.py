@@ -20,8 +20,7 @@ from epochal.plan.ops import Execute, Get, Op, Query, Reply
 from epochal.store.driver import Driver, Meter
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, MemoryTables
 from tests.support.stream_layouts import LAYOUTS
 from tests.unit.layout.items import STREAM
 

@@ -27,8 +27,7 @@ from epochal.model.versions import (
 from epochal.store.driver import Patience
 from epochal.store.encoding import identity_of
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, MemoryTables
 
 STREAM = "Account-1"
 PAID = Event(type="Paid", data=b"7")

@@ -106,7 +106,7 @@ FACES = {
     "epochal/copying/importing.py": STORE,
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
-    "epochal/contrib/eventsourcing/factory.py": "an environment names the table of streams",
+    "epochal/contrib/eventsourcing/__init__.py": "an environment names the table of streams",
     "epochal/cdk/stages.py": "says how many partitions of streams a stage begins with that is kept",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }
@@ -213,7 +213,7 @@ def test_no_file_names_pages_but_its_own_and_their_faces() -> None:
         ("event_store_adapter", "from epochal.contrib import event_store_adapter"),
         ("sekiban", "from epochal.contrib.sekiban.items import TAGS"),
         ("equinox", "def f():\n    from epochal.contrib.equinox.streams import tips_of"),
-        ("equinox", "import_module('epochal.contrib.equinox.options')"),
+        ("equinox", "import_module('epochal.contrib.equinox')"),
         ("event_store_adapter", "settings.table('snapshot')"),
         ("equinox", "Settings.of(tips_table='t')"),
         ("sekiban", "variable('dcb_partitions')"),

@@ -18,9 +18,8 @@ from epochal import json_codec, upcast
 from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput, Unavailable, UnknownType
 from epochal.feed.history import FeedEvent
-from epochal.hosting.named import PUBLISH
-from epochal.hosting.publishing import Publication, publication_of, publisher
-from epochal.hosting.recipients import LIMITS
+from epochal.hosting.function import PUBLISH
+from epochal.hosting.recipients import LIMITS, Publication, publication_of, publisher
 from epochal.reactions.cloudevents import CloudEvent, Keep, Message, batches, cloud_event, message
 from epochal.reactions.reaction import Delivery
 from epochal.subjects.sealing import encrypt, write_sealed

@@ -11,8 +11,7 @@ import pytest
 from epochal import Event
 from epochal.errors import CorruptData, InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.hosting.publishing import ROW_AT, Publication, publisher, together
-from epochal.hosting.recipients import LIMITS, Limit
+from epochal.hosting.recipients import LIMITS, ROW_AT, Limit, Publication, publisher, together
 from epochal.reactions.cloudevents import Message
 from epochal.reactions.reaction import Delivery
 from epochal.rows import COLUMNS

@@ -27,7 +27,7 @@ from epochal.hosting.wakeups import (
 )
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import Unit
-from epochal.indexer.records import Topic
+from epochal.indexer import Topic
 from epochal.metrics import Metrics
 from epochal.reactions.handling import Failure, Member
 from epochal.reactions.reactor import Ran, Reactor

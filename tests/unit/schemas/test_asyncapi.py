@@ -14,8 +14,7 @@ from epochal.codec.json import dumps
 from epochal.deciders.codecs import json_codec
 from epochal.feed.history import FeedEvent
 from epochal.reactions.cloudevents import cloud_event, message
-from epochal.schemas.asyncapi import asyncapi
-from epochal.schemas.classes import draft7
+from epochal.schemas.asyncapi import asyncapi, draft7
 from tests.unit.schemas.test_event_schemas import (
     CODEC,
     EVENTS,

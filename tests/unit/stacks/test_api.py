@@ -13,8 +13,7 @@ from epochal.cdk.parts.api import ACCESS_LOG
 from epochal.cdk.parts.layers import SCHEMAS
 from epochal.cdk.stages import LIMITS, STAGES
 from epochal.feed.waiting import LONGEST_POLL
-from epochal.http.operation import Operation
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import Operation, operations
 from epochal.settings import LAMBDA_PYTHON, REQUEST_SECONDS, WAIT_SECONDS, Settings
 from stacks.stages import stage_from
 from tests.unit.stacks.templates import CHOSEN, ROOT, Deployment, Synthesise
@@ -69,10 +68,10 @@ def routes(deployment: Deployment) -> dict[str, dict[str, Any]]:
 
 
 def test_the_gateway_has_the_librarys_routes_and_no_others(synthesise: Synthesise) -> None:
-    assert set(routes(synthesise())) == {route.key for route in OPERATIONS}
+    assert set(routes(synthesise())) == {route.key for route in operations()}
 
 
-@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
+@pytest.mark.parametrize("route", operations(), ids=lambda route: route.key)
 def test_a_route_leads_to_its_function(synthesise: Synthesise, route: Operation) -> None:
     deployment = synthesise()
     target = routes(deployment)[route.key]["Target"]["Fn::Join"][1][1]["Ref"]
@@ -95,7 +94,7 @@ def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise:
     ((name, authorizer),) = deployment.of_type("api", "AWS::ApiGatewayV2::Authorizer").items()
     found = routes(deployment).values()
     assert {each["AuthorizationType"] for each in found} == {"JWT"}
-    assert [each["AuthorizerId"] for each in found] == [{"Ref": name}] * len(OPERATIONS)
+    assert [each["AuthorizerId"] for each in found] == [{"Ref": name}] * len(operations())
     assert authorizer["Properties"]["JwtConfiguration"] == {
         "Issuer": "https://issuer.example/pool",
         "Audience": ["epochal"],
@@ -106,11 +105,11 @@ def test_with_an_issuer_every_route_wants_its_token_for_the_audience(synthesise:
 def test_a_token_needs_the_scope_of_the_route_as_the_issuer_calls_it(synthesise: Synthesise) -> None:
     scopes = CHOSEN["jwt_scopes"]
     found = routes(synthesise(**CHOSEN))
-    for route in OPERATIONS:
+    for route in operations():
         assert found[route.key]["AuthorizationScopes"] == scopes.get(route.scope, [route.scope])
 
 
-@pytest.mark.parametrize("route", OPERATIONS, ids=lambda route: route.key)
+@pytest.mark.parametrize("route", operations(), ids=lambda route: route.key)
 def test_where_the_stage_names_no_scopes_a_token_needs_the_routes_own(route: Operation) -> None:
     """Without one the gateway would take any token of the issuer's for any route."""
     issued = {"dev": {"jwt_issuer": "https://issuer.example", "jwt_audience": ["epochal"]}}
@@ -378,7 +377,7 @@ def test_what_the_stage_leaves_out_is_read_back_as_the_librarys_default(
     )
 
 
-@pytest.mark.parametrize("name", sorted({route.function for route in OPERATIONS} | {"indexer"}))
+@pytest.mark.parametrize("name", sorted({route.function for route in operations()} | {"indexer"}))
 def test_every_function_that_is_deployed_has_a_handler(name: str) -> None:
     text = (ROOT / "lambdas" / name / "handler.py").read_text()
     assert "def handler(" in text or "handler = " in text

@@ -21,7 +21,7 @@ from epochal.cdk import EventStore, Lake, Publish
 from epochal.cdk.lake import COLUMN_TYPES, once, view_text
 from epochal.cdk.sources import TARGET, Sources
 from epochal.cdk.stages import BadSetting
-from epochal.hosting.publishing import ROW_AT, publication_of
+from epochal.hosting.recipients import ROW_AT, publication_of
 from epochal.rows import COLUMNS, VERSION
 from tests.docs.test_links import anchors
 from tests.unit.stacks.templates import ROOT

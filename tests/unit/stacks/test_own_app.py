@@ -115,7 +115,7 @@ def test_the_guides_app_has_a_store_with_all_that_looks_after_it(guides_app: dic
     (code,) = (text for path, text in files(GUIDE) if path.endswith("checkout.py"))
     assert set(re.findall(r"EPOCHAL_\w+", code)) <= checkout.keys()
     board = named(of_type(guides_app["Boards"], FUNCTION), "Board")
-    assert board["Handler"] == "epochal.hosting.named.handler"
+    assert board["Handler"] == "epochal.hosting.function.handler"
     assert board["Environment"]["Variables"]["EPOCHAL_ENTRY"] == "board:departures"
 
 
@@ -515,7 +515,7 @@ def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: P
     to = sqs.Queue(shop, "To")
     Publish(shop, "Orders", store=store, to=to, entry=tmp_path, mapping="orders:shown", message_bytes=65_536)
     published = named(of_type(shop, FUNCTION), "Orders")
-    assert published["Handler"] == "epochal.hosting.named.handler"
+    assert published["Handler"] == "epochal.hosting.function.handler"
     told = str(published["Environment"]["Variables"]["EPOCHAL_PUBLISH"])
     assert '"mapping": "orders:shown"' in told
     assert '"message_bytes": 65536' in told

@@ -22,10 +22,10 @@ from epochal.contrib.event_store_adapter.model import AggregateEvent, aggregate_
 from epochal.contrib.event_store_adapter.port import heal_journal
 from epochal.contrib.event_store_adapter.reading import EventRange, events
 from epochal.contrib.event_store_adapter.store import AggregateStore, aggregates_of, page
+from epochal.contrib.sekiban import INLINE_BYTES
 from epochal.contrib.sekiban.history import TagHistory
 from epochal.contrib.sekiban.items import EVENTS, PROJECTION_STATES, TAGS, tag_site_of
 from epochal.contrib.sekiban.listings import TagListings
-from epochal.contrib.sekiban.options import INLINE_BYTES
 from epochal.contrib.sekiban.port import heal_dcb
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.contrib.sekiban.store import DcbEvents

@@ -24,8 +24,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import NO_STREAM, AtVersion, Capacity, Conflict
 from epochal.store.driver import Driver, Meter, Patience
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams
 
 EVENT = Event(type="Added", data=b"{}")

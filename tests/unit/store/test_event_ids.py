@@ -37,8 +37,8 @@ from epochal.reactions.cloudevents import cloud_event, message
 from epochal.reactions.reaction import Reaction
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults
 from epochal.testing.feeds import MemoryFeed
+from epochal.testing.memory import Fault, Faults
 from epochal.testing.stores import memory_streams, memory_tables
 
 S = "Order-1"

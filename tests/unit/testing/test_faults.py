@@ -7,8 +7,7 @@ import pytest
 from epochal.contrib.equinox.port import TIPS
 from epochal.plan.ops import Extend, Get, Lost, NotApplied, Op, RequestFailure, Update
 from epochal.plan.values import number, sequence, text
-from epochal.testing.faults import Fault, Faults, Late, Schedule
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, Late, MemoryTables, Schedule
 
 KEY = {"p": text("a"), "i": number(0)}
 READ = Get(table="tips", key=KEY)

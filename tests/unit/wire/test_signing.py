@@ -14,8 +14,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from epochal.errors import Misconfigured
+from epochal.wire.environment import FixedKeys, Signer
 from epochal.wire.http import host_of
-from epochal.wire.signing import FixedKeys, Signer
 
 PLAIN = string.ascii_letters + string.digits + string.punctuation
 HOSTS = (

@@ -21,10 +21,9 @@ from botocore.session import Session
 
 from epochal.errors import InvalidRequest, Unavailable
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer.records import Topic
-from epochal.wire.environment import Service, at_hand
+from epochal.indexer import Topic
+from epochal.wire.environment import FixedKeys, Service, at_hand
 from epochal.wire.http import Answer, NoAnswer, Unsent
-from epochal.wire.signing import FixedKeys
 from epochal.wire.sns import MEDIA, TRIES, LightTopics, topic_client
 from tests.unit.lambdas.test_api_handlers import in_a_fresh_process
 
@@ -357,7 +356,7 @@ def test_a_mock_of_aws_is_not_passed_by(monkeypatch: pytest.MonkeyPatch) -> None
 PUBLISHED = f"""
 import json, sys
 from epochal.index.checkpoints import Checkpoint
-from epochal.indexer.records import Topic
+from epochal.indexer import Topic
 from epochal.wire.sns import topic_client
 client = topic_client(None)
 client._connections.send = lambda *_: (200, {{}}, {taken("1")!r})

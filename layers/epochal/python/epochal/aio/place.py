@@ -20,8 +20,8 @@ from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan.ops import Execute
 from epochal.settings import Settings
 from epochal.store.encoding import Bodies, Objects
+from epochal.wire.environment import Signer
 from epochal.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of
-from epochal.wire.signing import Signer
 
 with brought_by("async", "asynchronous stores", "aiohttp"):
     import aiohttp

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.care.catch_up import Behind, Mender, ScannedHead, by_partition, grouped, read_heads, scan
 from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.index.checkpoints import calf_key
-from epochal.indexer.indexer import sources_of
+from epochal.indexer import sources_of
 from epochal.layout.port import Source, layout_named
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import TAG_STREAMS, Ticks, category_of, from_unix_nanoseconds

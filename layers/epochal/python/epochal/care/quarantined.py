@@ -20,8 +20,7 @@ from epochal.index.checkpoints import poison_stream
 from epochal.index.ingestion import Ingested
 from epochal.index.tip import read_all
 from epochal.index.tip_append import append, batch_of
-from epochal.indexer.indexer import SET_ASIDE, Indexer
-from epochal.indexer.records import read_value
+from epochal.indexer import SET_ASIDE, Indexer, read_value
 from epochal.layout.port import Source, head_key
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace

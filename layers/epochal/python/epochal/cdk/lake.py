@@ -37,7 +37,7 @@ from epochal.cdk.parts.storage import private_bucket
 from epochal.cdk.publish import Publish
 from epochal.cdk.stages import BadSetting, Stage
 from epochal.cdk.store import Store
-from epochal.hosting.publishing import ROW_AT
+from epochal.hosting.recipients import ROW_AT
 from epochal.rows import COLUMNS
 
 EVENTS: Final = "events/"

@@ -26,8 +26,8 @@ from epochal.cdk.parts.grants import BODIES
 from epochal.cdk.reaction import Reaction, module_of
 from epochal.cdk.stages import BadSetting
 from epochal.cdk.store import Store
-from epochal.hosting.named import PUBLISH
-from epochal.hosting.publishing import Publication
+from epochal.hosting.function import PUBLISH
+from epochal.hosting.recipients import Publication
 
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TAKEN: Final = (

@@ -65,7 +65,7 @@ from epochal.cdk.parts.functions import (
 )
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage
-from epochal.hosting.named import ENTRY, PROCESS
+from epochal.hosting.function import ENTRY, PROCESS
 from epochal.layout.port import INDEX, READ_MODELS
 from epochal.lazy_dataclasses import replace
 from epochal.settings import variable
@@ -102,7 +102,7 @@ _COUNTED: Final = (
 )
 """What a reaction counts that must not be, and what it then does."""
 
-NAMED: Final = "epochal.hosting.named.handler"
+NAMED: Final = "epochal.hosting.function.handler"
 """The handler of a function that is told its reaction."""
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from epochal.care.retention import rules_of
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.errors import InvalidInput
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 from epochal.layout.port import READ_MODELS, TIMERS, archives, every_table, layout_names, store_tables
 from epochal.lazy_dataclasses import dataclass, field, fields, replace
 from epochal.plan.ops import TableSpec
@@ -217,14 +217,14 @@ def _members(rules: Mapping[str, Rule], value: object) -> dict[str, Any]:
 # is deployed also runs.
 
 FUNCTIONS: Final = (
-    *sorted({each.function for each in OPERATIONS}),
+    *sorted({each.function for each in operations()}),
     "indexer",
     "auditor",
     "timers",
 )
-ROUTE_KEYS: Final = tuple(each.key for each in OPERATIONS)
-LIMITS: Final = {each.key: each.requests_per_second for each in OPERATIONS if each.requests_per_second}
-SCOPES: Final = tuple(sorted({each.scope for each in OPERATIONS}))
+ROUTE_KEYS: Final = tuple(each.key for each in operations())
+LIMITS: Final = {each.key: each.requests_per_second for each in operations() if each.requests_per_second}
+SCOPES: Final = tuple(sorted({each.scope for each in operations()}))
 
 _ARN: Final = r"arn:aws[a-z-]*"
 _PLACE: Final = r"[a-z0-9-]+:\d{12}"

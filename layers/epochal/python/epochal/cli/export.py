@@ -15,8 +15,8 @@ from typing import Any, Final
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import EventsUnreadable
 from epochal.cli.feed import CATEGORIES
+from epochal.cli.inputs import EventsUnreadable
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
 from epochal.copying.exports import export_at
@@ -123,8 +123,8 @@ def export(
         "unreadable": counts.faults,
     }
     gone = f", {counts.gone:,} of them gone" if counts.gone else ""
-    named = f"{files:,} file{'' if files == 1 else 's'} of {folder}"
-    output.document(view, [f"{output.events(counts.rows)} in {named}{gone}"])
+    named = f"{output.count(files, 'file')} of {folder}"
+    output.document(view, [f"{output.count(counts.rows)} in {named}{gone}"])
     if counts.faults:
         raise EventsUnreadable(counts.faults)
 
@@ -202,7 +202,7 @@ def _told(run: Callable[..., ExportCounts], begun: EventExport, workers: int) ->
     with output.progress("exporting") as tell:
         return run(
             workers=min(workers, max(1, len(begun.ranges))),
-            told=lambda counts: tell(output.events(counts.rows)),
+            told=lambda counts: tell(output.count(counts.rows)),
         )
 
 

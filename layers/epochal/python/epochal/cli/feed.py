@@ -13,9 +13,8 @@ from rich.live import Live
 from rich.table import Table
 
 from epochal.care.status import PartitionStanding, groups_of, standings
-from epochal.cli import index, output, views
-from epochal.cli.errors import ConversationMissing, PartitionMissing
-from epochal.cli.inputs import Seconds
+from epochal.cli import index, output
+from epochal.cli.inputs import ConversationMissing, PartitionMissing, Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.causes import CausedEvent, conversation, latest, tree
@@ -75,12 +74,12 @@ def feed(
     page = store.feed.page(partition, start=begin, limit=limit, categories=chosen, data=data, removals=True)
     view: dict[str, Any] = {
         "partition": partition,
-        "items": [views.item(each) for each in page.items],
+        "items": [output.item(each) for each in page.items],
         "next": str(page.next),
         "atTail": page.at_tail,
     }
     end = f"next {page.next}{', at the tail' if page.at_tail else ''}"
-    output.document(view, [*map(views.item_line, page.items), end])
+    output.document(view, [*map(output.item_line, page.items), end])
 
 
 @click.command()
@@ -101,12 +100,12 @@ def newest(
     start = None if before is None else parse_position(before, "--before")
     page = store.feed.newest(limit, before=start, categories=categories or None, data=data)
     view = {
-        "items": [views.item(each) for each in page.items],
+        "items": [output.item(each) for each in page.items],
         "next": str(page.next),
         "atBeginning": page.at_beginning,
     }
     end = "at the beginning" if page.at_beginning else f"next {page.next}"
-    output.document(view, [*map(views.item_line, page.items), end])
+    output.document(view, [*map(output.item_line, page.items), end])
 
 
 @click.command()
@@ -166,7 +165,7 @@ def tail(
                 "--partition, --category, --data and --within are for the feed, not for a STREAM."
             )
         events = _waiting(_follow_stream(store, stream, start), end)
-        output.stream(events, views.event, views.event_line)
+        output.stream(events, output.event, output.event_line)
         return
     _check_there(store, chosen)
     if within is None:
@@ -174,7 +173,7 @@ def tail(
     else:
         looks = _follow_in_order(store, start, chosen, categories, within)
     items = _waiting(looks, end)
-    output.stream(items, views.item, views.item_line)
+    output.stream(items, output.item, output.item_line)
 
 
 def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
@@ -342,7 +341,7 @@ def search(store: OpenedStore, *, words: str, items: int) -> None:
     They are looked for in names of streams, types, data and metadata, whatever the case.
     """
     found = (each for each in _events(store, items) if words.casefold() in _text(each))
-    output.stream(found, views.event, views.event_line)
+    output.stream(found, output.event, output.event_line)
     _say_how_far(items)
 
 
@@ -371,17 +370,17 @@ def _events(store: OpenedStore, items: int) -> Iterator[FeedEvent]:
 
 def _text(event: FeedEvent) -> str:
     said = (event.stream, event.type, event.correlation_id, event.causation_id, event.id)
-    bodies = (views.body_text(each) for each in (event.data, event.meta) if each)
+    bodies = (output.body_text(each) for each in (event.data, event.meta) if each)
     return "\n".join(each for each in (*said, *bodies) if each).casefold()
 
 
 def _view(node: CausedEvent) -> dict[str, Any]:
-    return {**views.event(node.event), "caused": [_view(each) for each in node.caused]}
+    return {**output.event(node.event), "caused": [_view(each) for each in node.caused]}
 
 
 def _lines(nodes: list[CausedEvent], indent: str = "") -> Iterator[str]:
     for each in nodes:
-        yield indent + views.event_line(each.event)
+        yield indent + output.event_line(each.event)
         yield from _lines(each.caused, f"{indent}  ")
 
 

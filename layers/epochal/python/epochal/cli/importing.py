@@ -1,25 +1,33 @@
-"""The command that brings in a history from elsewhere."""
+"""The commands that bring in histories: from elsewhere, or from another layout or another deployment."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Final
 
 import click
 
 from epochal.cli import output
-from epochal.cli.errors import ImportIncomplete
-from epochal.cli.target import Choice, OpenedStore, open_store, side_by_side
+from epochal.cli.inputs import CopyUnsound, ImportIncomplete, must_be_named
+from epochal.cli.output import count
+from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
+from epochal.copying.feed_copy import FeedCopier
+from epochal.copying.stream_copy import CopySource, StreamCopier, StreamCopy, StreamSource, Tally
+from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.importing.importer import AT_ONCE, WINDOW, ImportCounts, StreamImporter
 from epochal.importing.incoming import Misfit
 from epochal.importing.sources import KINDS, mapped, source_of
 from epochal.importing.writing import HistoryWriter, Pace, pretended, writing
+from epochal.layout.port import layout_named
+from epochal.plugins import NATIVE, layouts
 from epochal.proving.proof import PRICES
+from epochal.settings import Settings
 from epochal.store.streams import Streams
 
 SHOWN: Final = 20
@@ -92,7 +100,7 @@ def import_(
         importer = StreamImporter(
             writer=pretended() if dry_run else opened.enter_context(_writer(opener(), write_units, workers)),
             rejects=rejecting,
-            progress=lambda done: tell(f"{_count(done.rows, 'row')}, {_count(done.streams, 'stream')}"),
+            progress=lambda done: tell(f"{count(done.rows, 'row')}, {count(done.streams, 'stream')}"),
             verifying=verify and not dry_run,
             at_once=at_once,
             window=window,
@@ -199,7 +207,7 @@ def _print(done: ImportCounts, *, dry_run: bool) -> None:
     }
     would = "would be written" if dry_run else "written"
     parts = [
-        f"{_count(done.rows, 'row')} read, {output.events(done.written)} {would} to {_count(done.streams, 'stream')}",
+        f"{count(done.rows, 'row')} read, {count(done.written)} {would} to {count(done.streams, 'stream')}",
         *([f"{done.there:,} were there"] if done.there else []),
         *([f"{done.gone:,} gone at their source"] if done.gone else []),
         *([f"{done.rejected:,} rejected"] if done.rejected else []),
@@ -207,20 +215,171 @@ def _print(done: ImportCounts, *, dry_run: bool) -> None:
     kept = done.emptied - done.deleted
     lines = [
         "; ".join(parts),
-        *([f"ids of {output.events(done.renamed)} with tags are new ones"] if done.renamed else []),
-        *([f"{_count(done.deleted, 'stream')} deleted"] if done.deleted else []),
+        *([f"ids of {count(done.renamed)} with tags are new ones"] if done.renamed else []),
+        *([f"{count(done.deleted, 'stream')} deleted"] if done.deleted else []),
         *(
             [
-                f"{_count(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
+                f"{count(kept, 'stream')} of which nothing is left begun empty: deleted there or not, nothing tells"
             ]
             if kept
             else []
         ),
-        f"{_count(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
-        *([f"{output.events(done.verified)} read again, digest {done.digest}"] if done.digest else []),
+        f"{count(units, 'write unit')}, {dollars:.4f} dollars on demand in us-east-1",
+        *([f"{count(done.verified)} read again, digest {done.digest}"] if done.digest else []),
     ]
     output.document(view, lines)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+# Streams, copied.
+
+STREAMS: Final[Mapping[str, Callable[[Deployment], Streams]]] = {
+    each.name: attrgetter(each.plugin.streams) for each in layouts() if each.plugin.streams
+}
+"""Layouts of named streams, which can be copied to."""
+
+FROM: Final = (*STREAMS, *(each.name for each in layouts() if each.plugin.copied))
+"""And those that can be copied from."""
+
+
+@click.command(name="copy")
+@click.argument("streams", nargs=-1, metavar="[STREAM]...")
+@click.option("--category", "categories", multiple=True, help="All streams of it; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="All streams of the feed.")
+@click.option(
+    "--from-layout", type=click.Choice(FROM), default=FROM[0], show_default=True, help="Layout to copy from."
+)
+@click.option(
+    "--to-layout",
+    type=click.Choice(tuple(STREAMS)),
+    default=NATIVE,
+    show_default=True,
+    help="Layout to copy to.",
+)
+@click.option(
+    "--to-stack", default="", help="Stack that holds the tables to copy to.  [default: the same store]"
+)
+@click.option("--snapshots-as", default="", help="Type of the unfold that a snapshot becomes.")
+@click.option("--again", is_flag=True, help="Visit every stream, also those that an earlier run has copied.")
+@click.option(
+    "--removals", is_flag=True, help="Prune and delete in copies, too, what was in their originals."
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what would be copied.")
+@on_store
+def copy(
+    store: OpenedStore,
+    *,
+    streams: tuple[str, ...],
+    categories: tuple[str, ...],
+    everything: bool,
+    from_layout: str,
+    to_layout: str,
+    to_stack: str,
+    snapshots_as: str,
+    again: bool,
+    removals: bool,
+    dry_run: bool,
+) -> None:
+    """Copy streams to another layout or deployment, and compare.
+
+    Copies have their streams' names, and each is compared with its original. Name STREAMs, or categories, or all.
+    Run it again to copy what has come since. Nothing is removed, but with --removals.
+    """
+    if sum(map(bool, (streams, categories, everything))) != 1:
+        raise click.UsageError("Name streams, or --category, or --all.")
+    there = _other_store(to_stack) if to_stack else store
+    copier = StreamCopier(
+        source=_copy_source(store.deployment, from_layout, snapshots_as),
+        target=STREAMS[to_layout](_having(there.deployment, to_layout)),
+        removals=removals,
+    )
+    if not to_stack and from_layout == to_layout:
+        raise InvalidInput("--to-layout", "must be another than --from-layout, where no other stack is named")
+    tally = Tally()
+    with output.progress("copying") as tell:
+
+        def counted(found: Iterable[StreamCopy]) -> Iterable[StreamCopy]:
+            for each in found:
+                tally.add(each)
+                tell(f"{count(tally.streams, 'stream')}, {count(tally.copied)}")
+                if streams or not each.sound:
+                    yield each
+
+        if streams:
+            visit = copier.planned if dry_run else copier.copy
+            found: Iterable[StreamCopy] = map(visit, dict.fromkeys(streams))
+        else:
+            feed = FeedCopier(
+                copier=copier,
+                feed=store.feed,
+                name=_name_of_run(to_layout, copier.target.table, categories),
+                categories=categories or None,
+            )
+            found = feed.planned() if dry_run else feed.copy(again=again)
+        output.stream(counted(found), _copied_view, _copied_line)
+    _print_copied(tally, dry_run=dry_run)
+
+
+def _other_store(stack: str) -> OpenedStore:
+    """The store of another stack, where the first one is."""
+    said = click.get_current_context().find_root().params
+    return open_store(
+        Choice(settings=Settings(), stack=stack, endpoint=said["endpoint"], region=said["region"])
+    )
+
+
+def _having(deployment: Deployment, layout: str) -> Deployment:
+    """The deployment, if it has tables of a layout."""
+    table = layout_named(layout).table
+    must_be_named(f"is needed for streams as {layout}", **{table: deployment.settings.value(table)})
+    return deployment
+
+
+def _copy_source(deployment: Deployment, layout: str, snapshots: str) -> CopySource:
+    if layout in STREAMS:
+        return StreamSource(STREAMS[layout](_having(deployment, layout)))
+    source: CopySource = layout_named(layout).part("copied")(_having(deployment, layout), snapshots)
+    return source
+
+
+def _name_of_run(layout: str, table: str, categories: Iterable[str]) -> str:
+    """The name under which a run keeps its place: what is copied, and where to. No reaction's name has a dot."""
+    return ".".join(("copy", layout, table, *sorted(set(categories))))
+
+
+def _copied_view(each: StreamCopy) -> dict[str, Any]:
+    more = {"digest": each.digest} if each.digest else {}
+    return {
+        "stream": each.stream,
+        "ending": each.ending,
+        "version": each.version,
+        "from": each.first,
+        "copied": each.copied,
+        "compared": each.events,
+        **more,
+        **({"why": each.why} if each.why else {}),
+    }
+
+
+def _copied_line(each: StreamCopy) -> str:
+    if each.why:
+        return f"{each.stream}: {each.ending}: {each.why}"
+    pruned = f", from event {each.first} on: those before are pruned" if each.first else ""
+    return f"{each.stream}: {each.ending}, {count(each.copied)} copied, {each.events:,} compared{pruned}"
+
+
+def _print_copied(tally: Tally, *, dry_run: bool) -> None:
+    view = {
+        "streams": tally.streams,
+        "dryRun": dry_run,
+        "copied": tally.copied,
+        "pruned": tally.pruned,
+        "tombstones": tally.tombstones,
+        "unsound": len(tally.unsound),
+    }
+    done = "would be copied" if dry_run else "copied"
+    line = f"{count(tally.streams, 'stream')} visited, {count(tally.copied)} {done}"
+    pruned = [f"{tally.pruned:,} pruned before"] if tally.pruned else []
+    tombstones = [count(tally.tombstones, "tombstone")] if tally.tombstones else []
+    output.document(view, ["; ".join([line, *pruned, *tombstones])])
+    if tally.unsound:
+        raise CopyUnsound([each.stream for each in tally.unsound])

@@ -17,8 +17,7 @@ from epochal.care.rebuild import Rebuilder, Spool
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.care.verify import STREAMS, Repaired, Repairer, Verifier, has_heads
 from epochal.cli import output
-from epochal.cli.errors import IndexUnsound
-from epochal.cli.inputs import Seconds
+from epochal.cli.inputs import IndexUnsound, Seconds
 from epochal.cli.target import OpenedStore, given, on_store
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
@@ -26,7 +25,7 @@ from epochal.dynamo.clients import s3_client
 from epochal.errors import GroupMissing, InvalidInput
 from epochal.index.chain_check import Finding, Kind
 from epochal.index.epochs import read_series
-from epochal.indexer.indexer import Indexer
+from epochal.indexer import Indexer
 from epochal.layout.port import Source, layout_names
 from epochal.lazy_dataclasses import replace
 from epochal.settings import DECLARED, MAX_PARTITIONS

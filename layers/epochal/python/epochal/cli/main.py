@@ -19,10 +19,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from click.shell_completion import get_completion_class
 
 from epochal.cli import inputs, output
-from epochal.cli.copying import copy
 from epochal.cli.export import export, sql
 from epochal.cli.feed import feed, newest, search, streams, tail, trace, wait, watch
-from epochal.cli.importing import import_
+from epochal.cli.importing import copy, import_
 from epochal.cli.index import index
 from epochal.cli.local import local, new
 from epochal.cli.models import models

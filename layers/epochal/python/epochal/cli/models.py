@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from epochal.cli import output
-from epochal.cli.errors import DocumentMissing, must_be_named
+from epochal.cli.inputs import DocumentMissing, must_be_named
 from epochal.cli.target import OpenedStore, given
 from epochal.codec import json
 from epochal.plan.ops import Scan

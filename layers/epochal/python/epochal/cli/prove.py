@@ -14,7 +14,7 @@ from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.dynamo.clients import credentials
 from epochal.errors import EpochalError, InvalidInput
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import operations
 from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import (
     AWS,
@@ -143,7 +143,7 @@ def _http(store: OpenedStore, stacks: Sequence[DeployedStack], api: str, token: 
             return gateway.rstrip("/")
         place = path.partition("?")[0]
         serving = (
-            each for each in OPERATIONS if each.method == method and each.parameters(place) is not None
+            each for each in operations() if each.method == method and each.parameters(place) is not None
         )
         return outputs[f"{next(serving).function.capitalize()}Url"].rstrip("/")
 

@@ -153,7 +153,7 @@ def train(store: OpenedStore, *, category: str) -> None:
 
 
 def _line(found: Trained) -> str:
-    of = f"{output.events(found.events)} of {found.streams:,} streams"
+    of = f"{output.count(found.events)} of {found.streams:,} streams"
     if found.dictionary is None:
         return f"{found.category}: nothing to train on: {of}"
     measured = f"{found.measured:,} other appends take {found.after:,} bytes instead of {found.before:,}"
@@ -258,6 +258,6 @@ def keep(store: OpenedStore, *, rules: Sequence[str], dry_run: bool) -> None:
         found,
         asdict,
         lambda each: (
-            f"{each.category}: {output.events(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"
+            f"{each.category}: {output.count(each.events)} of {each.streams:,} stream{'s' * (each.streams != 1)}"
         ),
     )

@@ -11,17 +11,16 @@ import click
 
 from epochal import scheduling
 from epochal.bulk import MAX_APPENDS, Bulk, BulkAppend
-from epochal.cli import inputs, output, views
-from epochal.cli.errors import StreamMissing
+from epochal.cli import inputs, output
+from epochal.cli.inputs import StreamMissing
 from epochal.cli.tagged import conditional, one_event, position_of, query_of
 from epochal.cli.target import OpenedStore, existing, on_store, on_streams
 from epochal.cli.timers import later_of
 from epochal.codec import json
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
 from epochal.feed.history import FeedEvent
-from epochal.http.batches import bulk_append, one_of
 from epochal.http.events import event_of
-from epochal.http.several import append_of
+from epochal.http.several import append_of, bulk_append, one_of
 from epochal.http.streams import condition_of
 from epochal.index.checkpoints import at
 from epochal.lazy_dataclasses import replace
@@ -128,8 +127,8 @@ def append_all(
     made = streams.append_all(asked, idempotency_key=key, **forbidden).streams
     output.stream(
         ((each.stream, made[each.stream]) for each in asked),
-        lambda each: views.of_stream(*each),
-        lambda each: views.appended_line(*each),
+        lambda each: output.of_stream(*each),
+        lambda each: output.appended_line(*each),
     )
 
 
@@ -160,7 +159,7 @@ def read(
     found = streams.read(stream, start=start, limit=most, direction="backward" if backward else "forward")
     told = _told(stream, found, version, start=start, limit=most, backward=backward)
     wanted = told if selected is None else islice(filter(selected, told), limit)
-    output.stream(wanted, views.event, views.event_line)
+    output.stream(wanted, output.event, output.event_line)
 
 
 @click.command()
@@ -182,9 +181,12 @@ def state(streams: Streams, *, stream: str, as_of: str | None) -> None:
         ("events in head" if then is None else "events", len(found.events)),
         *([("pruned below", found.low_water)] if found.low_water else []),
         *([("deleted", "yes: it takes no more events")] if found.deleted else []),
-        *((f"unfold {each.type}", f"@{each.version} {views.body_text(each.data)}") for each in found.unfolds),
+        *(
+            (f"unfold {each.type}", f"@{each.version} {output.body_text(each.data)}")
+            for each in found.unfolds
+        ),
     ]
-    output.document(views.state(found), output.table(rows))
+    output.document(output.state(found), output.table(rows))
 
 
 def _check_there(streams: Streams, stream: str) -> int:
@@ -261,7 +263,7 @@ def _appends(
         )
         expected = made.token
         condition |= {"after": made.position} if condition else {}
-        yield views.appended_line(stream, made), views.appended(stream, made, meter.units)
+        yield output.appended_line(stream, made), output.appended(stream, made, meter.units)
 
 
 # Commands that remove events: `prune`, those below an index, and `delete`, all of a stream. They ask first.
@@ -280,7 +282,7 @@ def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
     """
     head = existing(streams, stream, fetch=False)
     gone = max(0, min(before, head.version) - head.low_water)
-    inputs.confirm(f"{output.events(gone)} of {stream} will be gone. Go on?", yes=yes)
+    inputs.confirm(f"{output.count(gone)} of {stream} will be gone. Go on?", yes=yes)
     pruned, count = _to_the_end(lambda: _found(stream, streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
@@ -298,7 +300,7 @@ def delete(streams: Streams, *, stream: str, expected: str | None, leave_open: b
     """
     head = existing(streams, stream, fetch=False)
     after = "goes on" if leave_open else "takes no more events"
-    gone = output.events(head.version - head.low_water)
+    gone = output.count(head.version - head.low_water)
     inputs.confirm(f"{gone} of {stream} will be gone; it {after}. Go on?", yes=yes)
     # What was confirmed is what is deleted: an event that came meanwhile is no part of it.
     wanted = AtVersion(version=head.version) if expected is None else inputs.expected_of(expected)
@@ -419,13 +421,13 @@ def _view(told: Told) -> dict[str, object]:
     one, made = told
     if isinstance(made, Appended):
         reached = {"position": write_position(made.position)} if made.position.seen else {}
-        return {**views.of_stream(one.stream, made), **reached}
+        return {**output.of_stream(one.stream, made), **reached}
     return {"stream": one.stream, "error": type(made).__name__, "message": str(made)}
 
 
 def _line(told: Told) -> str:
     one, made = told
     if isinstance(made, Appended):
-        return views.appended_line(one.stream, replace(made, position=Position()))
+        return output.appended_line(one.stream, replace(made, position=Position()))
     words = str(made)
     return words if words.startswith(one.stream) else f"{one.stream}: {words}"

@@ -12,9 +12,9 @@ from typing import IO, Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import ConditionFailed, EventMissing, ImportStopped, TagMissing, must_be_named
+from epochal.cli.inputs import ConditionFailed, EventMissing, ImportStopped, TagMissing, must_be_named
+from epochal.cli.output import body_text, no_link
 from epochal.cli.target import OpenedStore, given
-from epochal.cli.views import body_text, no_link
 from epochal.copying.importing import Imported, ImportedEvent
 from epochal.errors import EpochalError
 from epochal.http import tagged as over_http
@@ -132,7 +132,7 @@ def append(
     made = _made(measured, events, fail_if, position_of(after), key)
     view = over_http.appended(made, meter.units)
     again = ", appended before" if made.replayed else ""
-    count = f"{output.events(len(events))}{again}"
+    count = f"{output.count(len(events))}{again}"
     position = [f"position {view['position']}"] if fail_if is not None else []
     output.document(view, [count, *position])
 
@@ -405,7 +405,7 @@ def _imported_lines(lines: IO[bytes], read: Callable[[Node], Event]) -> Iterator
             else:
                 yield _imported(node, read)
     if homed:
-        count = output.events(homed)
+        count = output.count(homed)
         click.echo(f"warning: {count} left out that are in streams: `epochal copy` brings them", err=True)
 
 

@@ -16,7 +16,7 @@ import click
 
 from epochal.care.checking import distinct
 from epochal.cli import output
-from epochal.cli.errors import NoStore, StackMissing, StreamMissing, must_be_named
+from epochal.cli.inputs import NoStore, StackMissing, StreamMissing, must_be_named
 from epochal.copying.importing import Importer, TaggedImporter
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment

@@ -10,8 +10,7 @@ from typing import Any, Final
 import click
 
 from epochal.cli import output
-from epochal.cli.errors import TimerMissing, must_be_named
-from epochal.cli.inputs import Seconds
+from epochal.cli.inputs import Seconds, TimerMissing, must_be_named
 from epochal.cli.target import OpenedStore, on_store, on_streams
 from epochal.errors import InvalidInput
 from epochal.hosting.timers import TimerQueue, told_to_function

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.indexer.records import read_value
+from epochal.indexer import read_value
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Ticks, parse_time
 from epochal.plan.values import Item

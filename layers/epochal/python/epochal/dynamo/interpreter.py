@@ -30,9 +30,8 @@ from epochal.dynamo.protocol import (
 from epochal.plan import ops
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply, Unreached
 from epochal.settings import LIGHT
-from epochal.wire.environment import Service, at_hand, hooked
+from epochal.wire.environment import Service, Signer, at_hand, hooked
 from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, roots
-from epochal.wire.signing import Signer
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -15,7 +15,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from epochal.errors import CorruptData, InvalidRequest, MissingTable
-from epochal.indexer.records import read_value
+from epochal.indexer import read_value
 from epochal.lazy_dataclasses import replace
 from epochal.plan import ops
 from epochal.plan.values import AttributeValue, Item, Key

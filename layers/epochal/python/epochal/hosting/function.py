@@ -15,7 +15,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of
@@ -322,3 +323,34 @@ def _replayed(replayed: Replayed) -> dict[str, Any]:
     if (failed := replayed.failure) is not None:
         failure = {"index": failed.index, "cause": failed.cause, "trace": failed.trace}
     return {"next": replayed.next, "unparked": replayed.unparked, "failure": failure}
+
+
+# A module with reactions says nothing of functions: its reactions run here, in a process, and in tests. So `handler`
+# is that of a function that is told where the reaction is in the code beside it; or what it is to forward, where that
+# code only says what is shown of an event (`hosting.recipients`).
+
+ENTRY: Final = "EPOCHAL_ENTRY"
+"""The variable that says where the reaction is: `board:departures`."""
+
+PROCESS: Final = "EPOCHAL_PROCESS"
+"""The variable that says which process a function runs a half of: those may append."""
+
+PUBLISH: Final = "EPOCHAL_PUBLISH"
+"""The variable that tells a function what to forward."""
+
+
+def __getattr__(name: str) -> Handler:
+    """Lambda asks for the handler, once; whoever else imports this module asks for nothing."""
+    if name != "handler":
+        raise AttributeError(name)
+    return _handler()
+
+
+@cache
+def _handler() -> Handler:
+    if PUBLISH in os.environ:
+        from epochal.hosting.recipients import deployed_publisher  # noqa: PLC0415  reactions do without recipients
+
+        return deployed_publisher(os.environ)
+    module, _, name = os.environ[ENTRY].partition(":")
+    return lambda_handler(getattr(import_module(module), name))

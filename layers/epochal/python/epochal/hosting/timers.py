@@ -20,7 +20,7 @@ from epochal.dynamo.clients import service_client
 from epochal.dynamo.deployed import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.hosting.function import SPARED, Handler, lambda_handler, logger_of
-from epochal.indexer.records import sent
+from epochal.indexer import sent
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.events import TIMER_SET, format_ticks

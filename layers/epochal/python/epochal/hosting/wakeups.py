@@ -11,7 +11,7 @@ from epochal.errors import InvalidRequest
 from epochal.feed.history import PartitionTail
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.groups import Unit
-from epochal.indexer.records import sent
+from epochal.indexer import sent
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.reactions.reactor import Ran
 

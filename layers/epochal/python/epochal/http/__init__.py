@@ -1,7 +1,7 @@
 """The HTTP API: a module for each resource, over a kernel that they share.
 
-    operations          the records of all operations: what the gateway, the stacks and the OpenAPI document read
-    operation           what a record is; a request and a response, as plain values
+    operation           the records of all operations: what the gateway, the stacks and the OpenAPI document read; a
+                        request and a response, as plain values
     streams, tagged, feed, health                   what performs the operations, and declares what they take and answer
     events              events as JSON: read, shown and described; and how much fits an answer
     shapes              the words of these declarations, and parsing: every refusal names the field and the rule
@@ -9,5 +9,5 @@
     gateway             what runs them on a deployment, logs and metrics; the only module that knows AWS Lambda
     openapi             the document; nothing on the way of a request imports it
 
-Parsing and showing are pure. Nothing is imported here, so that stacks can read `operations` without the rest.
+Parsing and showing are pure. Nothing is imported here, so that stacks can read `operation` without the rest.
 """

@@ -27,8 +27,7 @@ from urllib.parse import parse_qsl, unquote
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.http import problems
-from epochal.http.operation import Function, Operation, Request, Response
-from epochal.http.operations import OPERATIONS, operations_of
+from epochal.http.operation import Function, Operation, Request, Response, operations, operations_of
 from epochal.http.problems import ROUTE_NOT_FOUND, Problem, problem_of, problem_response
 from epochal.http.shapes import UnknownName, utf8
 from epochal.metrics import metrics_of
@@ -169,12 +168,12 @@ def _left_out(kind: str, _: Request) -> Response:
     raise Problem(ROUTE_NOT_FOUND, detail)
 
 
-_PATHS: Final = frozenset(each.path for each in OPERATIONS)
+_PATHS: Final = frozenset(each.path for each in operations())
 """A path of its own comes before one that it fits as a parameter: `/events/query` is no event's id."""
 
 
 def _no_operation(method: str, path: str) -> Problem:
-    found = [each for each in OPERATIONS if each.parameters(path) is not None]
+    found = [each for each in operations() if each.parameters(path) is not None]
     if not found:
         return Problem(ROUTE_NOT_FOUND)
     allowed = [each.method for each in found if each.path == path] or [each.method for each in found]

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any, Final
 
 from epochal.http import (
-    batches,
     events,
     feed,
     groups,
@@ -29,8 +28,7 @@ from epochal.http import (
     whole_feed,
 )
 from epochal.http.events import INDEX, POSITION
-from epochal.http.operation import JSON, PROBLEM, Operation
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import JSON, PROBLEM, Operation, operations
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.several import IN_THE_WAY
 from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
@@ -92,7 +90,7 @@ def text() -> str:
 def document() -> dict[str, Any]:
     """OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in OPERATIONS:
+    for operation in operations():
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
@@ -103,7 +101,7 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/", "description": "Where the stack's output ApiUrl says"}],
-        "tags": [{"name": name} for name in sorted({operation.function for operation in OPERATIONS})],
+        "tags": [{"name": name} for name in sorted({operation.function for operation in operations()})],
         "paths": paths,
         "components": {
             "schemas": _components(),
@@ -126,7 +124,7 @@ def _components() -> dict[str, Schema]:
 
 
 def _declaring() -> Iterator[ModuleType]:
-    yield from (batches, events, feed, whole_feed, groups, health, streams, several, tagged, timers)
+    yield from (events, feed, whole_feed, groups, health, streams, several, tagged, timers)
     for package in parts("operations"):
         yield from map(import_module, sorted({each.module for each in package.OPERATIONS}))
 
@@ -202,7 +200,7 @@ def _by_status(described: Description) -> dict[int, list[Kind]]:
 
 def _problems() -> dict[str, Any]:
     """Every answer that is a problem, by name: several kinds may share a status."""
-    groups = (kinds for each in OPERATIONS for kinds in _by_status(described_by(each)).values())
+    groups = (kinds for each in operations() for kinds in _by_status(described_by(each)).values())
     return {_name(kinds): _problem(kinds) for kinds in groups}
 
 

@@ -28,7 +28,7 @@ from epochal.codec import json
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import EpochalError, InvalidRequest, Refused, Unavailable
-from epochal.hosting.named import PROCESS
+from epochal.hosting.function import PROCESS
 from epochal.index.checkpoints import Checkpoint
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.settings import variable

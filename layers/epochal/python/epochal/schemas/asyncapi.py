@@ -1,20 +1,385 @@
-"""An AsyncAPI 3.0 document of a store: a channel for each category, a message for each type of event.
+"""JSON Schemas (2020-12) of the classes that events are made of, of a codec's events, and an AsyncAPI 3.0 document.
 
-The document is its owner's, who sends events; others follow the feed, or get CloudEvents from `Publish`. Payloads are
-schemas of draft 7, which every tool for AsyncAPI reads.
+    dataclass, attrs      their fields' hints, as `deciders.shapes` writes and reads them
+    pydantic              `TypeAdapter.json_schema`, of what the model reads, by the names that it writes
+    msgspec.Struct        `msgspec.json.schema`
+
+What a codec writes fits its schema. What fits is read, as far as types say: a class may have rules that no type has.
+Readers are more tolerant, as of forms of times. Members that a class ignores fit, and one with a
+default may be missing.
+
+The AsyncAPI document of a store has a channel for each category, and a message for each type of event. It is its
+owner's, who sends events; others follow the feed, or get CloudEvents from `Publish`. It takes, and compilers know,
+schemas of draft 7 (`draft7`): what 2020-12 says otherwise, as it was said before.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, NewType, Union, get_args, get_origin
 from urllib.parse import quote
+from uuid import UUID
 
 from epochal.deciders.codecs import EventCodec, StoredClass
-from epochal.errors import InvalidInput
+from epochal.deciders.shapes import ARRAYS, arguments_of, fields_in, hints_of, is_record, written_as
+from epochal.errors import InvalidInput, brought_by
 from epochal.model.events import VERSION
-from epochal.schemas.classes import Schema, define, schema_of
+
+Schema = dict[str, Any]
+
+DEFINITIONS: Final = "#/$defs/"
+"""Where a schema refers to parts of itself."""
+
+_SCALARS: Final[dict[Any, Schema]] = {
+    Any: {},
+    str: {"type": "string"},
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    Decimal: {"type": "number", "format": "decimal"},
+    None: {"type": "null"},
+    NoneType: {"type": "null"},
+    datetime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    UUID: {"type": "string", "format": "uuid"},
+}
+
+
+def schema_of(kind: type) -> Schema:
+    """The schema of a class that a codec takes, its own members at the root, and others in `$defs`."""
+    if hasattr(kind, "__pydantic_validator__"):
+        import pydantic.json_schema  # noqa: PLC0415  whoever made the class has loaded it
+
+        core = _as_written(pydantic.TypeAdapter(kind).core_schema)
+        return _at_root(pydantic.json_schema.GenerateJsonSchema().generate(core))
+    if hasattr(kind, "__struct_config__"):
+        import msgspec  # noqa: PLC0415  as above
+
+        return _at_root(msgspec.json.schema(kind))
+    made = _Hints()
+    return _at_root({**made.of(kind), "$defs": made.records})
+
+
+def _as_written(schema: Any) -> Any:
+    """A core schema of Pydantic's that reads each field by the name alone that it is written under."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_as_written, schema))
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: part if key in ("config", "metadata") else _as_written(part) for key, part in schema.items()}
+    for name, field in fields_in(made):
+        field["validation_alias"] = written_as(name, field)
+    return made
+
+
+def _at_root(schema: Schema) -> Schema:
+    """The same with what the root refers to in its place, and without definitions that nothing refers to."""
+    found = {name: each for name, each in schema.items() if name != "$defs"}
+    definitions: dict[str, Schema] = schema.get("$defs", {})
+    while (reference := found.pop("$ref", None)) is not None:
+        found = {**definitions[reference.removeprefix(DEFINITIONS)], **found}
+    used, wanted = dict[str, Schema](), [*referred(found)]
+    while wanted:
+        name = wanted.pop()
+        if name not in used:
+            used[name] = definitions[name]
+            wanted += referred(used[name])
+    return {**found, "$defs": {name: used[name] for name in definitions if name in used}} if used else found
+
+
+def referred(schema: Any) -> Iterator[str]:
+    """The definitions that a schema, or a part of one, refers to."""
+    match schema:
+        case {"$ref": str(reference), **rest}:
+            yield reference.removeprefix(DEFINITIONS)
+            yield from referred(list(rest.values()))
+        case dict():
+            yield from referred(list(schema.values()))
+        case list():
+            for each in schema:
+                yield from referred(each)
+        case _:
+            pass
+
+
+class _Hints:
+    """Schemas of hints, which `deciders.shapes` has found to have forms in JSON.
+
+    Attributes:
+        records: of classes, by the names under which others refer to them.
+    """
+
+    def __init__(self) -> None:
+        self.records: dict[str, Schema] = {}
+        self._names: dict[type, str] = {}
+
+    def of(self, hint: Any) -> Schema:
+        if isinstance(hint, NewType):
+            return self.of(hint.__supertype__)
+        if hint in _SCALARS:
+            return dict(_SCALARS[hint])
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            return _chosen([member.value for member in hint])
+        if is_record(hint):
+            return {"$ref": DEFINITIONS + self._record(hint)}
+        return self._composed(get_origin(hint), get_args(hint))
+
+    def _composed(self, origin: Any, parts: tuple[Any, ...]) -> Schema:
+        if origin is Literal:
+            return _chosen(parts)
+        if origin in (Union, UnionType):
+            (one,) = (part for part in parts if part is not NoneType)
+            return {"anyOf": [self.of(one), {"type": "null"}]}
+        if origin is tuple and parts[-1:] != (Ellipsis,):
+            many = {"minItems": len(parts), "maxItems": len(parts)}
+            first = {"prefixItems": [self.of(part) for part in parts]} if parts else {}
+            return {"type": "array", **first, **many}
+        if origin in ARRAYS:
+            return {"type": "array", "items": self.of(parts[0])}
+        return {"type": "object", "additionalProperties": self.of(parts[1])}
+
+    def _record(self, kind: type) -> str:
+        """The name of a class's schema. Two classes may have one name, of two modules."""
+        if kind in self._names:
+            return self._names[kind]
+        same = sum(each.__name__ == kind.__name__ for each in self._names)
+        name = self._names[kind] = f"{kind.__name__}{same + 1 if same else ''}"
+        schema = self.records[name] = {"title": kind.__name__, "type": "object"}
+        # What dataclasses say of themselves is their signature.
+        if kind.__doc__ and not kind.__doc__.startswith(f"{kind.__name__}("):
+            schema["description"] = " ".join(kind.__doc__.split())
+        hints, fields = hints_of(kind), arguments_of(kind)
+        schema["properties"] = {field: self.of(hints[field]) for field, _, _ in fields}
+        schema["required"] = [field for field, _, optional in fields if not optional]
+        return name
+
+
+def _chosen(values: Sequence[Any]) -> Schema:
+    kinds = sorted({"string" if isinstance(value, str) else "integer" for value in values})
+    return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(values)}
+
+
+_HOLDERS: Final = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+    "dependencies",
+)
+"""Keywords whose members are schemas by names, which are no keywords."""
+
+_VALUES: Final = ("const", "enum", "default", "examples", "required", "dependentRequired")
+"""Keywords that hold no schemas."""
+
+_SINCE: Final = frozenset(
+    (
+        "$dynamicRef",
+        "$recursiveRef",
+        "minContains",
+        "maxContains",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    )
+)
+"""Keywords that draft 7 has no words for."""
+
+
+def each_schema(schema: Any, change: Callable[[Schema], Schema]) -> Any:
+    """A schema and all that are in it, the inner ones first, as `change` makes them."""
+    if isinstance(schema, list):
+        return [each_schema(each, change) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return change(
+        {
+            name: value
+            if name in _VALUES
+            else {each: each_schema(inner, change) for each, inner in value.items()}
+            if name in _HOLDERS
+            else each_schema(value, change)
+            for name, value in schema.items()
+        }
+    )
+
+
+def draft7(schema: Any, refer: Callable[[str], str] = str) -> Any:
+    """The schema as draft 7 has it; `refer` says where what it refers to is instead.
+
+    Raises:
+        ValueError: draft 7 cannot say it.
+    """
+
+    def older(found: Schema) -> Schema:
+        if since := sorted(_SINCE & found.keys()):
+            raise ValueError(f"{since[0]} has no form in draft 7")
+        if "prefixItems" in found:
+            if "items" in found:
+                found["additionalItems"] = found["items"]
+            found["items"] = found.pop("prefixItems")
+        needed = {**found.pop("dependentRequired", {}), **found.pop("dependentSchemas", {})}
+        if needed:
+            found["dependencies"] = needed
+        if "$ref" in found:
+            # What is beside a reference means nothing to draft 7.
+            reference = {"$ref": refer(found.pop("$ref"))}
+            return {**found, "allOf": [reference, *found.get("allOf", [])]} if found else reference
+        return found
+
+    return each_schema(schema, older)
+
+
+def define(schemas: Schema, place: str, key: str, schema: Schema) -> None:
+    """Put a schema among those at `place` of a document, under `key`, and beside it what is in its `$defs`.
+
+    Raises:
+        ValueError: draft 7 cannot say it, or it refers to what is not in it.
+    """
+    inner = {f"#/$defs/{name}": f"{key}.{position}" for position, name in enumerate(schema.get("$defs", {}))}
+
+    def refer(reference: str) -> str:
+        if reference not in inner and reference != "#":
+            raise ValueError(f"refers to {reference}, which is not in its $defs")
+        return place + inner.get(reference, key)
+
+    own = {name: each for name, each in schema.items() if name not in ("$schema", "$id", "$defs")}
+    schemas[key] = draft7(own, refer)
+    for name, each in schema.get("$defs", {}).items():
+        schemas[inner[f"#/$defs/{name}"]] = draft7(each, refer)
+
+
+# Schemas of events as a Python module that checks bodies, made when a stage is synthesised: a function that gets it
+# needs no library for schemas, and starts as fast. `fastjsonschema` writes it. Of formats, date-time, date and uuid
+# are held to, as readers take them: a time may have no offset. Others are hints, as JSON Schema has it.
+
+_DAY: Final = "[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+_CLOCK: Final = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?"
+_ZONE: Final = r"([Zz]|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9](:?[0-5][0-9](\.[0-9]+)?)?)?)"
+_FORMATS: Final = {
+    "date-time": f"^{_DAY}[Tt ]{_CLOCK}{_ZONE}?$",
+    "date": f"^{_DAY}$",
+    "uuid": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+}
+_HINTS: Final = ("default", "contentEncoding", "contentMediaType", "title", "description", "examples")
+
+_RAISED: Final = re.compile(r"^from fastjsonschema import .*$", re.MULTILINE)
+_RAISED_HERE: Final = (
+    "from epochal.http.checked import Unfit as JsonSchemaValueException, Unfit as JsonSchemaValuesException"
+)
+
+
+def schemas_in(document: Any) -> Mapping[str, Schema]:
+    """The schemas of types that `epochal schema` has printed; raises `ValueError` where these are none."""
+    match document:
+        case {"$defs": dict(found)} if found:
+            return found
+    raise ValueError("must be a document of `epochal schema`, with the schemas of types in its $defs")
+
+
+def compiled(schemas: Mapping[str, Schema]) -> str:
+    """The source of the module: `KEYS` has a key for each type, and `validate({key: body})` raises `Unfit`.
+
+    Raises:
+        ValueError: a schema has what cannot be checked.
+    """
+    with brought_by("cdk", "compiled schemas", "fastjsonschema"):
+        from fastjsonschema import compile_to_code  # noqa: PLC0415  of synthesis alone
+
+    definitions, keys = Schema(), {name: f"t{position}" for position, name in enumerate(schemas)}
+    for name, schema in schemas.items():
+        try:
+            define(definitions, "#/definitions/", keys[name], schema)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+    properties = {key: {"$ref": f"#/definitions/{key}"} for key in keys.values()}
+    try:
+        checks = {name: each_schema(each, _asserted) for name, each in definitions.items()}
+        source = compile_to_code(
+            {"properties": properties, "definitions": checks}, use_default=False, use_formats=False
+        )
+    except re.error as error:
+        raise ValueError(str(error)) from error
+    lean = ast.unparse(_Lean().visit(ast.parse(_RAISED.sub(_RAISED_HERE, source))))
+    return f"{lean}\n\nKEYS = {keys!r}\n"
+
+
+class _Lean(ast.NodeTransformer):
+    """Leaves out what errors say beside their words and place: the schemas around it, which are most of the module."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        if isinstance(node.func, ast.Name) and node.func.id == "JsonSchemaValueException":
+            node.keywords = [each for each in node.keywords if each.arg == "name"]
+        return node
+
+
+def _asserted(schema: Schema) -> Schema:
+    """What is held to: `format` as a pattern, and no hints, of which some would change the body."""
+    if "multipleOf" in schema and not (schema.get("type") == "integer" and type(schema["multipleOf"]) is int):
+        # A decimal of a few bytes may have a million digits.
+        raise ValueError("multipleOf can be checked of integers alone")
+    kept = {name: each for name, each in schema.items() if name not in (*_HINTS, "format")}
+    pattern = _FORMATS.get(str(schema.get("format")))
+    if pattern is None:
+        return kept
+    return {"allOf": [kept, {"pattern": pattern}]} if "pattern" in kept else {**kept, "pattern": pattern}
+
+
+# JSON Schemas of a codec's events, by type. {"Boarded": {"$id": "urn:epochal:event:Boarded", "type": "object",
+# "properties": {"$v": {"const": 3}, …}}} A schema is of the version that is written today. The member `$v` says
+# which that is, and may be missing where there has been but one. Older versions, whose classes nobody has any more,
+# are listed in `x-upcast-from`: readers bring them to that of today.
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+OLDER: Final = "x-upcast-from"
+"""The member that lists the versions from which upcasts start."""
+
+_URN: Final = "urn:epochal:event:"
+
+
+def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, Schema]:
+    """The schema of each type of a codec that `json_codec` has made, a document that stands alone.
+
+    Args:
+        codec: of the events.
+        marked: bodies as they are stored, with their version; else as `Publish` sends them, without.
+
+    Raises:
+        InvalidInput: the codec is another, which does not say what it is made of.
+    """
+    if not codec.classes:
+        raise InvalidInput("codec", "must be made by json_codec: others do not say which classes they are of")
+    return {name: _event(each, marked=marked) for name, each in codec.classes.items()}
+
+
+def _event(stored: StoredClass, *, marked: bool) -> Schema:
+    schema, versions = schema_of(stored.kind), stored.versions
+    head: Schema = {"$schema": DIALECT, "$id": _URN + quote(stored.name, safe=""), "title": stored.name}
+    if versions.steps:
+        head[OLDER] = sorted(versions.steps)
+    if schema.get("type") != "object" or not marked:
+        return {**schema, **head}
+    needed = [VERSION] if versions.steps else []
+    return {
+        **schema,
+        **head,
+        "properties": {VERSION: {"const": versions.current}, **schema.get("properties", {})},
+        "required": [*needed, *schema.get("required", [])],
+    }
+
+
+def bundle(schemas: Mapping[str, Schema]) -> Schema:
+    """Schemas of events as one document, by their types in `$defs`."""
+    return {"$schema": DIALECT, "$defs": dict(schemas)}
+
+
+# The document of a store.
 
 _SCHEMAS = "#/components/schemas/"
 _TEXT = {"type": "string", "minLength": 1}
@@ -90,52 +455,3 @@ def _message(name: str, schema: Schema, payload: Schema, cloud_events: bool) -> 
 def _key(name: str) -> str:
     """A name of AsyncAPI's components: other characters are told apart by their codes."""
     return re.sub(r"[^A-Za-z0-9._-]", lambda found: f"_{ord(found[0]):x}_", name)
-
-
-# JSON Schemas of a codec's events, by type. {"Boarded": {"$id": "urn:epochal:event:Boarded", "type": "object",
-# "properties": {"$v": {"const": 3}, …}}} A schema is of the version that is written today. The member `$v` says
-# which that is, and may be missing where there has been but one. Older versions, whose classes nobody has any more,
-# are listed in `x-upcast-from`: readers bring them to that of today.
-
-DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-
-OLDER: Final = "x-upcast-from"
-"""The member that lists the versions from which upcasts start."""
-
-_URN: Final = "urn:epochal:event:"
-
-
-def event_schemas(codec: EventCodec[Any], *, marked: bool = True) -> dict[str, Schema]:
-    """The schema of each type of a codec that `json_codec` has made, a document that stands alone.
-
-    Args:
-        codec: of the events.
-        marked: bodies as they are stored, with their version; else as `Publish` sends them, without.
-
-    Raises:
-        InvalidInput: the codec is another, which does not say what it is made of.
-    """
-    if not codec.classes:
-        raise InvalidInput("codec", "must be made by json_codec: others do not say which classes they are of")
-    return {name: _event(each, marked=marked) for name, each in codec.classes.items()}
-
-
-def _event(stored: StoredClass, *, marked: bool) -> Schema:
-    schema, versions = schema_of(stored.kind), stored.versions
-    head: Schema = {"$schema": DIALECT, "$id": _URN + quote(stored.name, safe=""), "title": stored.name}
-    if versions.steps:
-        head[OLDER] = sorted(versions.steps)
-    if schema.get("type") != "object" or not marked:
-        return {**schema, **head}
-    needed = [VERSION] if versions.steps else []
-    return {
-        **schema,
-        **head,
-        "properties": {VERSION: {"const": versions.current}, **schema.get("properties", {})},
-        "required": [*needed, *schema.get("required", [])],
-    }
-
-
-def bundle(schemas: Mapping[str, Schema]) -> Schema:
-    """Schemas of events as one document, by their types in `$defs`."""
-    return {"$schema": DIALECT, "$defs": dict(schemas)}

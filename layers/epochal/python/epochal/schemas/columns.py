@@ -19,8 +19,7 @@ from epochal.codec import json
 from epochal.deciders.codecs import EventCodec
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import VERSION
-from epochal.schemas.asyncapi import event_schemas
-from epochal.schemas.classes import DEFINITIONS, Schema
+from epochal.schemas.asyncapi import DEFINITIONS, Schema, event_schemas
 
 ColumnType = Literal["text", "int64", "float64", "decimal", "bool", "timestamp", "json"]
 

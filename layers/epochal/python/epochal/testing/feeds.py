@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.indexer.indexer import Record
+from epochal.indexer import Record
 from epochal.layout.port import READ_MODELS, TIMERS, source_of, store_tables
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import PER_SECOND, Ticks, from_unix_nanoseconds

@@ -3,21 +3,28 @@
 It answers as DynamoDB does for every operation a plan can hold: conditions, transactions, pages of 1 MB, limits,
 what is malformed (`testing.refusals`), capacity, and the change records of a table's stream. The contract suite holds
 it to DynamoDB Local.
-What only a distributed store does (throttling, lost responses, late index reads) is not here but in
-`testing.faults`, so that a test chooses it.
+What only a distributed store does is left to a test, which puts `Faults` around it. Their schedule is a plain value:
+tests enumerate schedules, or draw them, and a failing one prints and replays.
+
+    THROTTLED    refused unread: the caller knows that nothing happened
+    LOST         never arrives: the caller cannot tell
+    UNANSWERED   arrives and is applied, its answer does not come back: the caller cannot tell
+    Late(n)      arrives after n more requests of anyone, long after the caller gave it up
 """
 
 from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan import ops
+from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
 from epochal.plan.values import Item, Key, item_size
 from epochal.testing import refusals
 
@@ -290,3 +297,79 @@ def _projected(spec: ops.TableSpec, index: str | None, rows: list[Item]) -> Iter
 
 def _index_of(spec: ops.TableSpec, name: str) -> ops.IndexSpec:
     return next(index for index in spec.indexes if index.name == name)
+
+
+class Fault(Enum):
+    """What happens to one request."""
+
+    THROTTLED = "throttled"
+    LOST = "lost"
+    UNANSWERED = "unanswered"
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A request is given up by its sender, and lands once `requests` more have been performed."""
+
+    requests: int = 1
+
+
+Schedule = Mapping[int, Fault | Late]
+"""Which requests, counted from 0, meet which fault; the others go well."""
+
+
+class Faults:
+    """An interpreter around another that keeps to a schedule. Safe under threads.
+
+    Attributes:
+        requests: how many have been made, whatever became of them.
+    """
+
+    def __init__(self, execute: Execute, schedule: Schedule) -> None:
+        self.requests = 0
+        self._execute = execute
+        self._schedule = schedule
+        self._lock = threading.Lock()
+        self._delayed: list[tuple[int, Op]] = []
+
+    def execute(self, op: Op) -> Reply:
+        """Perform one operation, or what the schedule makes of it.
+
+        Raises:
+            NotApplied: it was throttled.
+            Lost: it was lost, unanswered or delayed.
+        """
+        with self._lock:
+            number = self.requests
+            self.requests += 1
+            fault = self._schedule.get(number)
+            if isinstance(fault, Late):
+                self._delayed.append((number + fault.requests, op))
+            due = self._due(number)
+        for late in due:
+            self._execute(late)
+        return self._perform(op, fault)
+
+    def land(self) -> None:
+        """Let every delayed request arrive now."""
+        with self._lock:
+            late, self._delayed = self._delayed, []
+        for _, op in late:
+            self._execute(op)
+
+    def _due(self, number: int) -> list[Op]:
+        due = [op for lands, op in self._delayed if lands < number]
+        self._delayed = [(lands, op) for lands, op in self._delayed if lands >= number]
+        return due
+
+    def _perform(self, op: Op, fault: Fault | Late | None) -> Reply:
+        match fault:
+            case None:
+                return self._execute(op)
+            case Fault.THROTTLED:
+                raise NotApplied("throttled by a schedule")
+            case Fault.UNANSWERED:
+                self._execute(op)
+                raise Lost("answer dropped by a schedule")
+            case Fault.LOST | Late():
+                raise Lost("request held back by a schedule")

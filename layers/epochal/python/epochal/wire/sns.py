@@ -21,9 +21,8 @@ from urllib.parse import urlencode
 from xml.parsers import expat
 
 from epochal.errors import InvalidRequest, Unavailable
-from epochal.wire.environment import Service, at_hand, hooked
+from epochal.wire.environment import Service, Signer, at_hand, hooked
 from epochal.wire.http import Connections, NoAnswer, Unsent, host_of, is_busy, roots
-from epochal.wire.signing import Signer
 
 MEDIA: Final = "application/x-www-form-urlencoded; charset=utf-8"
 TRIES: Final = 4

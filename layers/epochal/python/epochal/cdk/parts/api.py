@@ -35,8 +35,7 @@ from epochal.cdk.parts.functions import (
 )
 from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
-from epochal.http.operation import Operation
-from epochal.http.operations import OPERATIONS
+from epochal.http.operation import Operation, operations
 from epochal.settings import REQUEST_SECONDS
 
 TIMEOUT: Final = Duration.seconds(int(REQUEST_SECONDS) + 3)
@@ -141,7 +140,7 @@ class Api:
         }
         return [
             made
-            for operation in OPERATIONS
+            for operation in operations()
             for made in api.add_routes(
                 path=operation.path,
                 methods=[apigateway.HttpMethod(operation.method)],

@@ -28,7 +28,7 @@ from uuid import uuid4
 from epochal.cdk.stages import BadSetting
 from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import entry_of
-from epochal.schemas.classes import compiled, schemas_in
+from epochal.schemas.asyncapi import compiled, schemas_in
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution

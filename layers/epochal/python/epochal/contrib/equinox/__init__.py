@@ -14,7 +14,7 @@ streams of users need beside that.
     append              when events leave the Tip, and how; what comes back from a write
     reading, pruning    in either direction, past what is gone; pruning, deleting, archiving
     streams, opening    the store of streams, and opening it
-    port, options       what the feed and a deployment need
+    port                what the feed and a deployment need
 
 Names are resolved when they are first used: a function that reads the feed needs no appends.
 """
@@ -23,7 +23,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from epochal.declaration import Flag, Number, OneOf, Text, of_tables
+from epochal.errors import InvalidInput
+from epochal.lazy_dataclasses import dataclass, fields
 from epochal.plugins import Plugin, named_later
+from epochal.settings import EVENTS, Options
 
 if TYPE_CHECKING:
     from epochal.contrib.equinox.append import ByCost as ByCost
@@ -31,20 +35,19 @@ if TYPE_CHECKING:
     from epochal.contrib.equinox.append import Fixed as Fixed
     from epochal.contrib.equinox.opening import memory_tips as memory_tips
     from epochal.contrib.equinox.opening import open_tips as open_tips
-    from epochal.contrib.equinox.options import EquinoxOptions as EquinoxOptions
     from epochal.contrib.equinox.streams import Tips as Tips
+
 
 PLUGIN: Final = Plugin(
     port=f"{__name__}.port:PORT",
     history=f"{__name__}.streams:tips_of",
-    options=f"{__name__}.options:EquinoxOptions",
-    coherent=f"{__name__}.options:coherent",
+    options=f"{__name__}:EquinoxOptions",
+    coherent=f"{__name__}:coherent",
     stores={"tips": f"{__name__}.streams:opened"},
     streams="tips",
 )
 
 _NAMES: Final = {
-    "options": ("EquinoxOptions",),
     "append": ("ByCost", "Calving", "Fixed"),
     "opening": ("memory_tips", "open_tips"),
     "streams": ("Tips",),
@@ -52,6 +55,57 @@ _NAMES: Final = {
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 
-__all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = ["EquinoxOptions", "PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 __getattr__ = named_later(__name__, _FILES)
+
+
+# What a stage chooses, and what functions are told of it (`epochal.settings`).
+
+CALVING = ("auto", "fixed", "cost")
+"""Rules by which events leave a Tip: at limits, as Equinox's own, or when that is cheapest; `auto` is at limits where
+Equinox applications use the table too.
+"""
+
+TIP_BYTES = 32 * 1024
+"""Equinox's own limit of a Tip's events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquinoxOptions:
+    """Settings of tips, by their names."""
+
+    equinox: bool = of_tables(False, Flag(), "Equinox applications use the table of tips too", EVENTS)
+    calving: str = of_tables(
+        CALVING[0], OneOf(of=CALVING), "When events leave the Tip of a stream of tips", ("append",)
+    )
+    calving_max_bytes: int = of_tables(
+        TIP_BYTES,
+        Number(most=400_000),
+        "Bytes of events above which they do, where limits are fixed",
+        ("append",),
+    )
+    calving_max_events: int = of_tables(
+        0, Number(least=0, most=100_000), "Likewise their number; 0 for any", ("append",)
+    )
+    archive_table: str = of_tables(
+        "",
+        Text(),
+        "Tips as they were before pruning",
+        ("append", "replay", "feed", "reaction"),
+        chosen=False,
+    )
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the rule has limits."""
+        return self.equinox if self.calving == "auto" else self.calving == "fixed"
+
+
+def coherent(options: Options) -> None:
+    """Refuse limits of a stage where its rule has none; raises `InvalidInput` of the rule."""
+    chosen = options.of_plugin(EquinoxOptions)
+    for each in fields(EquinoxOptions):
+        limit = each.name.startswith("calving_max") and getattr(chosen, each.name) != each.default
+        if limit and not chosen.is_fixed:
+            raise InvalidInput("calving", f"must be fixed with {each.name}, which means nothing without")

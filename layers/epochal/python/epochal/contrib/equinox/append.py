@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, Literal, TypeAlias
 
-from epochal.contrib.equinox.options import CALVING, TIP_BYTES, EquinoxOptions
+from epochal.contrib.equinox import CALVING, TIP_BYTES, EquinoxOptions
 from epochal.errors import InvalidInput, TooLarge
 from epochal.index.tip import StoredSpan, Tip, append_id, calves, load_tip, read_span, read_tip
 from epochal.index.tip_append import (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from epochal.contrib.equinox import append, pruning, reading
+from epochal.contrib.equinox import EquinoxOptions, append, pruning, reading
 from epochal.contrib.equinox.append import ByCost, Calving, Result, calving_of
-from epochal.contrib.equinox.options import EquinoxOptions
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
 from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, write_unfold

@@ -11,7 +11,7 @@ FORMATS §2 has the bytes. The rules in short:
     model, payloads, items      ids and events, how payloads hold them, what is stored
     append, reading             plans
     store, deciders             what users call
-    port, history, options      what the feed and a deployment need
+    port, history               what the feed and a deployment need
     http, commands, tools, aio  the service, the tools, asynchronous programs
 
 Names are resolved when they are first used: a function that reads the feed needs no deciders.
@@ -21,7 +21,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from epochal.declaration import Names, Number, OneOf, of_tables, setting
+from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import Plugin, named_later
+from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders as AsyncAggregateDeciders
@@ -41,16 +44,16 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.opening import memory_aggregates as memory_aggregates
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
-    from epochal.contrib.event_store_adapter.options import AdapterOptions as AdapterOptions
     from epochal.contrib.event_store_adapter.payloads import Serializer as Serializer
     from epochal.contrib.event_store_adapter.store import AggregateAppended as AggregateAppended
     from epochal.contrib.event_store_adapter.store import AggregateConflict as AggregateConflict
     from epochal.contrib.event_store_adapter.store import AggregateStore as AggregateStore
 
+
 PLUGIN: Final = Plugin(
     port=f"{__name__}.port:PORT",
     history=f"{__name__}.history",
-    options=f"{__name__}.options:AdapterOptions",
+    options=f"{__name__}:AdapterOptions",
     coherent=f"{__name__}.port:coherent",
     stores={"aggregates": f"{__name__}.store:opened"},
     operations=f"{__name__}.http",
@@ -61,7 +64,6 @@ PLUGIN: Final = Plugin(
 )
 
 _NAMES: Final = {
-    "options": ("AdapterOptions",),
     "aio": ("AsyncAggregateDeciders", "AsyncAggregates"),
     "append": ("Retention",),
     "deciders": (
@@ -81,6 +83,49 @@ _NAMES: Final = {
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 
-__all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = ["AdapterOptions", "PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 __getattr__ = named_later(__name__, _FILES)
+
+
+# What a stage chooses, and what functions are told of it (`epochal.settings`).
+
+LIBRARY = "javascript"
+"""The library of event-store-adapter whose keys and payloads aggregates have by default."""
+
+LIBRARIES = (LIBRARY, "rust", "go", "java", "php")
+"""The libraries of event-store-adapter that aggregates may be shared with."""
+
+PAYLOADS = (*LIBRARIES, "plain")
+"""Forms of payloads: those of the libraries, and one that names no type."""
+
+SHARDS = 64
+"""Default shards of aggregates: those of event-store-adapter's libraries, which may share the tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterOptions:
+    """Settings of aggregates, by their names."""
+
+    # With other keys nothing that is stored is found. A shard is one value of a partition key: more than 10,000 spread
+    # nothing any further.
+    journal_shards: int = of_tables(SHARDS, Number(most=10_000), "Shards of aggregates' keys", EVENTS)
+    journal_keys: str = of_tables(
+        LIBRARY, OneOf(of=LIBRARIES), "Library by whose hash aggregates' keys are made", EVENTS
+    )
+    journal_serializer: str = of_tables(
+        LIBRARY, OneOf(of=PAYLOADS), "Library as which aggregates are written", EVENTS
+    )
+    aggregate_types: tuple[str, ...] = of_tables(
+        (), Names(), "Types of aggregates, separated by commas; those that hold - must be declared", EVENTS
+    )
+    # Each append with a snapshot looks for the copies that are beyond these.
+    snapshot_copies: int = setting(
+        0, Number(least=0, most=1_000), "Snapshots of an aggregate kept beside its head", ("append",)
+    )
+    snapshot_ttl_days: int = setting(
+        0,
+        Number(least=0, most=3_650),
+        "Days after which snapshots beyond these expire; 0 deletes them at once",
+        ("append",),
+    )

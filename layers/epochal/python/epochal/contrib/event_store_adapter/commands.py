@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import must_be_named
+from epochal.cli.inputs import must_be_named
+from epochal.cli.output import body_text
 from epochal.cli.target import OpenedStore, on_store
-from epochal.cli.views import body_text
 from epochal.contrib.event_store_adapter.http import operations as shapes
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
@@ -101,7 +101,7 @@ def append(
     made = measured.append(which, events, snapshot=state, expected=_expected(expected), idempotency_key=key)
     view = {**shapes.appended(which, made, meter.units), "lock": shapes.lock_text(made.lock)}
     count = len(events)
-    line = f"{which}: {output.events(count)}, now at version {made.lock.version}"
+    line = f"{which}: {output.count(count)}, now at version {made.lock.version}"
     output.document(view, [line])
 
 

@@ -18,8 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from epochal.contrib.event_store_adapter import LIBRARY, SHARDS, AdapterOptions
 from epochal.contrib.event_store_adapter.model import UNDECLARED, AggregateId, AggregateTypes, Hash, Lock
-from epochal.contrib.event_store_adapter.options import LIBRARY, SHARDS, AdapterOptions
 from epochal.contrib.event_store_adapter.payloads import JAVASCRIPT, Serializer, serializer_of
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass

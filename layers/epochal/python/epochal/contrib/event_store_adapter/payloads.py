@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.codec.json import MARK
-from epochal.contrib.event_store_adapter.options import PAYLOADS
+from epochal.contrib.event_store_adapter import PAYLOADS
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
 

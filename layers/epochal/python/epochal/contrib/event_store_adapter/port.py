@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from epochal.contrib.event_store_adapter import AdapterOptions
 from epochal.contrib.event_store_adapter.items import (
     HEAD,
     JOURNAL,
@@ -21,7 +22,6 @@ from epochal.contrib.event_store_adapter.items import (
     site_of,
 )
 from epochal.contrib.event_store_adapter.model import AggregateId, AggregateTypes
-from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.errors import CorruptData, InvalidInput
 from epochal.layout.port import (
     Change,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from epochal.codec import json
+from epochal.contrib.event_store_adapter import AdapterOptions
 from epochal.contrib.event_store_adapter.append import (
     AggregateBatch,
     AggregateRejected,
@@ -45,7 +46,6 @@ from epochal.contrib.event_store_adapter.model import (
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.contrib.event_store_adapter.payloads import Form
 from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
 from epochal.deployment import Deployment

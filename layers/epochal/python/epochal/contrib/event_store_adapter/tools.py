@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from epochal.contrib.event_store_adapter import AdapterOptions
 from epochal.contrib.event_store_adapter.history import AggregateHistory
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.contrib.event_store_adapter.options import AdapterOptions
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, opened
 from epochal.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment

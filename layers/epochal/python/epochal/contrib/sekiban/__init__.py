@@ -17,7 +17,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from epochal.declaration import Flag, Number, Text, of_tables, setting
+from epochal.lazy_dataclasses import dataclass
 from epochal.plugins import Plugin, named_later
+from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.aio import AsyncProjectionStates as AsyncProjectionStates
@@ -30,15 +33,15 @@ if TYPE_CHECKING:
     from epochal.contrib.sekiban.opening import memory_projection_states as memory_projection_states
     from epochal.contrib.sekiban.opening import open_dcb_events as open_dcb_events
     from epochal.contrib.sekiban.opening import open_projection_states as open_projection_states
-    from epochal.contrib.sekiban.options import SekibanOptions as SekibanOptions
     from epochal.contrib.sekiban.projections import ProjectionStates as ProjectionStates
     from epochal.contrib.sekiban.states import StoredState as StoredState
     from epochal.contrib.sekiban.store import DcbEvents as DcbEvents
 
+
 PLUGIN: Final = Plugin(
     port=f"{__name__}.port:PORT",
     history=f"{__name__}.history",
-    options=f"{__name__}.options:SekibanOptions",
+    options=f"{__name__}:SekibanOptions",
     stores={"dcb": f"{__name__}.store:opened", "states": f"{__name__}.projections:states_of"},
     tagged="dcb",
     states="states",
@@ -47,7 +50,6 @@ PLUGIN: Final = Plugin(
 )
 
 _NAMES: Final = {
-    "options": ("SekibanOptions",),
     "aio": ("AsyncProjectionStates",),
     "items": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
     "importer": ("DcbImporter",),
@@ -65,6 +67,52 @@ _NAMES: Final = {
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
 
-__all__ = ["PLUGIN", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
+__all__ = ["PLUGIN", "SekibanOptions", *_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
 
 __getattr__ = named_later(__name__, _FILES)
+
+
+# What a stage chooses, and what functions are told of it (`epochal.settings`).
+
+INLINE_BYTES = 300_000
+"""A compressed state larger than this goes to the bucket: in base64 it is a third longer, and an item holds
+409,600 bytes."""
+
+PREFIX = "projections"
+"""Of the keys of states in the bucket."""
+
+_BOTH = ("append", "replay")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SekibanOptions:
+    """Settings of tagged events in Sekiban's tables, and of states of projections, by their names."""
+
+    # A read of all events asks every shard. May be raised later, never lowered.
+    write_shards: int = of_tables(1, Number(most=1_000), "Shards of the index of all tagged events", _BOTH)
+    type_heads: bool = of_tables(
+        False, Flag(), "Tagged events are written with heads of types, for conditions by type alone", _BOTH
+    )
+    # As Sekiban has it; `#` and `|` would end it early within keys.
+    service: str = of_tables(
+        "",
+        Text(pattern=r"([a-z0-9-]{1,64})?", meaning="at most 64 lower-case letters, digits and hyphens"),
+        "Tenant of tagged events and states",
+        EVENTS,
+    )
+    state_inline_bytes: int = setting(
+        INLINE_BYTES,
+        Number(least=0, most=INLINE_BYTES),
+        "Compressed states of projections that are larger go to the bucket",
+        ("append",),
+    )
+    consistent_reads: bool = setting(
+        True,
+        Flag(),
+        "Single tagged events and tags are read strongly consistent; else they cost half",
+        ("replay",),
+    )
+    projection_states_table: str = of_tables("", Text(), "States of projections", _BOTH, chosen=False)
+    states_prefix: str = of_tables(
+        PREFIX, Text(), "Where large states lie in the bucket", _BOTH, chosen=False
+    )

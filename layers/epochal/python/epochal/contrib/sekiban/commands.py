@@ -14,7 +14,7 @@ from typing import IO, Final
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.errors import must_be_named
+from epochal.cli.inputs import must_be_named
 from epochal.cli.tagged import append, count, event, import_, query, read, tag, tags
 from epochal.cli.target import OpenedStore, given
 from epochal.codec.bodies import CHUNK

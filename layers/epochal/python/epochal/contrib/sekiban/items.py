@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NewType
 
 from epochal.codec import json
-from epochal.contrib.sekiban.options import SekibanOptions
+from epochal.contrib.sekiban import SekibanOptions
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, fields, replace
 from epochal.model.events import MAX_EXPIRES, Claim, Event, Recorded, Ticks, content_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from epochal.care.checking import distinct
-from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX
+from epochal.contrib.sekiban import INLINE_BYTES, PREFIX
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
 from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
 from epochal.dynamo.stores import HERE, Place

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from epochal.contrib.sekiban import SekibanOptions
 from epochal.contrib.sekiban.entries import entries
 from epochal.contrib.sekiban.items import (
     EVENTS,
@@ -25,7 +26,6 @@ from epochal.contrib.sekiban.items import (
     is_head,
     tag_site_of,
 )
-from epochal.contrib.sekiban.options import SekibanOptions
 from epochal.errors import CorruptData
 from epochal.layout.port import (
     CategoriesBy,

@@ -15,9 +15,8 @@ from os import SEEK_END
 from typing import IO, Final
 
 from epochal.codec.bodies import CHUNK
-from epochal.contrib.sekiban import states
+from epochal.contrib.sekiban import INLINE_BYTES, PREFIX, SekibanOptions, states
 from epochal.contrib.sekiban.items import PROJECTION_STATES, Keys
-from epochal.contrib.sekiban.options import INLINE_BYTES, PREFIX, SekibanOptions
 from epochal.contrib.sekiban.states import StoredState, from_text, pack, to_text, unpack
 from epochal.deployment import Deployment
 from epochal.errors import ConflictError, CorruptData, InvalidInput, MissingBody, TooLarge
