@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, product
 from random import Random
 
 import pytest
@@ -193,6 +193,52 @@ def test_what_another_archives_and_prunes_meanwhile_is_not_said_to_be_lost(layou
     assert pruned is not None
     assert pruned.low_water == EVENTS
     assert len(list(other.read(STREAM))) == EVENTS
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("new", [0, 2, 5])
+def test_a_table_that_was_restored_beside_a_later_archive_loses_nothing_to_a_prune(
+    tables: MemoryTables, layout: AnyStreamLayout, new: int
+) -> None:
+    """The archive has events of the stream that the restored table has lost, where others are now."""
+    archive = replace(over(tables), table="archive", layout=layout, archive=None)
+    streams = replace(archive, table="live", archive=archive)
+    for _ in range(5):
+        streams.append(STREAM, [Event(type="Kept")])
+    restored = tables.copy()
+    for _ in range(3):
+        streams.append(STREAM, [Event(type="Lost")])
+    streams.archive_and_prune(STREAM, 8)
+
+    def execute(op: Op) -> Reply:
+        return (restored if getattr(op, "table", "") == "live" else tables).execute(op)
+
+    streams = over(tables, execute)
+    assert streams.archive is not None
+    streams = replace(streams, layout=layout, archive=replace(streams.archive, layout=layout))
+    for _ in range(new):
+        streams.append(STREAM, [Event(type="New")])
+    for act, below in product((streams.archive_and_prune, streams.prune), (5, 7, 9)):
+        with pytest.raises(InvalidInput, match="archive: has another event 7 of Flight-1, as after a restore"):
+            act(STREAM, below)
+    assert [each.type for each in streams.read(STREAM)] == ["Kept"] * 5 + ["New"] * new
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_tables_that_were_restored_to_one_moment_go_on_archiving(
+    tables: MemoryTables, layout: AnyStreamLayout
+) -> None:
+    archive = replace(over(tables), table="archive", layout=layout, archive=None)
+    streams = replace(archive, table="live", archive=archive)
+    streams.append(STREAM, [Event(type="E", tags=("a:1",) if layout.name == "pages" else ())] * 5)
+    streams.archive_and_prune(STREAM, 5)
+    restored = over(tables.copy())
+    streams = replace(streams, driver=restored.driver, archive=replace(archive, driver=restored.driver))
+    streams.append(STREAM, [Event(type="New")] * 3)
+    found = streams.archive_and_prune(STREAM, 8)
+    assert found is not None
+    assert found.low_water == 8
+    assert len(list(streams.read(STREAM))) == 8
 
 
 @pytest.mark.timeout(20)

@@ -106,7 +106,7 @@ STREAMS: dict[str, tuple[Call, str]] = {
         "direction: must be forward or backward",
     ),
     "a text to begin at": (lambda store: store.page("A-1", start="1"), "from: must be a number, not str"),
-    "a text to prune below": (lambda store: store.prune("A-1", "1"), "before: must be the index of an event"),
+    "a text to prune below": (lambda store: store.prune("A-1", "1"), "before: must be a number"),
 }
 
 TAGGED: dict[str, tuple[Call, str]] = {

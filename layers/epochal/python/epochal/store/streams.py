@@ -355,7 +355,7 @@ class Streams:
                 read; where the store has an archive, any that were asked for: they were pruned unarchived. The read can
                 begin at `low_water`.
         """
-        _check_range(start, limit, direction)
+        check_range(start, limit, direction)
         selected = Selection.of(types, since, until)
         reader, name = self.reader(fetch=True), stream_name(stream)
         if selected is None:
@@ -382,7 +382,7 @@ class Streams:
             start: index of the first event wanted; None is the first, or backward the last.
             fetch: False leaves bodies that lie in the bucket as claims.
         """
-        _check_range(start, limit, direction)
+        check_range(start, limit, direction)
         must_be_whole(max_bytes, "max_bytes", 1)
         store, meter = self.metered()
         selected = Selection.of(types, since, until)
@@ -398,9 +398,9 @@ class Streams:
             unarchived: even those that the archive has not, where the store was given one.
 
         Raises:
-            InvalidInput: the archive has not all of them; nothing was pruned.
+            InvalidInput: the archive has not all of them, or has others; nothing was pruned.
         """
-        _check_before(before)
+        must_be_whole(before, "before")
         store, meter = self.metered()
         with meter:
             if store.archive is not None and not unarchived:
@@ -415,14 +415,14 @@ class Streams:
         Where time runs out, a part may be copied and nothing pruned; another call goes on.
 
         Raises:
-            InvalidInput: events were pruned before they were archived, or the archive's stream was deleted.
+            InvalidInput: as `copy_to_archive` does.
         """
         store, meter = self.metered()
         with meter:
             if self.archive is not None:
                 # What is appended meanwhile is not in the archive, and so not to be pruned.
                 before = min(before, store.copy_to_archive(stream, before))
-            found = store.prune(stream, before)
+            found = store.prune(stream, before, unarchived=True)
         return None if found is None else replace(found, capacity=meter.capacity)
 
     def delete(self, stream: str, *, expected: ExpectedVersion = ANY, leave_open: bool = False) -> Pruned:
@@ -463,16 +463,17 @@ class Streams:
         """Copy the events below `before` to the archive, so that they may be pruned; the version it has reached.
 
         Raises:
-            InvalidInput: there is no archive, its stream was deleted, or events were pruned before they were archived.
+            InvalidInput: there is no archive, its stream was deleted or has other events, or events were pruned before
+                they were archived.
         """
-        _check_before(before)
+        must_be_whole(before, "before")
         if self.archive is None:
             raise InvalidInput("archive", "the store was given none")
-        etags = iter(self._etag, "")
         if not isinstance(self.layout, ArchivedStreams):
             raise _unable(self.layout, "archived")
-        steps = self.layout.archive(self.table, self.archive.table, stream_name(stream), before, etags)
-        return self.driver.run(steps)
+        _reached(self, stream, self.archive)
+        into, etags = self.archive.table, iter(self._etag, "")
+        return self.driver.run(self.layout.archive(self.table, into, stream_name(stream), before, etags))
 
     def within(self, seconds: float) -> Streams:
         """The same store, whose calls give up `seconds` from now."""
@@ -708,8 +709,7 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
 
 def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int:
     """What of that below `before` may be pruned: an archive only grows, so what it has now it will have then."""
-    copy = archive.head(stream)
-    reached = 0 if copy is None or copy.deleted else copy.version
+    reached = _reached(store, stream, archive)
     head = store.head(stream) if reached < before else None
     if head is not None and reached < min(before, head.version):
         rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
@@ -717,13 +717,26 @@ def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int
     return min(before, reached)
 
 
-def _check_before(before: int) -> None:
-    if not isinstance(before, bool):
-        must_be(int, before, "before", "the index of an event")
-    must_be_whole(before, "before")
+def _reached(store: Streams, stream: str, archive: Streams) -> int:
+    """How far the archive has got. Where one of the tables was restored, it may have what another history had: its last
+    event tells.
+    """
+    copy = archive.head(stream)
+    if copy is None or copy.deleted:
+        return 0
+    head = store.head(stream) if copy.version else None
+    if head is not None and not head.deleted:
+        copied, there = (
+            next(each.reader(fetch=False).onward(its, copy.version - 1, "forward", 1), None)
+            for each, its in ((archive, copy), (store, head))
+        )
+        if isinstance(copied, Recorded) and copied != there:
+            raise InvalidInput("archive", f"has another event {copied.index} of {stream}, as after a restore")
+    return copy.version
 
 
-def _check_range(start: int | None, limit: int | None, direction: Direction) -> None:
+def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
+    """Raise `InvalidInput` where one of them cannot be of a read."""
     for name, number, least in (("from", start, 0), ("limit", limit, 1)):
         if number is not None:
             must_be_whole(number, name, least)

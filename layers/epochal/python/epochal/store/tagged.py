@@ -71,7 +71,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.encoding import EVENTS_INLINE, BodyCodec, check_key, named, with_metadata
 from epochal.store.outcomes import going_with, in_the_way, unmet
 from epochal.store.seals import Seals
-from epochal.store.streams import Streams, streams_of
+from epochal.store.streams import Streams, check_range, streams_of
 
 MAX_FIELD_BYTES: Final = 1024
 """Bytes of the ids that say why an event came about."""
@@ -226,12 +226,7 @@ class TaggedStore(ABC):
                 before them, too.
         """
         fenced = self._fence(query, "query", after)
-        if limit is not None:
-            must_be(int, limit, "limit", "a number")
-            if limit < 1:
-                raise InvalidInput("limit", "must be at least 1")
-        if direction not in ("forward", "backward"):
-            raise InvalidInput("direction", "must be forward or backward")
+        check_range(None, limit, direction)
         return self._answered(read(self._reads(fenced), after, limit, forward=direction == "forward"))
 
     def page(
@@ -365,9 +360,9 @@ class TaggedStore(ABC):
         must_be(Query, query, field, "a Query")
         must_be((Position, type(None)), after, "after", "a position that a read returned")
         heads = self.type_heads
-        return (
-            fence(query, type_heads=heads) if after is None else fence_after(query, after, type_heads=heads)
-        )
+        if after is None:
+            return fence(query, type_heads=heads)
+        return fence_after(query, after, type_heads=heads)
 
     @abstractmethod
     def _append(

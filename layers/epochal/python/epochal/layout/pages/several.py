@@ -279,6 +279,9 @@ class StreamsPart:
         """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
         if self.key is None:
             return None
+        if not refusal.ambiguous:
+            # No answer was lost: what others have sent at the same moment may look the same.
+            self.key.sent.clear()
         if (item := refusal.items[-1]) is not None:
             return (yield from self.key.told(self.table, read_record(item)))
         return None if refusal.failed else (yield from self.key.before(self.table))
@@ -339,7 +342,12 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
         sent.append(writes[batch.stream])
         return ()
 
-    came = yield from commit(replace(wanted, records=records, keyed=True))
+    def before(writes: Writes, refusal: Refusal) -> Steps[T | None]:
+        if not refusal.ambiguous:
+            sent.clear()
+        return (yield from wanted.before(writes, refusal))
+
+    came = yield from commit(replace(wanted, records=records, before=before, keyed=True))
     if isinstance(came, Made):
         return came
     moved = came.get(batch.stream) if isinstance(came, dict) else None
@@ -418,6 +426,8 @@ class PageAttempts:
 
         def before(_: Writes, refusal: Refusal) -> Steps[UnfoldsRefused[Page] | None]:
             page, item = refusal.items
+            if not refusal.ambiguous:
+                left.clear()
             said = None if item is None else read_record(item)
             if said is None and not refusal.failed:
                 # Only the caller's own conditions are said to have failed; but the record is there if all was written.

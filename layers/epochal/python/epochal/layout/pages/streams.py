@@ -144,9 +144,9 @@ def settle(
     table: str, batch: Packed, head: Page, since: int, *, repeatable: bool, planned: Planned | None = None
 ) -> Steps[Settled | None]:
     """Whether an append has been made from index `since` on, as an existing stream shows it: by another process, unless
-    it was `planned` so.
+    it was `planned` so, and the answer was lost.
     """
-    blocked = Blocked(page=head, planned=planned)
+    blocked = Blocked(page=head, planned=planned, ambiguous=planned is not None)
     return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
 
 
@@ -176,7 +176,8 @@ def _settle(
     if not isinstance(found, FoundAppend) and batch.keyed:
         found = yield from find(table, head, wanted, since, or_later=repeatable)
     if isinstance(found, FoundAppend):
-        return _already(batch, blocked.planned, found)
+        # Without a lost answer it is another's, even if that has the key, the moment and so the stamp.
+        return _already(batch, blocked.planned if blocked.ambiguous else None, found)
     doubtful = found is Earlier.PRUNED and (blocked.ambiguous or batch.keyed)
     return _pruned(head, since) if doubtful else None
 

@@ -1,0 +1,113 @@
+"""G2: two calls under one key at one moment, request by request: one has made the append, and the other is told so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from epochal.also import put
+from epochal.model.events import Event, Unfold
+from epochal.model.tags import Query, QueryItem
+from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend
+from epochal.plan.ops import Done, Execute, Op, Reply, Transact
+from epochal.store.streams import Streams
+from epochal.testing.faults import Fault, Faults
+from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams, memory_tables
+from tests.simulation.scheduler import Process, every_order, run
+from tests.simulation.world import EQUAL, NOON, SECOND, bytes_of, driver_on, key_of
+
+STREAM, OTHER = "Cart-1", "Cart-2"
+TAGGED = replace(EQUAL, tags=("cart:1",))
+NOTHING_OF = Query(items=(QueryItem(tags=frozenset({"cart:9"})),))
+UNFOLDS = [Unfold(type="Cart", data=b"{}")]
+
+Call = Callable[[Streams, str, ExpectedVersion], Outcome]
+
+
+def _append(events: list[Event], **more: object) -> Call:
+    return lambda store, key, expected: store.try_append(
+        STREAM,
+        events,
+        expected=expected,
+        idempotency_key=key,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def _several(store: Streams, key: str, expected: ExpectedVersion) -> Outcome:
+    appends = [StreamAppend(stream=each, events=[EQUAL], expected=expected) for each in (STREAM, OTHER)]
+    return store.try_append_all(appends, idempotency_key=key)
+
+
+CALLS: dict[str, Call] = {
+    "events": _append([EQUAL]),
+    "on a condition": _append([EQUAL], fail_if=NOTHING_OF),
+    "with tags": _append([TAGGED]),
+    "unfolds alone": _append([], unfolds=UNFOLDS),
+    "with an item": _append([EQUAL], also=[put("mine", {"k": "1"})]),
+    "unfolds with an item": _append([], unfolds=UNFOLDS, also=[put("mine", {"k": "1"})]),
+    "to two streams": _several,
+}
+
+
+def _store(tables: MemoryTables, name: str, execute: Execute | None = None, now: int = NOON) -> Streams:
+    driver = driver_on(execute or tables.execute)
+    return replace(memory_streams(tables), driver=driver, fresh=bytes_of(name), now=lambda: now)
+
+
+def _started(events: int, ahead: int) -> MemoryTables:
+    tables = memory_tables(mine="k")
+    for stream in (STREAM, OTHER) if events else ():
+        _store(tables, "before", now=NOON + ahead).append(stream, [Event(type="Opened")])
+    return tables
+
+
+def _replayed(outcome: Outcome) -> bool:
+    assert isinstance(outcome, Appended), outcome
+    return outcome.replayed or any(each.replayed for each in outcome.streams.values())
+
+
+@pytest.mark.parametrize("key", ["k", key_of("k", NOON)])
+@pytest.mark.parametrize(
+    ("events", "ahead", "expected"), [(0, 0, NO_STREAM), (0, 0, ANY), (1, SECOND, ANY)], ids=repr
+)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_of_two_calls_under_one_key_at_one_moment_one_is_told_that_it_made_the_append(
+    call: Call, events: int, ahead: int, expected: ExpectedVersion, key: str
+) -> None:
+    def race(choose: Callable[[list[str]], str]) -> None:
+        tables, told = _started(events, ahead), dict[str, Outcome]()
+
+        def body(name: str) -> Callable[[Execute], None]:
+            return lambda execute: told.update({name: call(_store(tables, name, execute), key, expected)})
+
+        run({name: Process(name, tables.execute, body(name)) for name in ("one", "two")}, choose)
+        assert sorted(map(_replayed, told.values())) == [False, True]
+
+    assert sum(1 for _ in every_order(race)) > 1
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_who_made_an_append_and_lost_the_answer_is_told_that_it_made_it(call: Call) -> None:
+    sent: list[bool] = []
+
+    def noting(tables: MemoryTables) -> Execute:
+        def execute(op: Op) -> Reply:
+            reply = tables.execute(op)
+            sent.append(isinstance(reply, Done) and (isinstance(op, Transact) or "$" not in repr(op)))
+            return reply
+
+        return execute
+
+    tables = _started(1, 0)
+    call(_store(tables, "ours", noting(tables)), "k", ANY)
+    assert any(sent)
+    for at in (at for at, made in enumerate(sent) if made):
+        tables = _started(1, 0)
+        outcome = call(
+            _store(tables, "ours", Faults(tables.execute, {at: Fault.UNANSWERED}).execute), "k", ANY
+        )
+        assert not _replayed(outcome)
