@@ -13,8 +13,7 @@ from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend
 from epochal.plan.ops import Done, Execute, Op, Reply, Transact
 from epochal.store.streams import Streams
-from epochal.testing.faults import Fault, Faults
-from epochal.testing.memory import MemoryTables
+from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from tests.simulation.scheduler import Process, every_order, run
 from tests.simulation.world import EQUAL, NOON, SECOND, bytes_of, driver_on, key_of

@@ -219,7 +219,9 @@ def test_a_table_that_was_restored_beside_a_later_archive_loses_nothing_to_a_pru
     for _ in range(new):
         streams.append(STREAM, [Event(type="New")])
     for act, below in product((streams.archive_and_prune, streams.prune), (5, 7, 9)):
-        with pytest.raises(InvalidInput, match="archive: has another event 7 of Flight-1, as after a restore"):
+        with pytest.raises(
+            InvalidInput, match="archive: has another event 7 of Flight-1, as after a restore"
+        ):
             act(STREAM, below)
     assert [each.type for each in streams.read(STREAM)] == ["Kept"] * 5 + ["New"] * new
 
