@@ -29,7 +29,7 @@ from bench.report import Report
 from bench.rounds import ROUNDS, Compared, by_turns
 from epochal import Event
 from epochal.dynamo.interpreter import LightCarrier, interpreter, performed
-from epochal.export.from_feed import begin, run
+from epochal.export.origins import begin_feed, run_feed
 from epochal.export.parts import ExportScope
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
@@ -155,8 +155,8 @@ def _apart(stored: Stored) -> Took:
 def _export(reader: FeedReader) -> Took:
     began, worked = time.perf_counter(), time.process_time()
     with TemporaryDirectory() as folder:
-        export = begin(reader, Path(folder), ExportScope(source="bench"))
-        events = run(export, lambda: reader).rows
+        export = begin_feed(reader, Path(folder), ExportScope(source="bench"))
+        events = run_feed(export, lambda: reader).rows
     meter = reader.driver.meter
     return Took(
         requests=meter.requests,

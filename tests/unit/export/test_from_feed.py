@@ -16,9 +16,9 @@ import pytest
 
 from epochal import Event
 from epochal.errors import CorruptData, InvalidInput
-from epochal.export import files, from_feed, parts
+from epochal.export import files, origins, parts
 from epochal.export.files import FORMATS, Format, arrow_schema
-from epochal.export.from_feed import FeedOrigin, begin, ranges_of, run
+from epochal.export.origins import FeedOrigin, begin_feed, ranges_of, run_feed
 from epochal.export.parts import EventExport, ExportCounts, ExportScope, FeedRange
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
@@ -56,8 +56,8 @@ def filled(seed: int = 1, appends: int = 60) -> MemoryFeed:
 def exported(
     feed: MemoryFeed, folder: Path, *, file_rows: int = 20, start: Any = "beginning", **of: Any
 ) -> ExportCounts:
-    export = begin(feed.reader, folder, ExportScope(source="here", **of), start)
-    return run(export, lambda: feed.reader, file_rows=file_rows)
+    export = begin_feed(feed.reader, folder, ExportScope(source="here", **of), start)
+    return run_feed(export, lambda: feed.reader, file_rows=file_rows)
 
 
 def rows_in(folder: Path, format_: Format = "parquet") -> list[dict[str, Any]]:
@@ -137,19 +137,19 @@ def test_a_row_says_where_in_the_feed_its_event_is(tmp_path: Path) -> None:
 def test_what_is_appended_meanwhile_is_not_part_of_an_export(tmp_path: Path) -> None:
     feed = filled()
     before = expected(feed)
-    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     feed.streams.append("Cart-1", [Event(type="late")])
     feed.index()
-    run(export, lambda: feed.reader, file_rows=10)
+    run_feed(export, lambda: feed.reader, file_rows=10)
     assert bare(rows_in(tmp_path / "out")) == before
 
 
 def test_a_category_whose_next_event_lies_behind_the_end_has_none_of_it(tmp_path: Path) -> None:
     feed = filled()
-    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here", categories=("Late",)))
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here", categories=("Late",)))
     feed.streams.append("Late-1", [Event(type="late")])
     feed.index()
-    assert run(export, lambda: feed.reader) == ExportCounts()
+    assert run_feed(export, lambda: feed.reader) == ExportCounts()
     assert rows_in(tmp_path / "out") == []
     assert pq.read_schema(tmp_path / "out" / "none.parquet").equals(arrow_schema(), check_metadata=False)
 
@@ -266,8 +266,8 @@ def test_a_run_whose_requests_fail_is_gone_on_with(tmp_path: Path) -> None:
 
         reader = feed.reader.on(replace(feed.reader.driver, execute=execute))
         try:
-            export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
-            run(export, lambda: reader, file_rows=5)  # noqa: B023
+            export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+            run_feed(export, lambda: reader, file_rows=5)  # noqa: B023
             break
         except Killed:
             continue
@@ -353,14 +353,14 @@ def test_a_file_of_strangers_among_the_parts_is_named(tmp_path: Path) -> None:
 
 def test_two_runs_do_not_write_one_range(tmp_path: Path) -> None:
     feed = filled()
-    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     (range_, *_) = export.ranges
     writing = parts.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
     next(writing)
     with pytest.raises(InvalidInput, match="folder: is being written by another export"):
-        run(export, lambda: feed.reader)
+        run_feed(export, lambda: feed.reader)
     writing.close()
-    run(export, lambda: feed.reader)
+    run_feed(export, lambda: feed.reader)
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
@@ -371,9 +371,9 @@ def opened() -> FeedReader:
 
 @pytest.mark.slow
 def test_workers_side_by_side_write_what_one_does(tmp_path: Path) -> None:
-    export = begin(opened(), tmp_path / "out", ExportScope(source="here", format="ndjson"))
+    export = begin_feed(opened(), tmp_path / "out", ExportScope(source="here", format="ndjson"))
     heard = list[int]()
-    run(export, opened, workers=2, told=lambda counts: heard.append(counts.rows))
+    run_feed(export, opened, workers=2, told=lambda counts: heard.append(counts.rows))
     found = bare(rows_in(tmp_path / "out", "ndjson"))
     assert [(row["stream"], row["index"], row["data"]) for row in found] == [
         (row["stream"], row["index"], row["data"]) for row in expected(filled(appends=20))
@@ -429,7 +429,7 @@ def test_the_wanted_is_refused_by_its_field(tmp_path: Path) -> None:
 
 def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
     feed = filled()
-    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     assert parts.found_in(tmp_path / "out") == export
     assert isinstance(export, EventExport)
     assert all(isinstance(each, FeedRange) for each in export.ranges)
@@ -438,11 +438,11 @@ def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
 def test_a_feed_of_one_epoch_is_read_in_ranges_and_no_row_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(from_feed, "ENTRIES", 2)
+    monkeypatch.setattr(origins, "ENTRIES", 2)
     feed = filled()
-    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     assert len(export.ranges) > 3
-    run(export, lambda: feed.reader, file_rows=7)
+    run_feed(export, lambda: feed.reader, file_rows=7)
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
@@ -462,7 +462,7 @@ def test_what_is_said_of_an_export_and_was_changed_is_noticed(
 ) -> None:
     feed = filled()
     folder = tmp_path / "out"
-    export = begin(feed.reader, folder, ExportScope(source="here"))
+    export = begin_feed(feed.reader, folder, ExportScope(source="here"))
     (range_, *_) = export.ranges
     writing = parts.write_range(export, range_, lambda: FeedOrigin(feed.reader), 10)
     next(writing)
@@ -496,25 +496,25 @@ def test_two_exports_that_begin_at_once_are_one(tmp_path: Path, monkeypatch: pyt
         if not asked:
             asked.append(export)
             with pytest.raises(InvalidInput, match="is being written by another export"):
-                begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+                begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
         keep(export)
 
     monkeypatch.setattr(parts, "_keep", keeping)
-    begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
-    assert begin(feed.reader, tmp_path / "out", ExportScope(source="here")) == asked[0]
+    begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    assert begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here")) == asked[0]
 
 
 def test_a_second_run_is_refused_before_it_takes_a_range_of_the_first(tmp_path: Path) -> None:
     feed = filled()
-    export = begin(feed.reader, tmp_path / "out", ExportScope(source="here"))
+    export = begin_feed(feed.reader, tmp_path / "out", ExportScope(source="here"))
     refused = list[str]()
 
     def told(_: ExportCounts) -> None:
         with pytest.raises(InvalidInput, match="is being written by another export") as second:
-            run(export, lambda: feed.reader)
+            run_feed(export, lambda: feed.reader)
         refused.append(second.value.field)
 
-    run(export, lambda: feed.reader, told=told)
+    run_feed(export, lambda: feed.reader, told=told)
     assert refused
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
@@ -523,7 +523,7 @@ def test_a_second_run_is_refused_before_it_takes_a_range_of_the_first(tmp_path: 
 def test_events_that_have_grown_are_read_fewer_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(from_feed, "WINDOW_BYTES", 400_000)
+    monkeypatch.setattr(origins, "WINDOW_BYTES", 400_000)
     feed, held = MemoryFeed(), list[int]()
     for number in range(300):
         feed.streams.append(f"Cart-{number % 9}", [Event(type="a", data=b"1")])
@@ -531,7 +531,7 @@ def test_events_that_have_grown_are_read_fewer_at_a_time(
         large = random.Random(number).randbytes(20_000)
         feed.streams.append(f"Cart-{number % 9}", [Event(type="a", data=large)])
         feed.index()
-    entries: Any = getattr(from_feed, "_Entries")  # noqa: B009  how much is held shows nowhere else
+    entries: Any = getattr(origins, "_Entries")  # noqa: B009  how much is held shows nowhere else
     window = entries._window  # noqa: SLF001  likewise
 
     def measured(self: Any) -> Any:
@@ -557,6 +557,6 @@ def test_a_stream_whose_events_lie_all_over_a_feed_is_read_once(tmp_path: Path) 
         return feed.tables.execute(op)
 
     reader = feed.reader.on(replace(feed.reader.driver, execute=execute))
-    run(begin(reader, tmp_path / "out", ExportScope(source="here")), lambda: reader)
+    run_feed(begin_feed(reader, tmp_path / "out", ExportScope(source="here")), lambda: reader)
     assert asked.count("streams") < 4 * 20
     assert bare(rows_in(tmp_path / "out")) == expected(feed)

@@ -13,9 +13,7 @@ import pytest
 from epochal import Event
 from epochal.copying.exports import export_at
 from epochal.errors import InvalidRequest, MissingTable
-from epochal.export.from_feed import begin as begin_feed
-from epochal.export.from_feed import run as run_feed
-from epochal.export.from_tables import TablesOrigin, begin, run, segments_of
+from epochal.export.origins import TablesOrigin, begin_feed, begin_tables, run_feed, run_tables, segments_of
 from epochal.export.parts import ExportCounts, ExportScope, write_range
 from epochal.export.spooled_tables import SpooledTables
 from epochal.feed.reader import FeedReader
@@ -35,8 +33,8 @@ Opener = Callable[[], tuple[FeedReader, tuple[Source, ...]]]
 
 def exported(opener: Opener, folder: Path, **of: Any) -> ExportCounts:
     _, sources = opener()
-    begun = begin(folder, ExportScope(source="here", **of), {each.base: 3 for each in sources})
-    return run(begun, opener, file_rows=5)
+    begun = begin_tables(folder, ExportScope(source="here", **of), {each.base: 3 for each in sources})
+    return run_tables(begun, opener, file_rows=5)
 
 
 def bare(folder: Path) -> list[dict[str, Any]]:
@@ -124,14 +122,14 @@ def test_a_run_that_ends_anywhere_is_gone_on_with(tmp_path: Path) -> None:
 
 def test_a_stream_that_is_appended_to_between_two_runs_is_there_once(tmp_path: Path) -> None:
     there = world()
-    begun = begin(
+    begun = begin_tables(
         tmp_path / "out", ExportScope(source="here"), {each.base: 3 for each in there.layouts.sources}
     )
     first = begun.ranges[0]
     list(write_range(begun, first, lambda: _origin(there, begun.ranges)))
     for at in range(40):
         there.layouts.append(f"Cart-{at}", "late")
-    run(begun, lambda: tables_of(there))
+    run_tables(begun, lambda: tables_of(there))
     places = [(row["stream"], row["index"]) for row in bare(tmp_path / "out") if row["stream"]]
     assert len(set(places)) == len(places)
 

@@ -15,7 +15,7 @@ from epochal import Event
 from epochal.errors import InvalidInput
 from epochal.export import sql
 from epochal.export.files import FORMATS, Format
-from epochal.export.from_feed import begin, run
+from epochal.export.origins import begin_feed, run_feed
 from epochal.export.parts import ExportScope
 from epochal.export.sql import ask, records
 from epochal.testing.feeds import MemoryFeed
@@ -40,7 +40,7 @@ def feed() -> MemoryFeed:
 
 
 def export(feed: MemoryFeed, folder: Path, format_: Format = "parquet") -> Path:
-    run(begin(feed.reader, folder, ExportScope(source="here", format=format_)), lambda: feed.reader)
+    run_feed(begin_feed(feed.reader, folder, ExportScope(source="here", format=format_)), lambda: feed.reader)
     return folder
 
 
@@ -139,7 +139,7 @@ def test_variables_of_the_program_are_no_tables(
 
 
 def test_a_place_without_rows_or_of_a_half_export_is_refused(tmp_path: Path, feed: MemoryFeed) -> None:
-    begin(feed.reader, tmp_path / "half", ExportScope(source="here"))
+    begin_feed(feed.reader, tmp_path / "half", ExportScope(source="here"))
     (tmp_path / "none").mkdir()
     (tmp_path / "a.txt").write_text("a")
     folder = export(feed, tmp_path / "two")

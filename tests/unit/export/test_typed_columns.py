@@ -15,7 +15,7 @@ import pytest
 from epochal import Event, json_codec
 from epochal.errors import InvalidInput
 from epochal.export.files import FORMATS, Format
-from epochal.export.from_feed import begin, run
+from epochal.export.origins import begin_feed, run_feed
 from epochal.export.parts import ExportScope
 from epochal.export.sql import ask, records
 from epochal.testing.feeds import MemoryFeed
@@ -59,7 +59,7 @@ def feed() -> MemoryFeed:
 
 
 def exported(feed: MemoryFeed, folder: Path, **of: Any) -> Path:
-    run(begin(feed.reader, folder, ExportScope(source="here", **of)), lambda: feed.reader)
+    run_feed(begin_feed(feed.reader, folder, ExportScope(source="here", **of)), lambda: feed.reader)
     return folder
 
 

@@ -49,6 +49,7 @@ from epochal.cdk.parts.alarms import (
     ONCE,
     Alarms,
     Minutes,
+    largest,
     metric,
     watch_function,
 )
@@ -299,10 +300,10 @@ class Reaction(Construct):
         watch_function(alarms, subject, self._name, entry=entry)
         lag = metric(*BEHIND, self._name, statistic="Maximum")
         when("lags", f"The reaction {name} is minutes behind the feed.", lag, LASTING, LAG_SECONDS * 1_000)
-        age = _largest("ApproximateAgeOfOldestMessage", self.queue)
+        age = largest("ApproximateAgeOfOldestMessage", self.queue)
         waits = f"Wake-ups of the reaction {name} wait: its function fails, is throttled, or is not called."
         when("waits", waits, age, LASTING, LAG_SECONDS)
-        depth = _largest("ApproximateNumberOfMessagesVisible", self.failed)
+        depth = largest("ApproximateNumberOfMessagesVisible", self.failed)
         when("gave-up", f"Wake-ups of the reaction {name} failed too often and were set aside.", depth)
         dropped = metric("AWS/Lambda", "RecursiveInvocationsDropped", self._name)
         loop = f"Lambda takes long catch-ups of the reaction {name} for a loop, and ends them."
@@ -320,10 +321,6 @@ class Reaction(Construct):
             key: CfnOutput(self, key, value=value, description=description)
             for key, (value, description) in values.items()
         }
-
-
-def _largest(name: str, queue: sqs.Queue) -> cloudwatch.Metric:
-    return metric("AWS/SQS", name, queue.queue_name, statistic="Maximum")
 
 
 def _check(full_name: str, name: str, entry: Path, handler: str) -> None:

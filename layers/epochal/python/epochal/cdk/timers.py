@@ -22,12 +22,21 @@ from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
-from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.alarms import LAG_SECONDS, LASTING, LATE, ONCE, Alarms, Minutes, metric, watch_function
+from epochal.cdk.parts.alarms import (
+    LAG_SECONDS,
+    LASTING,
+    LATE,
+    ONCE,
+    Alarms,
+    Minutes,
+    largest,
+    metric,
+    watch_function,
+)
 from epochal.cdk.parts.feed import Notices
 from epochal.cdk.parts.functions import Function, Shared, settings_of, wake_up_queues
 from epochal.cdk.reaction import Reaction
@@ -187,9 +196,6 @@ class Timers(Construct):
     def _watch(self, alarms: Alarms) -> None:
         def when(what: str, does: str, measured: cloudwatch.Metric, minutes: Minutes, above: int = 0) -> None:
             alarms.when(f"timers-{what}", does, measured, minutes=minutes, above=above)
-
-        def largest(of: str, queue: sqs.Queue) -> cloudwatch.Metric:
-            return metric("AWS/SQS", of, queue.queue_name, statistic="Maximum")
 
         watch_function(alarms, "timers", self._name)
         late = metric(*LATE, self._name, statistic="Maximum")

@@ -22,7 +22,7 @@ from epochal.codec import json
 from epochal.copying.exports import export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import InvalidInput
-from epochal.export import from_feed, from_tables
+from epochal.export import origins
 from epochal.export.parts import EventExport, ExportCounts, ExportScope
 from epochal.export.spooled_tables import SpooledTables
 from epochal.export.sql import ask, records
@@ -133,9 +133,9 @@ def _exported(
     store: OpenedStore, folder: Path, wanted: ExportScope, start: Place, workers: int | None = None
 ) -> ExportCounts:
     choice, workers = side_by_side(workers)
-    begun = from_feed.begin(store.feed, folder, wanted, start)
+    begun = origins.begin_feed(store.feed, folder, wanted, start)
     opened: Callable[[], FeedReader] = (lambda: store.feed) if choice is None else partial(_feed, choice)
-    return _told(partial(from_feed.run, begun, opened), begun, workers)
+    return _told(partial(origins.run_feed, begun, opened), begun, workers)
 
 
 def _from_tables(
@@ -152,10 +152,10 @@ def _from_tables(
             sources = tuple(each for each in sources if each.table in sizes)
             if not sources:
                 raise InvalidInput("--from-export", "must have a table with the heads of streams")
-        segments = {each.base: from_tables.segments_of(sizes.get(each.table, 0)) for each in sources}
-        begun = from_tables.begin(folder, wanted, segments)
+        segments = {each.base: origins.segments_of(sizes.get(each.table, 0)) for each in sources}
+        begun = origins.begin_tables(folder, wanted, segments)
         opened = partial(_tables, store, file) if choice is None else partial(_tables_there, choice, file)
-        return _told(partial(from_tables.run, begun, opened), begun, workers)
+        return _told(partial(origins.run_tables, begun, opened), begun, workers)
 
 
 def _spooled(store: OpenedStore, file: Path, exports: Sequence[str]) -> dict[str, int]:

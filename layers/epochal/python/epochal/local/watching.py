@@ -94,9 +94,6 @@ def _files(folder: str | Path) -> Iterator[tuple[str, int, int]]:
 # again for what has come since, and passes over what he has had; what is remembered for that is of the last seconds
 # alone.
 
-LOG_SECONDS: Final = 0.5
-"""Between looks of whoever follows."""
-
 LATE_MS: Final = 30_000
 """An invocation's lines have the time at which it ended, and may be seen this much later."""
 

@@ -79,7 +79,7 @@ class Parking:
         work = self._work(partition, seconds)
 
         def handle(first: int) -> Progress:
-            end = self._end(partition, stream, first)
+            end = self.reactor.member.reader.end_of(partition, stream, first)
             return work.handle(
                 Task(stream=stream, first=first, end=end, removals=self._removals(partition, stream))
             )
@@ -93,8 +93,9 @@ class Parking:
         Raises:
             InvalidInput: the stream is not parked.
         """
+        end_of = self.reactor.member.reader.end_of
         return self._catch_up(
-            partition, stream, lambda index: Progress(next=self._end(partition, stream, index)), inf
+            partition, stream, lambda index: Progress(next=end_of(partition, stream, index)), inf
         )
 
     def skip(self, partition: int, stream: str, index: int | None = None) -> int:
@@ -149,9 +150,6 @@ class Parking:
             return ()
         removal = member.reader.removal_of(partition, stream)
         return () if removal is None else (removal,)
-
-    def _end(self, partition: int, stream: str, index: int) -> int:
-        return self.reactor.member.reader.end_of(partition, stream, index)
 
     def _find(self, partition: int, stream: str) -> tuple[Held, int]:
         held = self.reactor.member.load(partition)

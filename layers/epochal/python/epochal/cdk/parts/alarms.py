@@ -11,6 +11,7 @@ from typing import Final
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_cloudwatch_actions import SnsAction
 from constructs import Construct
 
@@ -104,6 +105,11 @@ def metric(
         label=label,
         period=Duration.minutes(1),
     )
+
+
+def largest(name: str, queue: sqs.IQueue) -> cloudwatch.Metric:
+    """A metric of a queue, at its highest."""
+    return metric("AWS/SQS", name, queue.queue_name, statistic="Maximum")
 
 
 BEHIND: Final = ("Epochal", "Reaction.behind")

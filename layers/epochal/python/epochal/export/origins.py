@@ -1,20 +1,23 @@
-"""The feed as an origin of exports: every event that it had when the export began, in its order.
+"""Where exports come from: the feed, with every event that it had when the export began, in its order; or the tables.
 
-A range is some entries of a partition's chain of epochs. An event with tags is met in the feed through each of its
-streams, and becomes a row in the first of them.
+A range of the feed is some entries of a partition's chain of epochs. An event with tags is met there through each of
+its streams, and becomes a row in the first of them.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import chain, islice
 from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from epochal.care.catch_up import UnreadableHead, read_heads, scan
+from epochal.errors import CorruptData
 from epochal.export.parts import (
+    BATCH_BYTES,
     EventExport,
     ExportCounts,
     ExportScope,
@@ -28,10 +31,11 @@ from epochal.feed.history import FEWEST, WINDOW, FeedEvent, Hydrate, events_of
 from epochal.feed.reader import FeedReader, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint, Place
 from epochal.index.entries import epoch_tip
-from epochal.layout.port import Categories, Span
-from epochal.lazy_dataclasses import dataclass
+from epochal.layout.port import Categories, End, Source, Span, end_since
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import TAG_STREAMS
-from epochal.rows import row_of
+from epochal.rows import Row, row_of
+from epochal.store.driver import ahead
 
 EPOCHS: Final = 8
 """Of a range at most: some 16 MB of the index."""
@@ -52,7 +56,9 @@ HELD: Final = 800
 """Bytes reckoned for what an event in memory has besides its bodies."""
 
 
-def begin(feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "beginning") -> EventExport:
+def begin_feed(
+    feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "beginning"
+) -> EventExport:
     """The export of the feed in a folder, as `parts.begun` has it: all that it has by now."""
     return begun(
         folder,
@@ -67,12 +73,12 @@ def begin(feed: FeedReader, folder: Path, wanted: ExportScope, start: Place = "b
     )
 
 
-def run(export: EventExport, opener: Callable[[], FeedReader], **how: Any) -> ExportCounts:
+def run_feed(export: EventExport, opener: Callable[[], FeedReader], **how: Any) -> ExportCounts:
     """`parts.run` of the feed."""
-    return run_parts(export, partial(_opened, opener), **how)
+    return run_parts(export, partial(_feed_opened, opener), **how)
 
 
-def _opened(opener: Callable[[], FeedReader]) -> FeedOrigin:
+def _feed_opened(opener: Callable[[], FeedReader]) -> FeedOrigin:
     return FeedOrigin(opener())
 
 
@@ -199,3 +205,137 @@ def comes_first(event: FeedEvent, categories: Collection[str] | None, of: Catego
     begin = TAG_STREAMS if event.stream.startswith(TAG_STREAMS) else ""
     streams = [*filter(None, (event.home,)), *(f"{begin}{tag}" for tag in event.tags)]
     return next(each for each in streams if of.hold(each, categories)) == event.stream
+
+
+# The tables themselves: every event of every stream, also where no index tells of them.
+#
+# A range is a segment of a scan for heads (`care.catch_up`), which DynamoDB makes of a hash of the keys: whatever is
+# appended meanwhile, a stream stays in its segment. What a head tells is read from the store, stream by stream; so a
+# stream is as long as it was when its head was read, and streams come in no order. What was pruned has no rows.
+
+SEGMENTS: Final = 16
+"""Of a table at least: each can be read by another worker."""
+
+MOST_SEGMENTS: Final = 4_096
+
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+"""Of a table in a segment, about: it is a part, which a run that was interrupted reads again as a whole."""
+
+AT_ONCE: Final = 8
+"""Streams that are read at once."""
+
+SHORT: Final = 32
+"""Events of a stream that is read beside others: a longer one is read as its events are written."""
+
+ROWS: Final = 1_024
+"""Of a batch."""
+
+
+def segments_of(size: int) -> int:
+    """How many segments a table of so many bytes has."""
+    return min(MOST_SEGMENTS, max(SEGMENTS, -(-size // SEGMENT_BYTES)))
+
+
+def begin_tables(folder: Path, wanted: ExportScope, segments: Mapping[int, int]) -> EventExport:
+    """The export of tables in a folder, as `parts.begun` has it.
+
+    Args:
+        segments: of each source, by its first partition.
+    """
+    return begun(
+        folder,
+        wanted,
+        lambda: (FeedRange(base, at, at + 1) for base, count in segments.items() for at in range(count)),
+    )
+
+
+def run_tables(
+    export: EventExport, opener: Callable[[], tuple[FeedReader, Sequence[Source]]], **how: Any
+) -> ExportCounts:
+    """`parts.run` of tables; `opener` gives what reads events, and the sources."""
+    segments: dict[int, int] = {}
+    for each in export.ranges:
+        segments[each.partition] = max(segments.get(each.partition, 0), each.end)
+    return run_parts(export, partial(_tables_opened, opener, segments), **how)
+
+
+def _tables_opened(
+    opener: Callable[[], tuple[FeedReader, Sequence[Source]]], segments: Mapping[int, int]
+) -> TablesOrigin:
+    feed, sources = opener()
+    return TablesOrigin(feed, {each.base: each for each in sources}, segments)
+
+
+@dataclass(frozen=True, slots=True)
+class TablesOrigin:
+    """The tables of sources, by the first partition of each; `segments` are as many as each is read in."""
+
+    feed: FeedReader
+    sources: Mapping[int, Source]
+    segments: Mapping[int, int]
+
+    def batches(self, wanted: ExportScope, range_: FeedRange) -> Iterator[RowBatch]:
+        """The streams of a segment. Only behind the last of them there is a place to go on from."""
+        rows, read, size = list[Row](), 0, 0
+        for row in self._rows(wanted, range_):
+            read += 1
+            if row is not None:
+                rows.append(row)
+                size += size_of(row)
+            if read >= ROWS or size >= BATCH_BYTES:
+                yield RowBatch(rows, range_.start, read, size)
+                rows, read, size = [], 0, 0
+        yield RowBatch(rows, range_.end, read, size)
+
+    def _rows(self, wanted: ExportScope, range_: FeedRange) -> Iterator[Row | None]:
+        """The row of each event; None where another of its streams has that."""
+        categories, of = wanted.categories or None, self.feed.categories(range_.partition)
+        category = lru_cache(4_096)(of.of)
+        for events in ahead(self._read(range_.partition), self._heads(wanted, range_), AT_ONCE):
+            for event in events:
+                first = comes_first(event, categories, of)
+                yield row_of(event, category=category) if first else None
+
+    def _heads(self, wanted: ExportScope, range_: FeedRange) -> Iterator[End | UnreadableHead]:
+        """Where each stream of a segment ends that is wanted, and what cannot be read of these."""
+        source, of = self.sources[range_.partition], self.feed.categories(range_.partition)
+        segment = (range_.start, self.segments[range_.partition])
+        unreadable, open_ = list[UnreadableHead](), None
+        for page in self.feed.driver.pages(scan(source, segment)):
+            for head in read_heads(source, page.items, unreadable.append):
+                if wanted.categories and not of.hold(head.end.stream, wanted.categories):
+                    continue
+                if open_ is not None and (joined := _joined(open_, head.end)) is not None:
+                    open_ = joined
+                    continue
+                if open_ is not None:
+                    yield open_
+                open_ = head.end
+        if open_ is not None:
+            yield open_
+        yield from unreadable
+
+    def _read(self, partition: int) -> Callable[[End | UnreadableHead], Iterator[FeedEvent]]:
+        source, hydrate = self.sources[partition], self.feed.hydrate(partition)
+
+        def events(of: End | UnreadableHead) -> Iterator[FeedEvent]:
+            if isinstance(of, UnreadableHead):
+                return iter((FeedEvent(stream="", index=0, type="", fault=CorruptData(str(of))),))
+            first, end = max(of.pruned, of.since), of.next
+            fault: CorruptData | None = None
+            if end is None:
+                end, fault = self.feed.driver.run(end_since(source.heal, of.stream, first))
+            found = hydrate(of.stream, first, end)
+            if fault is not None:
+                broken = FeedEvent(stream=of.stream, index=end, type="", fault=fault)
+                return iter((*found, broken))
+            return iter(list(found)) if end - first <= SHORT else found
+
+        return events
+
+
+def _joined(one: End, other: End) -> End | None:
+    """Both as one, where they are neighbours of a stream: items of a stream come together, and are read together."""
+    if one.stream == other.stream and one.next is not None and one.next == max(other.pruned, other.since):
+        return replace(other, pruned=one.pruned, since=one.since)
+    return None
