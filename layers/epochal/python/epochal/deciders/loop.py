@@ -24,6 +24,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput
@@ -188,6 +189,13 @@ class DecisionSource(ABC, Generic[B, P, R, T]):
         Raises:
             StreamDeleted, OutcomeUndetermined: nothing more can come of it.
         """
+
+    @abstractmethod
+    def _earlier(self, written: Any) -> tuple[R, T]:
+        """What an earlier call was told that had the key, by what it wrote."""
+
+    def _as_earlier(self, written: Any) -> Earlier[R, T]:
+        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, written))  # noqa: SLF001  its own
 
     def decide(self, *, attempts: int = ATTEMPTS, metadata: Mapping[str, Any] | None = None) -> tuple[R, T]:
         """The answer and the outcome, which carries what all of it consumed.

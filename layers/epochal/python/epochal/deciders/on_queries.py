@@ -331,9 +331,6 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         made = () if self.key is None else self.decisions.store.appended(self.key)
         return self._as_earlier(made) if made else model
 
-    def _as_earlier(self, events: tuple[Recorded, ...]) -> Earlier[R, Decided]:
-        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, events))  # noqa: SLF001  its own
-
     def _earlier(self, events: tuple[Recorded, ...]) -> tuple[R, Decided]:
         """The answer of an earlier call with the same key."""
         query, store = _query_of(self.projections), self.decisions.store

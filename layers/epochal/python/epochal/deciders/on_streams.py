@@ -652,9 +652,6 @@ class OnStreams(DecisionSource[DecisionBase, Plans[R], R, _All], Generic[R]):
             raise InvalidInput("decide", "must answer with the events of each party, in their order")
         return result, [decision_of((None, events)) for events in answer]
 
-    def _as_earlier(self, written: Mapping[str, Written]) -> Earlier[R, _All]:
-        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, written))  # noqa: SLF001  its own
-
     def _earlier(self, written: Mapping[str, Written]) -> tuple[R, _All]:
         found = [_earlier(party, written[party.stream], whole=self.answers) for party in self.parties]
         outcome: _All = AllTransacted(parties=tuple(transacted for _, transacted in found))

@@ -442,9 +442,6 @@ class _OnAggregate(
         made = None if self.key is None else self.deciders.store.decided(self.aggregate, self.key)
         return base if made is None else self._as_earlier(made)
 
-    def _as_earlier(self, made: AggregateAppended) -> Earlier[R, AggregateTransacted[S, E]]:
-        return Earlier(answer=partial(self.over(self.driver.telling())._earlier, made))  # noqa: SLF001  its own
-
     def _earlier(self, made: AggregateAppended) -> tuple[R, AggregateTransacted[S, E]]:
         """What an earlier call with the key was told; its answer, where that is wanted, from the state it was given."""
         deciders, aggregate = self.deciders, self.aggregate
