@@ -34,6 +34,19 @@ def deflated(body: bytes) -> bytes:
     return packer.compress(body) + packer.flush()
 
 
+def test_a_body_of_one_block_takes_no_decompressor_where_its_limit_has_room_for_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    largest = Encoded(BROTLI, brotli.compress(b"x" * 65_536, quality=5))
+    with pytest.raises(CorruptData, match="too large"):
+        decode(largest, 100)
+    monkeypatch.delattr(brotli, "Decompressor")
+    assert decode(largest, 65_536) == b"x" * 65_536
+    for broken in (largest.data[:-1], largest.data + b"x"):
+        with pytest.raises(CorruptData, match="not brotli"):
+            decode(Encoded(BROTLI, broken))
+
+
 @given(st.binary(max_size=300) | st.text(max_size=200).map(str.encode))
 @pytest.mark.slow
 def test_every_body_survives(body: bytes) -> None:

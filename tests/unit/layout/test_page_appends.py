@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
 from epochal.errors import CorruptData, InvalidInput
-from epochal.layout.pages import port, pruning
+from epochal.layout.pages import items, port, pruning, reading
 from epochal.layout.pages.items import STREAMS, page_key, state_of
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import PruneProgress
@@ -17,6 +18,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.versions import ANY, NO_STREAM, Appended, Conflict, Token, parse_token
 from epochal.plan import values
 from epochal.plan.ops import Delete, Put
+from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
@@ -204,6 +206,21 @@ def test_a_short_stream_is_read_in_one_request_though_its_first_pages_are_pruned
 
     assert requests(store, lambda: list(store.read(STREAM))) == 1
     assert [each.index for each in store.read(STREAM)] == list(range(pages_of(store)[2], last.version))
+
+
+def test_a_replay_of_a_short_stream_reads_each_page_once(
+    store: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(store, 4)
+    read, seen = items.read_page, list[str]()
+
+    def counted(item: Item, *given: Any) -> items.Page:
+        seen.append(item["i"]["N"])
+        return read(item, *given)
+
+    monkeypatch.setattr(reading, "read_page", counted)
+    assert list(store.read(STREAM))
+    assert seen == [str(index) for index in pages_of(store)]
 
 
 def test_a_read_newest_first_ends_at_the_first_page_that_is_pruned_and_says_so(store: Streams) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING, FrozenInstanceError, asdict, field, fields, make_dataclass
+from dataclasses import MISSING, FrozenInstanceError, asdict, field, fields
 from operator import attrgetter
 from reprlib import recursive_repr
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, Final
 
-__all__ = ["asdict", "dataclass", "field", "fields", "make_dataclass", "replace"]
+__all__ = ["asdict", "dataclass", "field", "fields", "replace"]
 
 _OURS: Final[set[type]] = set()
 """Classes that have an `__init__` of those that are written here."""

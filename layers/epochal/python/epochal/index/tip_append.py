@@ -224,11 +224,11 @@ def attempt(table: str, batch: WireBatch, known: Known, rule: CalfRule) -> Steps
         TooLarge: the events do not fit an item even with a Tip of their own.
         InvalidInput: the stream is full.
     """
-    if version_of(known) + batch.count > MAX_VERSION:
-        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
     if known is None:
         put, token = create(table, batch)
         return _sent((yield put), token)
+    if known.version + batch.count > MAX_VERSION:
+        raise InvalidInput("events", f"a stream holds at most {MAX_VERSION:,} events")
     if batch.count and rule.calves(token_of(known), growth_of(batch, known)):
         return (yield from calve_and_write(table, batch, known, rule))
     update, token = extend(table, batch, known)

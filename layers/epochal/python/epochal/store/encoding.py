@@ -34,7 +34,7 @@ from epochal.model.events import (
     Unfold,
     check_event,
     content_of,
-    maker,
+    recorded,
     time_or_now,
 )
 from epochal.model.kinds import must_be_text
@@ -246,24 +246,20 @@ def _packed(
 
 
 def recorded_events(
-    stream: str, events: Iterable[tuple[int, EncodedEvent]], codec: BodyCodec, *, fetch: bool = True
+    stream: str, indices: range, events: Sequence[EncodedEvent], codec: BodyCodec, *, fetch: bool = True
 ) -> list[Recorded]:
-    """Decode events with their indices."""
-    listed = list(events)
-    bodies = iter(
-        codec.unpack([body for _, event in listed for body in (event.data, event.meta)], fetch=fetch)
-    )
+    """Decode events, which have these indices."""
+    bodies = iter(codec.unpack([body for event in events for body in (event.data, event.meta)], fetch=fetch))
     return [
-        _recorded(
+        recorded(
             stream, index, kind, data, meta, time, correlation, causation, append_id,
             *(_of_label(event) if label else _NO_LABEL), None,
         )
-        for (index, event), data, meta in zip(listed, bodies, bodies, strict=True)
+        for index, event, data, meta in zip(indices, events, bodies, bodies, strict=True)
         for kind, _, time, _, correlation, causation, append_id, label, _ in (event,)
     ]  # fmt: skip
 
 
-_recorded: Final = maker(Recorded)
 _NO_LABEL: Final = ((), "", "")
 
 

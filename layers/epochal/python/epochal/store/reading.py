@@ -14,10 +14,10 @@ A stream that was deleted has no events, whatever its archive holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice, takewhile
-from typing import Literal
+from typing import Final, Literal
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
 from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
@@ -305,50 +305,44 @@ class _Walk:
 
     def told(self) -> Iterator[Found | Hole]:
         """Everything wanted: what is found, and the holes between."""
-        return self._told_forward() if self.cursor.forward else self._told_backward()
+        return chain.from_iterable(self._told())
 
     def found(self) -> Iterator[Found]:
         """Everything that is found."""
+        return chain.from_iterable(self._rows())
+
+    def _rows(self) -> Iterator[Sequence[Found]]:
+        """The same, in rows of neighbours."""
         return self._forward() if self.cursor.forward else self._backward()
 
-    def _forward(self) -> Iterator[Found]:
+    def _forward(self) -> Iterator[Sequence[Found]]:
         at = self.start
         while not self.cursor.at_end:
             yield from self._archived(at, self.cursor.at)
             at = yield from self._part(self.cursor.at)
         yield from self._archived(at, self.cursor.head.version)
 
-    def _backward(self) -> Iterator[Found]:
+    def _backward(self) -> Iterator[Sequence[Found]]:
         at = self.start + 1
         while not self.cursor.at_end:
             at = yield from self._part(at)
         if at > 0 and self.reader.archive is not None:
-            yield from self.reader.archive.found(self.cursor.head.stream, at - 1, "backward")
+            yield from _singly(self.reader.archive.found(self.cursor.head.stream, at - 1, "backward"))
 
-    def _told_forward(self) -> Iterator[Found | Hole]:
-        at = self.start
-        for each in self.found():
-            if each.index > at:
-                yield Hole(first=at, end=each.index)
-            yield each
-            at = each.index + 1
-        if at < self.cursor.head.version:
-            yield Hole(first=at, end=self.cursor.head.version)
+    def _told(self) -> Iterator[Sequence[Found | Hole]]:
+        forward = self.cursor.forward
+        at = self.start if forward else self.start + 1
+        for row in self._rows():
+            yield _hole(at, row[0].index) if forward else _hole(row[0].index + 1, at)
+            yield row
+            at = row[-1].index + forward
+            del row  # or it would be held until the next one is read
+        yield _hole(at, self.cursor.head.version) if forward else _hole(0, at)
 
-    def _told_backward(self) -> Iterator[Found | Hole]:
-        at = self.start + 1
-        for each in self.found():
-            if each.index + 1 < at:
-                yield Hole(first=each.index + 1, end=at)
-            yield each
-            at = each.index
-        if at > 0:
-            yield Hole(first=0, end=at)
-
-    def _part(self, at: int) -> Generator[Found, None, int]:
-        """One part more, from `at` on, and forward what the archive has of what the part lacks: a page that was pruned
-        in part shows it only once it is read. Nothing of a part is held once it has been consumed: in wire form it is
-        large.
+    def _part(self, at: int) -> Generator[Sequence[Found], None, int]:
+        """One part more, from `at` on, in rows, and forward what the archive has of what the part lacks: a page that
+        was pruned in part shows it only once it is read. Nothing of a part is held once it has been consumed: in wire
+        form it is large.
 
         Returns:
             where the part ends.
@@ -357,12 +351,13 @@ class _Walk:
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = min(_CHUNK, self.limit or _CHUNK)
-        for spans in _in_a_row(part.spans, forward=forward):
+        for chunk in _chunks(part.spans, size, forward=forward):
             if forward:
-                yield from self._archived(at, spans[0].base)
-            for chunk in _chunks(spans, size, forward=forward):
-                yield from _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
-            at = spans[-1].next if forward else spans[-1].base
+                yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
+            row = _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
+            yield row
+            at = row[-1].index + forward
+            del row
         self.cursor = part.cursor
         return at
 
@@ -374,27 +369,34 @@ class _Walk:
         passed = abs(self.cursor.at - self.start)
         return self.limit - passed if passed < self.limit else self.limit
 
-    def _archived(self, first: int, end: int) -> Iterator[Found]:
+    def _archived(self, first: int, end: int) -> Iterable[Sequence[Found]]:
         """The events `first` to `end - 1` that the archive has."""
         if self.reader.archive is None or first >= end:
-            return iter(())
+            return ()
         found = self.reader.archive.found(self.cursor.head.stream, first, limit=end - first)
-        return takewhile(lambda each: each.index < end, found)
+        return _singly(takewhile(lambda each: each.index < end, found))
 
 
-def _decoded(stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool) -> Iterable[Found]:
-    """Events together; where one of them cannot be decoded, one by one."""
+_singly: Final[Callable[[Iterable[Found]], Iterator[tuple[Found]]]] = zip
+"""What may have holes between, each in a row of its own."""
+
+
+def _decoded(stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool) -> Sequence[Found]:
+    """Neighbours together; where one of them cannot be decoded, one by one."""
+    (span, offsets), step = chunk[0], chunk[0][1].step
+    first = span.base + offsets[0]
     try:
-        stored = [(span.base + offset, span.read(offset)) for span, offsets in chunk for offset in offsets]
-        return recorded_events(stream, stored, codec, fetch=fetch)
+        stored = [span.read(offset) for span, offsets in chunk for offset in offsets]
+        indices = range(first, first + step * len(stored), step)
+        return recorded_events(stream, indices, stored, codec, fetch=fetch)
     except (CorruptData, MissingBody, DeniedBody) as fault:
         alone = [[(span, range(offset, offset + 1))] for span, offsets in chunk for offset in offsets]
         if len(alone) > 1:
-            return chain.from_iterable(_decoded(stream, each, codec, fetch=fetch) for each in alone)
-        ((span, offsets),) = chunk
+            return [event for each in alone for event in _decoded(stream, each, codec, fetch=fetch)]
         offset = offsets[0]
-        index, kind, timestamp = span.base + offset, span.type(offset), span.timestamp(offset)
-        return (Unreadable(index=index, type=kind, timestamp=timestamp, fault=fault),)
+        return (
+            Unreadable(index=first, type=span.type(offset), timestamp=span.timestamp(offset), fault=fault),
+        )
 
 
 def _readable(found: Found) -> Recorded:
@@ -404,25 +406,17 @@ def _readable(found: Found) -> Recorded:
     return found
 
 
-def _in_a_row(spans: Iterable[EventSpan], *, forward: bool) -> list[list[EventSpan]]:
-    """Spans, those together that follow each other."""
-    rows: list[list[EventSpan]] = []
-    for span in spans:
-        last = rows[-1][-1] if rows else None
-        if last is not None and (last.next == span.base if forward else last.base == span.next):
-            rows[-1].append(span)
-        else:
-            rows.append([span])
-    return rows
-
-
 def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator[list[_Places]]:
-    """The events of spans, in the order of reading, so many at a time."""
+    """The events of spans, in the order of reading, so many neighbours at a time."""
     chunk: list[_Places] = []
-    room = size
+    room, end = size, -1
     for span in spans:
         offsets = range(span.next - span.base)
         left = offsets if forward else offsets[::-1]
+        if chunk and end != (span.base if forward else span.next):
+            yield chunk
+            chunk, room = [], size
+        end = span.next if forward else span.base
         while left:
             taken, left = left[:room], left[room:]
             chunk.append((span, taken))
@@ -432,6 +426,10 @@ def _chunks(spans: Iterable[EventSpan], size: int, *, forward: bool) -> Iterator
                 chunk, room = [], size
     if chunk:
         yield chunk
+
+
+def _hole(first: int, end: int) -> Sequence[Hole]:
+    return (Hole(first=first, end=end),) if first < end else ()
 
 
 def _size(event: Recorded) -> int:

@@ -660,8 +660,9 @@ class Streams:
     def _state(self, head: Head, since: int | None, *, fetch: bool) -> StreamState:
         if since is None or head.deleted:
             span = head.span
-            stored = ((index, span.read(index - span.base)) for index in range(span.base, span.next))
-            events = tuple(recorded_events(head.stream, stored, self.codec, fetch=fetch))
+            indices = range(span.base, span.next)
+            stored = [span.read(index - span.base) for index in indices]
+            events = tuple(recorded_events(head.stream, indices, stored, self.codec, fetch=fetch))
         else:
             events = tuple(self._events_since(head, since, fetch=fetch))
         return StreamState(

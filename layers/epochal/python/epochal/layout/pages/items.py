@@ -206,10 +206,10 @@ def is_dictionary(item: Item) -> bool:
     return item.keys() >= {"p", "i"} and item["p"].get("S", "").startswith(DICTIONARIES)
 
 
-def read_page(item: Item, table: str = "") -> Page:
+def read_page(item: Item, table: str = "", before: tuple[Page, ...] = ()) -> Page:
     """Decode a page. Raises `CorruptData` where it is none, or contradicts itself."""
     try:
-        page = _read(item, table)
+        page = _read(item, table, before)
         _check(page)
         _check_stamps(page, _number(item, "r"))
     except CorruptData as error:
@@ -262,7 +262,7 @@ def stamp_size(stamp: bytes | None) -> int:
     return 0 if stamp is None else attribute_size("w", binary(stamp))
 
 
-def _read(item: Item, table: str) -> Page:
+def _read(item: Item, table: str, before: tuple[Page, ...]) -> Page:
     frames = tuple(
         [read_frame(each["B"] if type(each["B"]) is bytes else _bytes(each)) for each in read_list(item, "f")]
     )
@@ -270,7 +270,7 @@ def _read(item: Item, table: str) -> Page:
         _text(item, "p"), int(item["i"]["N"]), int(item["n"]["N"]), frames,
         _unfolds(item) if "u" in item else b"", "x" in item and _flag(item, "x"), "z" in item and _flag(item, "z"),
         _number(item, "l") if "l" in item else 0, _bytes(item["w"]) if "w" in item else None,
-        table, (), b"", sum([frame.count for frame in frames]),
+        table, before, b"", sum([frame.count for frame in frames]),
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ A read is a value: cursors can be kept and resumed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final, Self
+from typing import Final
 
 from epochal.errors import CorruptData
 from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
@@ -64,10 +64,18 @@ class Cursor:
         # Two more: pages differ, and a kilobyte more costs less than a request more.
         return min(limit, limit * self.pages // self.events + 2)
 
-    def passing(self, pages: Sequence[Page]) -> Self:
-        """Having passed these, of which the last one of all tells nothing: it may have been begun just now."""
+    def passing(self, pages: Sequence[Page], at: int, mark: int) -> Cursor:
+        """Having passed these, of which the last one of all tells nothing: it may have been begun just now.
+
+        Args:
+            mark: everything below is found to be pruned.
+        """
         full = [page.version - page.index for page in pages if page.full]
-        return replace(self, pages=self.pages + len(full), events=self.events + sum(full))
+        head = self.head if mark == self.head.low_water else replace(self.head, low_water=mark)
+        return Cursor(
+            head=head, at=at, forward=self.forward, located=self.forward,
+            pages=self.pages + len(full), events=self.events + sum(full),
+        )  # fmt: skip
 
 
 Part = ReadPart[PageSpan, Cursor]
@@ -98,13 +106,11 @@ def load_whole(table: str, stream: str, *, consistent: bool = True, most: int = 
     reply = yield query(table, stream, 0, MAX_VERSION, limit=most, consistent=consistent)
     if not reply.items:
         return None
-    head: Page | None = read_page(reply.items[-1], table)
-    if reply.last is not None:
-        head = yield from load_head(table, stream, consistent=consistent)
-    if head is None:
-        return None
-    pages = tuple(sound(table, reply.items))
-    return (yield from whole(replace(head, before=pages)))
+    if reply.last is None:
+        before = tuple(sound(table, reply.items[:-1]))
+        return (yield from whole(read_page(reply.items[-1], table, before)))
+    head = yield from load_head(table, stream, consistent=consistent)
+    return head and (yield from whole(replace(head, before=tuple(sound(table, reply.items)))))
 
 
 def load_page(table: str, stream: str, index: int) -> Steps[Page | None]:
@@ -217,13 +223,12 @@ def _begin_at_first(table: str, stream: str, most: int) -> Steps[Cursor | None]:
     if head is None:
         return None
     mark = max(page.low_water for page in (*head.before[:1], head))
-    return stand(replace(head, low_water=mark), None)
+    return stand(head if mark == head.low_water else replace(head, low_water=mark), None)
 
 
 def _forward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
     stream, end = cursor.head.stream, cursor.head.index
-    held, cursor = cursor.ahead, replace(cursor, ahead=())
-    part = _onward(cursor, held)
+    part = _onward(cursor, cursor.ahead)
     if cursor.at >= end and part is None:
         # The last page has all that is left, so that what follows asks for pages before it alone.
         return _onward(cursor, (cursor.head,))
@@ -254,9 +259,7 @@ def _onward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
         at = page.version
     if at == cursor.at:
         return None
-    head = replace(cursor.head, low_water=mark)
-    onward = replace(cursor.passing(passed), head=head, at=min(at, version), located=True)
-    return ReadPart(spans=tuple(spans), cursor=onward)
+    return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, min(at, version), mark))
 
 
 def _backward(table: str, cursor: Cursor, limit: int | None, *, consistent: bool) -> Steps[Part | None]:
@@ -286,8 +289,7 @@ def _downward(cursor: Cursor, pages: Iterable[Page]) -> Part | None:
         at = max(page.index, mark)
     if at == cursor.at and mark == cursor.head.low_water:
         return None
-    head = replace(cursor.head, low_water=mark)
-    return ReadPart(spans=tuple(spans), cursor=replace(cursor.passing(passed), head=head, at=at))
+    return ReadPart(spans=tuple(spans), cursor=cursor.passing(passed, at, mark))
 
 
 def _learning(table: str, part: Part | None) -> Steps[Part | None]:
