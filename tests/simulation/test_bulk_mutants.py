@@ -122,4 +122,4 @@ def what_is_unknown_of_a_write_is_told_of_its_keys_too(patch: Patch) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS.names())
 def test_a_seed_finds_out(name: str, monkeypatch: Patch) -> None:
-    MUTANTS.find_out(name, monkeypatch, replay, SIZE)
+    MUTANTS.find_out(name, monkeypatch, replay, 2 * SIZE)
