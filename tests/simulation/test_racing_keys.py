@@ -15,7 +15,7 @@ from epochal.plan.ops import Done, Execute, Op, Reply, Transact
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
-from tests.simulation.scheduler import Process, every_order, run
+from tests.simulation.scheduler import Process, every_order, mortal, run
 from tests.simulation.world import EQUAL, NOON, SECOND, bytes_of, driver_on, key_of
 
 STREAM, OTHER = "Cart-1", "Cart-2"
@@ -87,6 +87,44 @@ def test_of_two_calls_under_one_key_at_one_moment_one_is_told_that_it_made_the_a
         assert sorted(map(_replayed, told.values())) == [False, True]
 
     assert sum(1 for _ in every_order(race)) > 1
+
+
+CONDITIONS: dict[str, tuple[Call, Call]] = {
+    "events": (CALLS["events"], CALLS["on a condition"]),
+    "with tags": (CALLS["with tags"], _append([TAGGED], fail_if=NOTHING_OF)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["k", key_of("k", NOON)])
+@pytest.mark.parametrize(("events", "expected"), [(0, NO_STREAM), (0, ANY), (1, ANY)], ids=repr)
+@pytest.mark.parametrize("calls", CONDITIONS.values(), ids=CONDITIONS)
+def test_of_a_call_and_one_on_a_condition_under_one_key_one_makes_the_append_and_none_is_refused(
+    calls: tuple[Call, Call], events: int, expected: ExpectedVersion, key: str
+) -> None:
+    """One of them may also die, wherever it is: the other has made the append then, or makes it."""
+    deaths: list[dict[str, int | None]] = [{}, *({name: at} for name in ("0", "1") for at in (1, 2))]
+    for dies in deaths:
+
+        def race(choose: Callable[[list[str]], str], dies: dict[str, int | None] = dies) -> None:
+            tables, told = _started(events, SECOND), dict[str, Outcome]()
+
+            def body(place: int, name: str) -> Callable[[Execute], None]:
+                def act(execute: Execute) -> None:
+                    store = _store(tables, name, mortal(execute, dies.get(name)))
+                    told[name] = calls[place](store, key, expected)
+
+                return act
+
+            names = dict(enumerate(("0", "1")))
+            run({name: Process(name, tables.execute, body(at, name)) for at, name in names.items()}, choose)
+            assert [_replayed(each) for each in told.values()].count(False) <= 1
+            assert len(told) == 1 or not all(map(_replayed, told.values()))
+            for call in calls:
+                assert _replayed(call(_store(tables, "later"), key, expected))
+            assert len(list(_store(tables, "reader").read(STREAM))) == events + 1
+
+        assert sum(1 for _ in every_order(race)) >= 1
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)

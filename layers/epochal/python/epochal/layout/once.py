@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Generic, Protocol
 
 from epochal.errors import InvalidInput
@@ -421,9 +421,11 @@ def done_record(
     return replace(put, item={**put.item, "k": binary(batch.append_id), "etag": text(batch.etag)})
 
 
-def made_record(table: str, record: KeyRecord, append_id: bytes, made: bytes) -> Put:
-    """The record that an append to several streams is written with, if the key is free."""
-    put = _put(table, record, 0, record.free)
+def made_record(
+    table: str, record: KeyRecord, append_id: bytes, made: bytes, seen: Sequence[Remembered] = ()
+) -> Put:
+    """The record that an append to several streams is written with, if the key is free, or its record as `seen`."""
+    put = _put(table, record, 0, AnyOf((record.free, *map(_as_seen, seen))) if seen else record.free)
     return replace(put, item={**put.item, "k": binary(append_id), "made": binary(made)})
 
 

@@ -144,7 +144,8 @@ class SeveralKey:
         streams: in the order of names.
         append_id: what is appended; of a decision, whose it is: what it decides may be anything.
         counts: events of each stream, of an append.
-        sent: what records have said that were written under it by this call.
+        sent: what records have said that were written under it by this call,
+        seen: and those that were there, and only bound tries.
     """
 
     streams: tuple[str, ...]
@@ -152,6 +153,7 @@ class SeveralKey:
     append_id: bytes
     counts: Mapping[str, int] | None = None
     sent: set[bytes] = field(default_factory=set)
+    seen: list[Remembered] = field(default_factory=list)
 
     @classmethod
     def of(cls, streams: Sequence[str], key: str, now: Ticks) -> SeveralKey:
@@ -178,7 +180,7 @@ class SeveralKey:
                 out.number(left[stream].version - left[stream].first)
             out.add(bytes.fromhex(left[stream].token.etag or _NO_ETAG))
         self.sent.add(out.written())
-        return made_record(table, self.record, self.append_id, out.written())
+        return made_record(table, self.record, self.append_id, out.written(), self.seen[-1:])
 
     def before(self, table: str) -> Steps[DecidedBefore | None]:
         """What the record says, if it is there."""

@@ -661,28 +661,27 @@ class _StreamKey(SeveralKey):
     batch: Packed
 
     def alone(self, table: str, heads: Heads) -> Steps[DecidedBefore | Unknown | None]:
-        """What was appended under a key that tells a moment: of the stream alone there is no record."""
+        """What was appended to the stream alone under a key that tells a moment, or one whose record bounds tries."""
         head = heads.get(self.batch.stream)
-        if head is None or is_new(head, self.batch.above) is not False:
+        first = self.seen[-1].first if self.seen else None
+        if head is not None and is_new(head, self.batch.above) is False:
+            first = 0
+        if head is None or first is None:
             return None
-        before = yield from self.before(table)
-        made = before or (yield from settle(table, self.batch, head, 0, repeatable=True))
+        before = None if self.seen else (yield from self.before(table))
+        made = before or (yield from settle(table, self.batch, head, first, repeatable=True))
         return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else made
 
-    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore]:
-        """See `SeveralKey.told`."""
+    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  Mixed takes all of these
+        """See `SeveralKey.told`; None where the stream alone has not been appended to yet."""
         if found.made:
             return (yield from super(_StreamKey, self).told(table, found))  # noqa: UP008  slots
         check_contents(found, self.append_id)
-        head = yield from load_head(table, self.batch.stream)
-        settled = (
-            None
-            if head is None
-            else (yield from settle(table, self.batch, head, found.first, repeatable=True))
-        )
-        if not isinstance(settled, Written):
+        if found.append_id is not None or not self.batch.count:
             raise InvalidInput("idempotency_key", "was used before for an append without tags and condition")
-        return DecidedBefore(streams={self.batch.stream: settled})
+        self.seen.append(found)
+        head = yield from load_head(table, self.batch.stream)
+        return (yield from self.alone(table, {self.batch.stream: head}))
 
 
 def _key_of(batches: Sequence[Packed], key: str) -> SeveralKey:
