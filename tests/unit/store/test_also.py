@@ -227,6 +227,8 @@ def test_a_repeat_under_a_key_is_answered_like_the_first_and_writes_nothing(
             "when.conditions[1].conditions[0]",
         ),
         (lambda: update("carts", {"id": "c"}, removes="name"), "removes"),
+        (lambda: update("carts", None, sets={"n": 1}), "key"),  # type: ignore[arg-type]
+        (lambda: update("carts", b"c", sets={"n": 1}), "key"),  # type: ignore[arg-type]
     ],
 )
 def test_what_is_no_item_or_condition_is_refused_by_its_name_when_it_is_made(

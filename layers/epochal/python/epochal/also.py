@@ -115,6 +115,7 @@ def update(
         InvalidInput: as `put`; nothing changes, an attribute changes twice, or one of the key does; an attribute is
             raised by what is no number, or extended by what is no list.
     """
+    must_be(Mapping, key, "key", "a mapping of attributes")
     must_be_names(removes, "removes")
     for field, values in (("sets", sets), ("adds", adds), ("extends", extends)):
         must_be((Mapping, type(None)), values, field, "a mapping of attributes")
