@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from epochal.also import put
+from epochal.bulk import Bulk, BulkAppend
+from epochal.layout.once import PREFIX
 from epochal.model.events import Event, Unfold
 from epochal.model.tags import Query, QueryItem
 from epochal.model.versions import ANY, NO_STREAM, Appended, ExpectedVersion, Outcome, StreamAppend
-from epochal.plan.ops import Done, Execute, Op, Reply, Transact
+from epochal.plan.ops import Done, Execute, Op, Put, Reply, Transact, Update
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
@@ -87,6 +89,25 @@ def test_of_two_calls_under_one_key_at_one_moment_one_is_told_that_it_made_the_a
         assert sorted(map(_replayed, told.values())) == [False, True]
 
     assert sum(1 for _ in every_order(race)) > 1
+
+
+@pytest.mark.parametrize("events", [0, 1])
+def test_a_call_of_many_is_told_that_another_made_the_append_in_the_moment_of_its_own_write(
+    events: int,
+) -> None:
+    tables, others = _started(events, SECOND), list[Outcome]()
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Put | Update) and PREFIX not in repr(op) and not others:
+            others.append(_append([EQUAL])(_store(tables, "other"), "k", ANY))
+        return tables.execute(op)
+
+    bulk = Bulk(streams=_store(tables, "ours", execute), at_once=1)
+    keyed = BulkAppend(stream=STREAM, events=[EQUAL], idempotency_key="k")
+    told, _ = bulk.append([keyed, BulkAppend(stream=STREAM, unfolds=UNFOLDS)])
+    assert isinstance(told, Appended)
+    assert [_replayed(each) for each in (told, *others)] == [True, False]
+    assert len(list(_store(tables, "reader").read(STREAM))) == events + 1
 
 
 CONDITIONS: dict[str, tuple[Call, Call]] = {

@@ -342,13 +342,12 @@ def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[
     if isinstance(sent, Planned):
         return sent.written
     head = yield from head_from(table, whole.stream, sent.page)
-    if sent.planned is None or sent.page is None:
+    if sent.planned is None or sent.page is None or not sent.ambiguous:
         return Rejected(head=head)
     made = _is_made(whole, sent.planned, sent.page)
     if made:
         return sent.planned.written
-    unknown = made is None and sent.ambiguous
-    return Unknown(first=sent.planned.first) if unknown else Rejected(head=head)
+    return Unknown(first=sent.planned.first) if made is None else Rejected(head=head)
 
 
 def _is_made(whole: Packed, planned: Planned, page: Page) -> bool | None:

@@ -672,7 +672,7 @@ class _StreamKey(SeveralKey):
         made = before or (yield from settle(table, self.batch, head, first, repeatable=True))
         return DecidedBefore(streams={self.batch.stream: made}) if isinstance(made, Written) else made
 
-    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  Mixed takes all of these
+    def told(self, table: str, found: Remembered) -> Steps[DecidedBefore | Unknown | None]:  # type: ignore[override]  # `Mixed` takes it
         """See `SeveralKey.told`; None where the stream alone has not been appended to yet."""
         if found.made:
             return (yield from super(_StreamKey, self).told(table, found))  # noqa: UP008  slots
