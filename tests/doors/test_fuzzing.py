@@ -70,6 +70,7 @@ UNSAID: Final = {
     "must be what precedes the first -": "a category with - is of tags, or declared",
     "a name stands twice": "parameters of one name",
     "an id stands twice": "events of one id",
+    "needs a query to go with": "said, but overlooked: `dependentRequired` beside a choice",
     "must be * or": "said, but overlooked: some headers are made up without regard to their pattern",
 }
 """What the document leaves to words, by how the refusal begins or goes on; a request and a field may come before."""

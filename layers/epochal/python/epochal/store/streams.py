@@ -710,30 +710,29 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
 
 def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int:
     """What of that below `before` may be pruned: an archive only grows, so what it has now it will have then."""
-    reached = _reached(store, stream, archive)
-    head = store.head(stream) if reached < before else None
-    if head is not None and reached < min(before, head.version):
+    reached, head = _reached(store, stream, archive)
+    head = head if reached else store.head(stream)
+    if reached < before and head is not None and reached < head.version:
         rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
         raise InvalidInput("before", rule)
     return min(before, reached)
 
 
-def _reached(store: Streams, stream: str, archive: Streams) -> int:
-    """How far the archive has got. Where one of the tables was restored, it may have what another history had: its last
-    event tells.
+def _reached(store: Streams, stream: str, archive: Streams) -> tuple[int, Head | None]:
+    """How far the archive has got, and where it has anything the stream itself. Where one of the tables was restored,
+    it may have what another history had: its last event tells.
     """
     copy = archive.head(stream)
-    if copy is None or copy.deleted:
-        return 0
-    head = store.head(stream) if copy.version else None
-    if head is not None and not head.deleted:
+    if copy is None or copy.deleted or not copy.version:
+        return 0, None
+    if (head := store.head(stream)) is not None and not head.deleted:
         copied, there = (
             next(each.reader(fetch=False).onward(its, copy.version - 1, "forward", 1), None)
             for each, its in ((archive, copy), (store, head))
         )
         if isinstance(copied, Recorded) and copied != there:
             raise InvalidInput("archive", f"has another event {copied.index} of {stream}, as after a restore")
-    return copy.version
+    return copy.version, head
 
 
 def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
