@@ -64,7 +64,7 @@ INNER = {
         "read_models.keys.Entries",
         "read_models.keys.Keys",
         "deciders.loading.Loader",
-        "schemas.classes.Schema",
+        "schemas.asyncapi.Schema",
         "schemas.columns.ColumnType",
         "store.reading.Found",
         "store.reading.Reader",

@@ -225,7 +225,7 @@ def a_reader_of_what_grows_and_is_pruned() -> Explorer:
     return Explorer(
         before=(writes_of("s", "any", rule=NEVER),),
         actors=(
-            writes_of("a", "any", "any", rule=EVEN),
+            writes_of("a", "any", "any", "any", rule=ALWAYS),
             Actor(does=(Prune(before=2),)),
             Actor(does=(Read(), Read(start=1))),
         ),
