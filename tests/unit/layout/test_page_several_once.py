@@ -60,6 +60,7 @@ def test_a_repeat_is_answered_like_the_first_whatever_it_expects(
     assert {name: replace(each, replayed=False) for name, each in repeat.streams.items()} == first.streams
     assert all(each.replayed for each in repeat.streams.values())
     assert not any(each.replayed for each in first.streams.values())
+    assert (first.replayed, repeat.replayed) == (False, True)
     assert counts(streams) == [1, 1]
     for name, each in repeat.streams.items():
         assert isinstance(streams.try_append(name, [E], expected=each.token), Appended)

@@ -104,7 +104,7 @@ ALL_APPENDED: Final = shapes.Shown(
     "AllAppended",
     {
         "streams": shapes.array(EACH_APPENDED.schema, "What each stream got, in the order of the request."),
-        "replayed": REPLAYED,
+        "replayed": (REPLAYED, "replayed"),
         "position": REACHED,
         "capacity": shapes.CAPACITY,
     },
@@ -162,17 +162,15 @@ def append_all(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     condition = condition_of(sent, store, on.link)
     match _outcome(store, asked, key, condition):
         case Appended() as made:
-            replayed = any(each.replayed for each in made.streams.values())
             got = [(each.stream, made.streams[each.stream]) for each in asked]
             shown = [
                 EACH_APPENDED(one, stream=name, token=seals.sealed(name, one.token).text())
                 for name, one in got
             ]
             reached = reached_by(made, store)
-            view = ALL_APPENDED(
-                streams=shown, replayed=replayed, capacity=shapes.capacity(meter.units), **reached
-            )
-            counted = shapes.appends([event for each in asked for event in each.events], replayed=replayed)
+            view = ALL_APPENDED(made, streams=shown, capacity=shapes.capacity(meter.units), **reached)
+            events = [event for each in asked for event in each.events]
+            counted = shapes.appends(events, replayed=made.replayed)
             figures = {**counted, "Appends": float(len(asked))} if counted else {}
             return shapes.answer(meter, view, status=201, figures=figures)
         case Conflict() as forbidden if forbidden.events:

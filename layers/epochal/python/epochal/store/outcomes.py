@@ -56,7 +56,8 @@ def all_of(outcomes: Mapping[str, Outcome], capacity: Capacity) -> Outcome:
         return Conflict(streams=conflicts, capacity=capacity)
     if undetermined := _those(outcomes, Undetermined):
         return Undetermined(streams=undetermined, capacity=capacity)
-    return Appended(streams=_those(outcomes, Appended), capacity=capacity)
+    made = _those(outcomes, Appended)
+    return Appended(streams=made, replayed=any(each.replayed for each in made.values()), capacity=capacity)
 
 
 def in_the_way(outcome: Conflict) -> EpochalError:
