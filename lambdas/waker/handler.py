@@ -1,5 +1,5 @@
 """The waker's entry point, which answers CloudFormation when a reaction is deployed. What it does is
-`epochal.hosting.waker`.
+`epochal.hosting.wakeups`.
 
 A reaction's own function would not answer where it cannot be imported: neither its creation nor the deletion when that
 is rolled back.
@@ -7,6 +7,7 @@ is rolled back.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from epochal.hosting.custom_resource import respond
@@ -17,8 +18,13 @@ def handler(event: dict[str, Any], context: Any) -> None:
 
     def wake() -> None:
         # Here, so that what fails of it is answered too.
-        from epochal.hosting.waker import wake_all  # noqa: PLC0415
+        from epochal.dynamo.clients import service_client  # noqa: PLC0415
+        from epochal.dynamo.deployed import deployed  # noqa: PLC0415
+        from epochal.hosting.wakeups import Queue, wake_all  # noqa: PLC0415
+        from epochal.settings import Settings  # noqa: PLC0415
 
-        wake_all(event["ResourceProperties"]["Queue"], context.get_remaining_time_in_millis() / 1000)
+        queue = Queue(service_client("sqs", retried=True), event["ResourceProperties"]["Queue"])
+        feed = deployed(Settings.from_environment(os.environ)).feed
+        wake_all(queue, feed, context.get_remaining_time_in_millis() / 1000)
 
     respond(event, wake)

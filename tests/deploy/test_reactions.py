@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from epochal.cli.local import logs_of
 from epochal.console.page import Services
 from epochal.console.server import Guard, application
 from epochal.dynamo.deployed import deployed
@@ -26,7 +27,6 @@ from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
 from epochal.local.processes import Server
 from epochal.local.programs import Places
-from epochal.local.watching import logs_of
 from tests.deploy.test_http_api import Caller
 from tests.deploy.test_permissions import PREFIX, allowed_on_tables, expected_on_tables, role_of
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
+from epochal.cli.local import logs_of
 from epochal.local.endpoint import Endpoint
-from epochal.local.watching import logs_of
 
 pytestmark = pytest.mark.embedded
 

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from epochal.cli import local
-from epochal.local import cdk, deploy, ministack, watching
+from epochal.cli.local import LogLine
+from epochal.local import cdk, deploy, ministack
 from epochal.local.endpoint import Endpoint
 from epochal.local.errors import CommandFailed, NotRunning
 from epochal.local.processes import Server
-from epochal.local.watching import LogLine
 
 SERVER = Server(name="it", pid=1, born="", port=4566, directory=Path("nowhere"))
 
@@ -45,7 +45,7 @@ def deployed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(deploy, "deploy", note)
     monkeypatch.setattr(ministack, "repair_is_due", lambda _: False)
     monkeypatch.setattr(local, "_print", lambda *_, **__: None)
-    monkeypatch.setattr(watching, "changes", changes)
+    monkeypatch.setattr(local, "changes", changes)
     return noted
 
 

@@ -13,7 +13,7 @@ from flask.testing import FlaskClient
 
 from epochal import Event, Query, QueryItem, Unfold, reaction
 from epochal.console.page import body
-from epochal.feed.causes import DEEPEST
+from epochal.feed.whole import DEEPEST
 from epochal.reactions.reaction import Delivery
 from epochal.testing.feeds import MemoryFeed
 

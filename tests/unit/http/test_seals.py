@@ -11,7 +11,7 @@ import pytest
 
 from epochal import Event
 from epochal.errors import Refused
-from epochal.layout.pages import seals, writes
+from epochal.layout.pages import writes
 from epochal.layout.pages.items import read_page
 from epochal.layout.pages.port import PORT
 from epochal.layout.pages.pruning import delete
@@ -19,6 +19,7 @@ from epochal.model.events import SEALS
 from epochal.model.versions import Token, parse_token
 from epochal.plan.ops import Execute, Op, Put, Query, Reply, Transact, Update
 from epochal.plan.values import Item
+from epochal.store import seals
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables
 from tests.support.api import Answer, Api

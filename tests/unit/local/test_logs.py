@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from epochal.cli.local import LATE_MS, LogLine, Logs, logs_of
 from epochal.errors import InvalidInput
-from epochal.local.watching import LATE_MS, LogLine, Logs, logs_of
 
 
 class NotThere(Exception): ...

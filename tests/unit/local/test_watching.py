@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from epochal.local import watching
+from epochal.cli import local as watching
 from epochal.local.errors import TooManyFiles
 
 

@@ -15,9 +15,9 @@ from urllib.request import Request
 
 import pytest
 
-from epochal.dynamo import interpreter
+from epochal.dynamo import clients, interpreter
 from epochal.errors import InvalidInput, Unavailable
-from epochal.hosting import custom_resource, function, waker
+from epochal.hosting import custom_resource, function, wakeups
 from epochal.settings import variable
 from tests.unit.reactions.world import World
 
@@ -90,13 +90,13 @@ def test_a_deployment_is_answered_whatever_happens(
     answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = Sent()
-    monkeypatch.setattr(waker, "service_client", lambda *_, **__: sent)
+    monkeypatch.setattr(clients, "service_client", lambda *_, **__: sent)
     loaded().handler(EVENT, Context())
     assert [(each["MessageGroupId"], each["MessageBody"]) for each in sent.entries] == [("0", "1")]
     loaded().handler({**EVENT, "RequestType": "Delete"}, Context())
     assert len(sent.entries) == 1
-    monkeypatch.setattr(waker, "service_client", lambda *_, **__: Sent(refusing=True))
-    monkeypatch.setattr(waker, "PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(clients, "service_client", lambda *_, **__: Sent(refusing=True))
+    monkeypatch.setattr(wakeups, "PAUSE_SECONDS", 60.0)
     with pytest.raises(Unavailable):
         loaded().handler(EVENT, Context())
     assert [answer["Status"] for answer in answers] == ["SUCCESS", "SUCCESS", "FAILED"]
@@ -120,7 +120,7 @@ def test_an_answer_is_never_longer_than_cloudformation_takes(
 def test_a_library_that_cannot_be_imported_is_answered_too(
     answers: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "epochal.hosting.waker", None)
+    monkeypatch.setitem(sys.modules, "epochal.hosting.wakeups", None)
     with pytest.raises(ImportError):
         loaded().handler(EVENT, Context())
     loaded().handler({**EVENT, "RequestType": "Delete"}, Context())
@@ -137,10 +137,10 @@ def test_a_permission_that_does_not_hold_yet_is_waited_for() -> None:
 
         return do
 
-    waker.patiently(after(3), 45.0, slept.append)
-    assert slept == [waker.PAUSE_SECONDS] * 3
+    wakeups.patiently(after(3), 45.0, slept.append)
+    assert slept == [wakeups.PAUSE_SECONDS] * 3
     with pytest.raises(Unavailable):
-        waker.patiently(after(100), 45.0, slept.append)
+        wakeups.patiently(after(100), 45.0, slept.append)
     assert sum(slept[3:]) == 45.0
 
 

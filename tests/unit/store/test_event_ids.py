@@ -12,8 +12,8 @@ from epochal.care.auditor import train
 from epochal.codec.bodies import DIRECT, Encoded
 from epochal.copying.stream_copy import StreamCopier, StreamSource
 from epochal.errors import ConflictError, InvalidInput, OutcomeUndetermined, StreamDeleted
-from epochal.feed.causes import conversation, tree
 from epochal.feed.history import FeedEvent
+from epochal.feed.whole import conversation, tree
 from epochal.joined import JoinedAppends
 from epochal.layout.pages.identified import LOOKED_BACK
 from epochal.layout.pages.items import read_page

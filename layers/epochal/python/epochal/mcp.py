@@ -20,8 +20,8 @@ from typing import Annotated, Any, Final, ParamSpec
 from epochal.care.status import standings
 from epochal.deployment import Deployment
 from epochal.errors import EpochalError, EventsPruned, GroupMissing, InvalidInput, StreamDeleted, brought_by
-from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem
+from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import parse_place, parse_places, parse_position
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import SEALED, Claim, Event, Recorded, format_ticks, parse_time, sealed_in

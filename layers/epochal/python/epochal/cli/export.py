@@ -19,12 +19,11 @@ from epochal.cli.feed import CATEGORIES
 from epochal.cli.inputs import EventsUnreadable
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
-from epochal.copying.exports import export_at
+from epochal.copying.exports import SpooledTables, export_at
 from epochal.dynamo.bucket import S3Objects
 from epochal.errors import InvalidInput
 from epochal.export import origins
 from epochal.export.parts import EventExport, ExportCounts, ExportScope
-from epochal.export.spooled_tables import SpooledTables
 from epochal.export.sql import ask, records
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Place, parse_place

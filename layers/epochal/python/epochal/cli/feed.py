@@ -17,9 +17,9 @@ from epochal.cli import index, output
 from epochal.cli.inputs import ConversationMissing, PartitionMissing, Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
-from epochal.feed.causes import CausedEvent, conversation, latest, tree
 from epochal.feed.history import FeedEvent, FeedItem, ListedStream
 from epochal.feed.waiting import Pauses
+from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.index.checkpoints import BEGINNING, Place, parse_place, parse_places, parse_position
 from epochal.layout.port import layout_of
 from epochal.lazy_dataclasses import asdict, dataclass, field

@@ -14,8 +14,8 @@ from epochal.console.page import Plot, Services, body, clock, over_time, whole
 from epochal.console.reactions import oldest
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.causes import before
 from epochal.feed.history import FeedItem, PartitionTail
+from epochal.feed.whole import before
 from epochal.hosting.services import Metric
 from epochal.index.checkpoints import parse_place, poison_stream
 from epochal.index.epochs import read_series

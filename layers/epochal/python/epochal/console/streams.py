@@ -12,7 +12,7 @@ from epochal.codec import json
 from epochal.console.page import LOOKED_AT, Services, read_key, whole, written_key
 from epochal.deployment import Deployment
 from epochal.errors import InvalidInput
-from epochal.feed.causes import CausedEvent, conversation, latest, tree
+from epochal.feed.whole import CausedEvent, conversation, latest, tree
 from epochal.layout.port import StoredItem, layout_of, layouts_in, partition_of, partitions_of
 from epochal.model.events import TAG_STREAMS
 from epochal.model.tags import Query, QueryItem

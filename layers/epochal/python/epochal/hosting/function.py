@@ -4,7 +4,7 @@
     its schedule                    wake every partition, in case a wake-up was lost
     an operator's command           about parked streams (`hosting.commands`)
 
-A deployment of its stack wakes it by a function of ours (`hosting.waker`).
+A deployment of its stack wakes it by a function of ours (`hosting.wakeups`).
 
 Time ends before the function's own does, so that a handler's last call can return and be saved.
 """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from epochal.dynamo.aws_errors import translated
 from epochal.errors import InvalidRequest
 from epochal.feed.history import PartitionTail
+from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import BEGINNING, Checkpoint, parse_checkpoint
 from epochal.index.groups import Unit
 from epochal.indexer import sent
@@ -18,6 +19,7 @@ from epochal.reactions.reactor import Ran
 if TYPE_CHECKING:
     from mypy_boto3_sqs.client import SQSClient
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
 
 TICK_SECONDS: Final = 60
 
@@ -263,3 +265,34 @@ def wake_group(client: SQSClient, prefix: str, group: str, tails: Iterable[Parti
             WakeUpCall(unit=Unit(each.partition), position=each.tail, occasion=occasion) for each in tails
         )
     return queue is not None
+
+
+# A reaction's first wake-up.
+
+SPARED_SECONDS: Final = 15.0
+"""Of the function's time, for the last attempt and the answer."""
+
+PAUSE_SECONDS: Final = 5.0
+
+
+def wake_all(queue: Queue, reader: FeedReader, seconds: float) -> None:
+    """Wake every partition of the index, since only the reaction knows what it asks for; raises what the last attempt
+    does.
+    """
+
+    def wake() -> None:
+        queue.send(tick(reader.partitions(), time.time()))
+
+    patiently(wake, seconds - SPARED_SECONDS)
+
+
+def patiently(do: Callable[[], object], seconds: float, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Do it, again and again for so long: a permission that was granted a moment ago does not hold everywhere yet."""
+    for _ in range(int(seconds // PAUSE_SECONDS)):
+        try:
+            do()
+        except Exception:  # noqa: BLE001  the last attempt raises it
+            sleep(PAUSE_SECONDS)
+        else:
+            return
+    do()

@@ -1,20 +1,107 @@
-"""Tokens as they go outside, and as they come back: with seals, where they are of pages (`layout.pages.seals`)."""
+"""Seals: what lets a token that comes from outside begin a page without a read (FORMATS §8).
+
+An extension names the exact state that it changes, so a false token is refused. A page is begun at a place where
+nothing is, and only its token tells that the stream ends there: believed, a forged one would leave a hole in the
+stream, or a fork, for good. So the token of a full page carries an HMAC, by a key that is an item of the table and that
+no answer tells:
+
+    p       i   k
+    $seal   0   32 random bytes, put once, by the first append that seals. Never changed
+
+A seal is of one table, by its name, one stream and one state. So it says nothing in a restored table, which has another
+name, and nothing of another stream. Who may read the table's items can forge one; a caller of the API cannot. A token
+without a seal, or with one of another key, is what any token from outside is: the last page is read first.
+"""
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
-from epochal.layout.pages import seals
-from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Ticks, from_unix_nanoseconds
+from epochal.layout.pages.items import origin
+from epochal.layout.pages.writes import is_own, place_of
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import PER_SECOND, SEALS, Ticks, from_unix_nanoseconds
 from epochal.model.versions import Token
-from epochal.plan.ops import Steps
+from epochal.plan.ops import Absent, Done, PlacedName, Put, Query, Steps
+from epochal.plan.values import Item, Key, binary, number, text
 from epochal.store.driver import Driver
 
 if TYPE_CHECKING:
     from epochal.store.streams import Streams
+
+KEY_BYTES: Final = 32
+_SEAL_BYTES: Final = 16
+
+ASK_AGAIN: Final = 60 * PER_SECOND
+"""How long a reader that has found no key goes without."""
+
+_KEY: Final[Key] = {"p": text(SEALS), "i": number(0)}
+
+_known: Final[dict[tuple[int, str], bytes]] = {}
+_missed: Final[dict[tuple[int, str], Ticks]] = {}
+"""By place and table: the key, and when none was there."""
+
+
+def sealed(
+    table: str, stream: str, token: Token, now: Ticks, fresh: Callable[[int], bytes] | None
+) -> Steps[Token]:
+    """The token as it may go outside: with a seal, if it is of a full page and this process knows that it is true.
+
+    Args:
+        fresh: gives random bytes, for a key where the table has none; None for who may not write.
+    """
+    if not is_own(table, stream, token) or not _is_full(token):
+        return token
+    key = yield from _key(table, now, fresh)
+    return token if key is None else replace(token, seal=_seal(key, table, stream, token))
+
+
+def believed(table: str, stream: str, token: Token, now: Ticks) -> Steps[Token]:
+    """The token as one of this process, if its seal is right; else as it is."""
+    if not token.seal or not _is_full(token):
+        return token
+    key = yield from _key(table, now, None)
+    if key is None or not hmac.compare_digest(_seal(key, table, stream, token), token.seal):
+        return token
+    return replace(token, of=origin(table, stream))
+
+
+def _is_full(token: Token) -> bool:
+    state = place_of(token)
+    return state is not None and state.full
+
+
+def _seal(key: bytes, table: str, stream: str, token: Token) -> str:
+    said = "\0".join(("token", table, stream, token.bare, str(token.low_water)))
+    return hmac.digest(key, said.encode(), "sha256")[:_SEAL_BYTES].hex()
+
+
+def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[bytes | None]:
+    """The table's key: asked for once a process, put where there is none and `fresh` is given."""
+    place = (table.place if isinstance(table, PlacedName) else 0, str(table))
+    if place in _known:
+        return _known[place]
+    if fresh is None and 0 <= now - _missed.get(place, Ticks(-ASK_AGAIN)) < ASK_AGAIN:
+        return None
+    # A query, because readers of pages are allowed queries.
+    asked = Query(
+        table=table, partition=("p", _KEY["p"]), sort=("i", _KEY["i"], _KEY["i"]), limit=1, consistent=False
+    )
+    found = (yield asked).items
+    item: Item | None = found[0] if found else None
+    if item is None and fresh is not None:
+        put = Put(table=table, item={**_KEY, "k": binary(fresh(KEY_BYTES))}, condition=Absent("i"))
+        reply = yield put
+        item = put.item if isinstance(reply, Done) else reply.item
+    if item is None:
+        _missed[place] = now
+        return None
+    _known[place] = bytes(item["k"]["B"])
+    return _known[place]
+
 
 PATIENCE: Final = 1.0
 """Seconds that the key is waited for. Without it the next append reads once."""
@@ -22,7 +109,9 @@ PATIENCE: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seals:
-    """Those of a table, within one request. A token that is not of a page stays as it is, and costs nothing.
+    """Tokens as they go outside, and as they come back: with the seals of a table, within one request.
+
+    A token that is not of a page stays as it is, and costs nothing.
 
     Attributes:
         fresh: gives random bytes, for the key of a table that has none; None for who may not write.
@@ -41,11 +130,11 @@ class Seals:
 
     def sealed(self, stream: str, token: Token) -> Token:
         """The token with its seal; without, where the key cannot be had: what was appended is appended."""
-        return self._run(seals.sealed(self.table, stream, token, self.now, self.fresh)) or token
+        return self._run(sealed(self.table, stream, token, self.now, self.fresh)) or token
 
     def believed(self, stream: str, token: Token) -> Token:
         """The token as one of this process, if its seal is right."""
-        return self._run(seals.believed(self.table, stream, token, self.now)) or token
+        return self._run(believed(self.table, stream, token, self.now)) or token
 
     def _run(self, steps: Steps[Token]) -> Token | None:
         try:
