@@ -122,7 +122,7 @@ def test_a_key_is_each_ones_own_and_is_the_key_of_an_append_to_that_stream(api: 
     assert statuses(again) == [201, 400]
     replayed, misused = again.json["results"]
     assert replayed["replayed"]
-    assert misused["field"] == "appends[1].Idempotency-Key"
+    assert misused["field"] == "appends[1].idempotencyKey"
     assert alone.json["replayed"]
 
 
@@ -140,6 +140,7 @@ def test_the_token_of_a_batch_of_ids_that_is_sent_again_in_part_is_in_conflict(a
         ([], "appends"),
         ([to(A), {"stream": A}], "appends[1].events"),
         ([to(A), to("no such!")], "appends[1].stream"),
+        ([to(A), to("..")], "appends[1].stream"),
         ([to(A), to(B, expected="7.x")], "appends[1].expected"),
         ([to(A), to(B, idempotencyKey="ü")], "appends[1].idempotencyKey"),
         ([to(A), to(B, failIf={"items": []})], "appends[1].failIf.items"),

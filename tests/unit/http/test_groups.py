@@ -110,12 +110,13 @@ def test_a_group_that_has_not_begun_is_not_found(api: Api, name: str) -> None:
         ({"act": "reset", "to": "0@1"}, "partition"),
         ({"act": "reset", "to": "soon"}, "to"),
         ({"act": "reset", "to": "0@1", "partition": 7}, "partition"),
-        ({"act": "reset", "to": "9@9", "partition": 0}, "from"),
+        ({"act": "reset", "to": "9@9", "partition": 0}, "to"),
         ({"act": "begin"}, "like"),
+        ({"act": "begin", "like": "a board"}, "like"),
         ({"act": "begin", "like": "board"}, "group"),
     ],
 )
 def test_what_cannot_be_done_is_refused_by_its_field(api: Api, body: dict[str, object], field: str) -> None:
     answer = api.call("POST", "/groups/board", body)
     assert (answer.status, answer.json["type"]) == (400, "urn:epochal:problem:invalid-input")
-    assert field in answer.json["field"]
+    assert answer.json["field"] == field

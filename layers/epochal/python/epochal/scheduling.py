@@ -358,8 +358,7 @@ def _check_one(event: Event, field: str, now: Ticks, inner: Callable[[Event, str
 def timer_name(text: object, field: str = "name") -> str:
     """Parse the name of a timer; raises `InvalidInput` naming `field`."""
     must_be(str, text, field, "text")
-    name = str(text)
-    no_step(name, field)
+    name = no_step(str(text), field)
     if not _NAME.fullmatch(name):
         raise InvalidInput(field, "must be 1 to 128 ASCII letters, digits and - _ . : ~ @ + =")
     return name

@@ -138,7 +138,12 @@ def steer_group(groups: Groups, request: Request, _: shapes.QueryString) -> Resp
     """Do what is asked with a group."""
     fields = STEERING.read(shapes.document(request))
     steered, meter, group = _measured(groups, request)
-    return shapes.answer(meter, _steer(steered, group, fields))
+    try:
+        return shapes.answer(meter, _steer(steered, group, fields))
+    except InvalidInput as error:
+        # A name and a place are called otherwise where they are found to be wrong.
+        error.call_it({"name": "like", "from": "to"}.get(error.field, error.field))
+        raise
 
 
 def _steer(groups: Groups, group: str, fields: dict[str, Any]) -> dict[str, Any]:

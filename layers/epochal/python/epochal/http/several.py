@@ -376,12 +376,12 @@ def _shown(
             raise came
         found = made(store, meter, one.stream, came, {"takes": one.takes})
     except (Problem, EpochalError) as error:
+        if isinstance(error, InvalidInput) and error.field == "idempotency_key":
+            error.call_it("idempotencyKey")
         problem = problem_of(error)
-        conflicts = problem.figures.get("Conflicts", 0.0)
         tried = {"tried": False} if isinstance(error, NotTried) else {}
-        return {**_refused(place, one.stream, problem), **tried}, {
-            "Conflicts": conflicts
-        } if conflicts else {}
+        figures = {name: count for name, count in problem.figures.items() if name == "Conflicts"}
+        return {**_refused(place, one.stream, problem), **tried}, figures
     view = {
         "stream": one.stream,
         "status": 201,

@@ -37,7 +37,7 @@ from epochal.http.events import (
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Problem
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import Claim, stream_name
+from epochal.model.events import Claim, no_step, stream_name
 from epochal.model.versions import (
     ANY,
     MAX_VERSION,
@@ -150,7 +150,7 @@ def append_form(
         **rest,
     )
     reads: dict[str, shapes.Read] = {
-        "stream": lambda node: stream_name(node.value, node.name),
+        "stream": lambda node: no_step(stream_name(node.value, node.name), node.name),
         "events": event_of,
         "unfolds": unfold_of,
         "expected": expected,

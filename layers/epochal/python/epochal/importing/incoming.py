@@ -184,8 +184,7 @@ class FieldMapping:
             if self._get["tags"](row):
                 raise _TagsAlone("stream", "has tags alone: `epochal tagged import` brings those")
             raise InvalidInput("stream", "must be given")
-        no_step(stream_name(name), "stream")
-        return name
+        return no_step(stream_name(name), "stream")
 
     def _event(self, row: Mapping[str, Any]) -> tuple[Event, bool]:
         """The event, and whether the store names it anew."""

@@ -564,12 +564,13 @@ def check_event(event: Event, field: str, *, tags: bool) -> None:
         raise InvalidInput(f"{field}.id", rule)
 
 
-def no_step(text: str, field: str) -> None:
-    """Refuse a new name that HTTP clients take for a step in a path: they send `/streams/../events` as `/events`. What
-    has such a name already can be read.
+def no_step(text: str, field: str) -> str:
+    """The text; refused as a new name if HTTP clients take it for a step in a path: they send `/streams/../events` as
+    `/events`. What has such a name already can be read.
     """
     if text in (".", ".."):
         raise InvalidInput(field, "must not be . or .., which HTTP clients take for steps in a path")
+    return text
 
 
 def is_fed(name: str) -> bool:
