@@ -14,8 +14,7 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Request, Response
 from pydantic import BaseModel
 
 from epochal import ANY, ConflictError, json_codec, metadata, open_streams
-from epochal.aio.place import AsyncPlace
-from epochal.aio.stores import AsyncStreams
+from epochal.aio.stores import AsyncPlace, AsyncStreams
 from epochal.model.versions import ExpectedVersion, parse_token
 
 

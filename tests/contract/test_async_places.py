@@ -19,10 +19,10 @@ from epochal import (
     reaction,
 )
 from epochal.aio.bridge import in_threads
-from epochal.aio.place import AsyncPlace
 from epochal.aio.stores import (
     AsyncFeed,
     AsyncJoinedAppends,
+    AsyncPlace,
     AsyncReadModels,
     AsyncStreams,
     AsyncSubjects,

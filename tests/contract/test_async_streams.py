@@ -8,7 +8,7 @@ from itertools import count
 
 import pytest
 
-from epochal.aio.place import AsyncPlace
+from epochal.aio.stores import AsyncPlace
 from epochal.contrib.equinox.port import TIPS
 from epochal.dynamo.stores import open_streams
 from epochal.local.endpoint import Endpoint

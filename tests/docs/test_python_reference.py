@@ -45,7 +45,7 @@ INNER = {
         "aio.bridge.reads",
         "aio.bridge.writes",
         "aio.bridge.written",
-        "aio.place.AsyncCarrier",
+        "aio.stores.AsyncCarrier",
         "codec.bodies.Encoded",
         "feed.reader.Predicate",
         "feed.history.History",

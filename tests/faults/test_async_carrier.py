@@ -14,8 +14,7 @@ from botocore.credentials import RefreshableCredentials
 
 from epochal import Event, open_streams
 from epochal.aio import bridge
-from epochal.aio.place import AsyncCarrier, AsyncPlace
-from epochal.aio.stores import AsyncStreams
+from epochal.aio.stores import AsyncCarrier, AsyncPlace, AsyncStreams
 from epochal.dynamo.interpreter import performed
 from epochal.errors import InvalidInput, Misconfigured, Unavailable
 from epochal.plan.ops import Lost, Put

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateConflict, AggregateStore
-from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying.stream_copy import StreamCopier
 from epochal.model.versions import NO_STREAM
 from epochal.testing.stores import memory_streams

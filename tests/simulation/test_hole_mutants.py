@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox import reading
+from epochal.contrib.equinox import port
 from epochal.index.checkpoints import tip_key
 from epochal.plan.ops import Get, Steps
 from epochal.store import reading as stores
@@ -49,17 +49,15 @@ def a_hole_in_the_middle_is_taken_for_pruning(patch: Patch) -> None:
     def passed(table: str, cursor: Any) -> Steps[Any]:
         del table
         yield from ()
-        return reading._passed(cursor, cursor.head.span.base)
+        return port._passed(cursor, cursor.head.span.base)
 
-    patch.setattr(reading, "_pruned_by_others", passed)
+    patch.setattr(port, "_pruned_by_others", passed)
 
 
 @mutant(dear=True)
 def a_calf_that_does_not_show_yet_is_taken_for_pruned(patch: Patch) -> None:
-    patch.setattr(reading, "LOOKS", 0)
-    patch.setattr(
-        reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
-    )
+    patch.setattr(port, "LOOKS", 0)
+    patch.setattr(port, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream)))
 
 
 @mutant("is in no item")
@@ -67,7 +65,7 @@ def what_equinox_pruned_is_corrupt(patch: Patch) -> None:
     def never(*_: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(reading, "_pruned_by_others", never)
+    patch.setattr(port, "_pruned_by_others", never)
 
 
 @mutant("the archive was not asked")

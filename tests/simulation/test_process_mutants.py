@@ -14,10 +14,9 @@ from epochal.deciders.codecs import Stored
 from epochal.deciders.on_streams import Deciders
 from epochal.feed.history import FeedEvent
 from epochal.model.events import Event
-from epochal.processes import running
-from epochal.processes.outputs import PERFORMED, message_in, record
+from epochal.processes import outputs
+from epochal.processes.outputs import PERFORMED, Inbox, Outbox, message_in, record
 from epochal.processes.process import Instance, Process
-from epochal.processes.running import Inbox, Outbox
 from epochal.store.streams import Streams
 from tests.simulation.mutants import Mutants, Patch, play_all
 from tests.simulation.process_world import run
@@ -70,7 +69,7 @@ def a_command_is_sent_without_its_note(patch: Patch) -> None:
         except target.refusals as error:
             words = {"error": type(error).__name__, "text": str(error), "below": event.index + 1}
             refused = [record("$refused", {**told, **words})]
-        note = partial(running._note, below=event.index + 1, events=refused)
+        note = partial(outputs._note, below=event.index + 1, events=refused)
         self.instances.transact(event.stream, note)
 
     patch.setattr(Outbox, "_send", apart)
@@ -93,7 +92,7 @@ def outputs_are_noted_before_they_are_performed(patch: Patch) -> None:
     perform = Outbox._perform
 
     def early(self: Outbox, rules: Process, event: FeedEvent) -> bool:
-        self.instances.transact(event.stream, partial(running._note, below=event.index + 1))
+        self.instances.transact(event.stream, partial(outputs._note, below=event.index + 1))
         return perform(self, rules, event)
 
     patch.setattr(Outbox, "_perform", early)
@@ -104,7 +103,7 @@ def an_answer_is_appended_whatever_came_before(patch: Patch) -> None:
     def blind(instance: Instance, *, below: int, events: Any = ()) -> Any:
         return [*events, record(PERFORMED, {"below": below})]
 
-    patch.setattr(running, "_note", blind)
+    patch.setattr(outputs, "_note", blind)
 
 
 @mutant("was done")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from epochal.contrib.equinox import append, pruning, reading
+from epochal.contrib.equinox import append, port, pruning
 from epochal.contrib.equinox.append import Earlier, MarkedAppend, TipAttempts
 from epochal.contrib.equinox.streams import Tips
 from epochal.index import tip_append
@@ -293,8 +293,8 @@ def only_the_tip_is_read(patch: Patch) -> None:
 
     forward = next_part
 
-    patch.setattr(reading, "next_part", tip_only)
-    patch.setattr(reading, "_backward", tip_only)
+    patch.setattr(port, "next_part", tip_only)
+    patch.setattr(port, "_backward", tip_only)
 
 
 @mutant()
@@ -307,12 +307,12 @@ def a_page_is_forgotten(patch: Patch) -> None:
         base = cursor.head.span.base
         return pages if cursor.at >= base else pages and replace(pages, cursor=replace(pages.cursor, at=base))
 
-    patch.setattr(reading, "next_part", first_page)
+    patch.setattr(port, "next_part", first_page)
 
 
 @mutant()
 def events_that_calf_and_tip_both_hold_are_read_twice(patch: Patch) -> None:
-    patch.setattr(reading, "next_part", doubled(next_part))
+    patch.setattr(port, "next_part", doubled(next_part))
 
 
 def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
@@ -337,9 +337,9 @@ def doubled(steps: Callable[..., Steps[Any]]) -> Callable[..., Steps[Any]]:
 
 @mutant()
 def what_is_pruned_is_read_while_it_is_there(patch: Patch) -> None:
-    stand = reading.stand
+    stand = port.stand
     patch.setattr(
-        reading, "stand", lambda tip, *given, **named: stand(replace(tip, low_water=0), *given, **named)
+        port, "stand", lambda tip, *given, **named: stand(replace(tip, low_water=0), *given, **named)
     )
 
 
@@ -350,8 +350,8 @@ def a_calf_that_does_not_show_yet_is_not_looked_for_again(patch: Patch) -> None:
     def unsettled(table: str, cursor: Any) -> Get:
         return Get(table=table, key=tip_key(cursor.head.stream))
 
-    patch.setattr(reading, "LOOKS", 0)
-    patch.setattr(reading, "_settled", unsettled)
+    patch.setattr(port, "LOOKS", 0)
+    patch.setattr(port, "_settled", unsettled)
 
 
 # ------------------------------------------------------------------------------------------------------------- pruning

@@ -20,8 +20,7 @@ from epochal import (
     projection,
 )
 from epochal.aio.bridge import each, run, wait
-from epochal.aio.place import AsyncPlace
-from epochal.aio.stores import AsyncDecisions, AsyncFeed, AsyncReadModel, AsyncReadModels
+from epochal.aio.stores import AsyncDecisions, AsyncFeed, AsyncPlace, AsyncReadModel, AsyncReadModels
 from epochal.contrib.event_store_adapter import open_aggregates
 from epochal.contrib.event_store_adapter.aio import AsyncAggregateDeciders, AsyncAggregates
 from epochal.contrib.event_store_adapter.deciders import AggregateDeciders, StateCodec

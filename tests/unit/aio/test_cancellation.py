@@ -32,11 +32,11 @@ from epochal import (
     projection,
 )
 from epochal.aio.bridge import WriteCancelled, cancelled_write, wait
-from epochal.aio.place import AsyncPlace
 from epochal.aio.stores import (
     AsyncDeciders,
     AsyncDecisions,
     AsyncJoinedAppends,
+    AsyncPlace,
     AsyncReadModels,
     AsyncStreams,
     AsyncSubjects,
@@ -535,7 +535,7 @@ def test_a_place_that_finds_no_credentials_leaves_no_connections_open(
     def none() -> None:
         raise Misconfigured("credentials", "there are none")
 
-    monkeypatch.setattr("epochal.aio.place.credentials", none)
+    monkeypatch.setattr("epochal.aio.stores.credentials", none)
     with pytest.raises(Misconfigured):
         complaints_of(lambda: entering_cancelled_after(100, AsyncPlace(region="eu-central-1")))
     assert all(session.closed for session in sessions)

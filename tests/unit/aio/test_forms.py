@@ -14,12 +14,12 @@ import pytest
 import epochal
 from epochal import Decider, Deciders, Decisions, Event, projection
 from epochal.aio.bridge import each, run, wait
-from epochal.aio.place import AsyncPlace
 from epochal.aio.stores import (
     AsyncDeciders,
     AsyncDecisions,
     AsyncFeed,
     AsyncJoinedAppends,
+    AsyncPlace,
     AsyncReadModel,
     AsyncReadModels,
     AsyncStreams,

@@ -10,8 +10,8 @@ import pytest
 
 from epochal import NO_STREAM
 from epochal.contrib.equinox.port import ARCHIVE
+from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import feed_copy
 from epochal.copying.feed_copy import FeedCopier
 from epochal.copying.stream_copy import StreamCopier, StreamSource

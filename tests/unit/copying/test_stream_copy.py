@@ -14,8 +14,8 @@ from epochal.contrib.equinox import memory_tips
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.contrib.equinox.streams import Tips
 from epochal.contrib.event_store_adapter import memory_aggregates
+from epochal.contrib.event_store_adapter.commands import AggregateSource
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId
-from epochal.contrib.event_store_adapter.tools import AggregateSource
 from epochal.copying import stream_copy
 from epochal.copying.importing import unmarked
 from epochal.copying.stream_copy import Original, StreamCopier, StreamSource

@@ -10,8 +10,7 @@ import pytest
 
 from epochal.contrib.event_store_adapter import LIBRARIES, PAYLOADS
 from epochal.contrib.event_store_adapter.items import HASHES, site_of
-from epochal.contrib.event_store_adapter.model import aggregate_id
-from epochal.contrib.event_store_adapter.payloads import SERIALIZERS
+from epochal.contrib.event_store_adapter.model import SERIALIZERS, aggregate_id
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import InvalidInput
 from epochal.feed.reader import reader_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from epochal.contrib.equinox import reading
+from epochal.contrib.equinox import port
 from epochal.contrib.equinox.append import Fixed, calve_at_once
 from epochal.contrib.equinox.port import TIPS
 from epochal.contrib.equinox.streams import Tips
@@ -49,7 +49,7 @@ def half_written() -> Streams:
 def test_one_who_waits_for_the_calf_need_not_look_often(
     read: Callable[[Streams], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "LOOKS", 1)
+    monkeypatch.setattr(port, "LOOKS", 1)
     assert read(half_written()) == list(range(EVENTS))
 
 
@@ -81,7 +81,7 @@ def test_one_who_looked_once_would_take_it_for_pruned(
     direction: Direction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the test above proves something."""
-    monkeypatch.setattr(reading, "LOOKS", 0)
+    monkeypatch.setattr(port, "LOOKS", 0)
     with pytest.raises(AssertionError, match=r"\[7\]"):
         test_the_first_calf_that_a_pruned_stream_has_is_not_taken_for_pruned_while_it_does_not_show(direction)
 
@@ -102,9 +102,9 @@ def test_one_who_looked_once_would_take_it_for_lost(
     read: Callable[[Streams], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that the test above proves something."""
-    monkeypatch.setattr(reading, "LOOKS", 0)
+    monkeypatch.setattr(port, "LOOKS", 0)
     monkeypatch.setattr(
-        reading, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
+        port, "_settled", lambda table, cursor: Get(table=table, key=tip_key(cursor.head.stream))
     )
     with pytest.raises(CorruptData, match="is in no item"):
         read(half_written())

@@ -9,9 +9,8 @@ import pytest
 
 from epochal.deciders.codecs import Stored
 from epochal.processes import Append, Output, Send
-from epochal.processes.outputs import PERFORMED, record
+from epochal.processes.outputs import PERFORMED, Outbox, record
 from epochal.processes.process import Instance
-from epochal.processes.running import Outbox
 from tests.unit.processes.world import CODEC, Charge, Outside, Placed, Released, World, checkout
 
 

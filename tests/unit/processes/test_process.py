@@ -23,7 +23,6 @@ from epochal.processes import (
     Send,
     process,
     process_of,
-    running,
 )
 from epochal.processes.process import Instance
 from epochal.reactions.handling import Attempt, Member
@@ -443,7 +442,7 @@ def test_where_a_note_fails_too_the_failure_of_the_output_is_what_is_told(
     def unnoted(*_: object, **__: object) -> None:
         raise RuntimeError("no note")
 
-    monkeypatch.setattr(running, "_note", unnoted)
+    monkeypatch.setattr("epochal.processes.outputs._note", unnoted)
     failed: list[Attempt] = []
     world.feed.index()
     member = Member(reaction=outbox, reader=world.reader)

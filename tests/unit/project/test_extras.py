@@ -114,7 +114,7 @@ def test_a_function_without_its_extra_says_which_it_is() -> None:
 
 NEEDED = {
     "subjects": "import epochal.testing.subjects",
-    "async": "import epochal.aio.place",
+    "async": "import epochal.aio.stores",
     "otel": "import epochal.otel",
     "eventsourcing": "import epochal.contrib.eventsourcing",
     "cdk": "import epochal.cdk",

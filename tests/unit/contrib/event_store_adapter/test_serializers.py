@@ -9,8 +9,13 @@ import pytest
 
 from epochal.contrib.event_store_adapter.append import Retention
 from epochal.contrib.event_store_adapter.items import KeyResolver, hash_of
-from epochal.contrib.event_store_adapter.model import AggregateEvent, Lock, aggregate_id
-from epochal.contrib.event_store_adapter.payloads import SERIALIZERS, serializer_of
+from epochal.contrib.event_store_adapter.model import (
+    SERIALIZERS,
+    AggregateEvent,
+    Lock,
+    aggregate_id,
+    serializer_of,
+)
 from epochal.contrib.event_store_adapter.port import heal_journal, stored
 from epochal.contrib.event_store_adapter.store import AggregateStore
 from epochal.errors import CorruptData, InvalidInput

@@ -1,8 +1,8 @@
 """Processes: what happens next, and what is done about it, over days: state, outputs and timers of many instances.
 
-outputs     what a process answers an input with, and how that is stored
+outputs     what a process answers an input with, how that is stored, and the two reactions that run a process: one
+            takes inputs, one performs outputs
 process     a process's rules, and its instances: what an input makes of one
-running     the two reactions that run a process: one takes inputs, one performs outputs
 """
 
 from epochal.processes.outputs import (

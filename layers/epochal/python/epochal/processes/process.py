@@ -49,6 +49,7 @@ from epochal.model.kinds import (
     must_be_whole,
 )
 from epochal.processes.outputs import (
+    HOME,
     INPUT,
     PERFORMS,
     REFUSED,
@@ -56,6 +57,8 @@ from epochal.processes.outputs import (
     Cancel,
     CommandRefused,
     Done,
+    Inbox,
+    Outbox,
     Output,
     Target,
     message_in,
@@ -64,7 +67,6 @@ from epochal.processes.outputs import (
     timer_of,
     told_by,
 )
-from epochal.processes.running import HOME, Inbox, Outbox
 from epochal.reactions.reaction import Reaction
 from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams

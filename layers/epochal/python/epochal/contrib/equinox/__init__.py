@@ -12,9 +12,9 @@ The index is stored so, too: `index.tip` and `index.tip_append` have the items, 
 streams of users need beside that.
 
     append              when events leave the Tip, and how; what comes back from a write
-    reading, pruning    in either direction, past what is gone; pruning, deleting, archiving
+    port                reading, in either direction, past what is gone; what the feed and a deployment need
+    pruning             pruning, deleting, archiving
     streams, opening    the store of streams, and opening it
-    port                what the feed and a deployment need
 
 Names are resolved when they are first used: a function that reads the feed needs no appends.
 """

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from epochal.contrib.equinox.append import Fixed, append
-from epochal.contrib.equinox.port import removing
-from epochal.contrib.equinox.reading import advance, begin
+from epochal.contrib.equinox.port import advance, begin, removing
 from epochal.errors import InvalidInput
 from epochal.index.checkpoints import calf_key, tip_key
 from epochal.index.tip import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from epochal.contrib.equinox import EquinoxOptions, append, pruning, reading
+from epochal.contrib.equinox import EquinoxOptions, append, port, pruning
 from epochal.contrib.equinox.append import ByCost, Calving, Result, calving_of
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
@@ -35,7 +35,7 @@ class Tips:
     name = "tips"
     compress_from = 0
     decided = staticmethod(append.decided)
-    stand = staticmethod(reading.stand)
+    stand = staticmethod(port.stand)
     prune = staticmethod(pruning.prune)
     delete = staticmethod(pruning.delete)
     begin_pruned = staticmethod(pruning.begin_pruned)
@@ -87,14 +87,14 @@ class Tips:
         forward: bool,
         limit: int | None = None,  # noqa: ARG002  a Tip is read first, whatever is wanted
     ) -> Steps[Cursor | None]:
-        """See `reading.begin`."""
-        return reading.begin(table, stream, start, forward=forward)
+        """See `port.begin`."""
+        return port.begin(table, stream, start, forward=forward)
 
     def advance(
         self, table: str, cursor: Cursor, limit: int | None, *, consistent: bool = True
     ) -> Steps[ReadPart[StoredSpan, Cursor]]:
-        """See `reading.advance`. Equinox applications may prune the stream."""
-        return reading.advance(table, cursor, limit, shared=True, consistent=consistent)
+        """See `port.advance`. Equinox applications may prune the stream."""
+        return port.advance(table, cursor, limit, shared=True, consistent=consistent)
 
 
 def _in_wire_form(batch: streams.Batch) -> WireBatch:

@@ -8,11 +8,11 @@ FORMATS §2 has the bytes. The rules in short:
 - Events are numbered from 1 without holes, and never change.
 - The original libraries share the tables. What they do not write, we do without (`head_version` tells who wrote last).
 
-    model, payloads, items      ids and events, how payloads hold them, what is stored
-    append, reading             plans
-    store, deciders             what users call
-    port, history               what the feed and a deployment need
-    http, commands, tools, aio  the service, the tools, asynchronous programs
+    model, items        ids and events, and how payloads hold them; what is stored
+    append, reading     plans
+    store, deciders     what users call
+    port, history       what the feed and a deployment need
+    http, commands, aio the service, the tools, asynchronous programs
 
 Names are resolved when they are first used: a function that reads the feed needs no deciders.
 """
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from epochal.contrib.event_store_adapter.model import AggregateId as AggregateId
     from epochal.contrib.event_store_adapter.model import AggregateTypes as AggregateTypes
     from epochal.contrib.event_store_adapter.model import Lock as Lock
+    from epochal.contrib.event_store_adapter.model import Serializer as Serializer
     from epochal.contrib.event_store_adapter.model import aggregate_id as aggregate_id
     from epochal.contrib.event_store_adapter.opening import memory_aggregates as memory_aggregates
     from epochal.contrib.event_store_adapter.opening import open_aggregates as open_aggregates
-    from epochal.contrib.event_store_adapter.payloads import Serializer as Serializer
     from epochal.contrib.event_store_adapter.store import AggregateAppended as AggregateAppended
     from epochal.contrib.event_store_adapter.store import AggregateConflict as AggregateConflict
     from epochal.contrib.event_store_adapter.store import AggregateStore as AggregateStore
@@ -58,8 +58,8 @@ PLUGIN: Final = Plugin(
     stores={"aggregates": f"{__name__}.store:opened"},
     operations=f"{__name__}.http",
     commands=f"{__name__}.commands:COMMANDS",
-    copied=f"{__name__}.tools:copied",
-    proofs=f"{__name__}.tools:writers",
+    copied=f"{__name__}.commands:copied",
+    proofs=f"{__name__}.commands:writers",
     spans=f"{__name__}.deciders:SPANS",
 )
 
@@ -75,9 +75,8 @@ _NAMES: Final = {
         "every",
         "json_state",
     ),
-    "model": ("AggregateEvent", "AggregateId", "AggregateTypes", "Lock", "aggregate_id"),
+    "model": ("AggregateEvent", "AggregateId", "AggregateTypes", "Lock", "Serializer", "aggregate_id"),
     "opening": ("memory_aggregates", "open_aggregates"),
-    "payloads": ("Serializer",),
     "store": ("AggregateAppended", "AggregateConflict", "AggregateStore"),
 }
 

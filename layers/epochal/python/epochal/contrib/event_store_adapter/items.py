@@ -19,8 +19,16 @@ from types import MappingProxyType
 from typing import Final, TypeVar
 
 from epochal.contrib.event_store_adapter import LIBRARY, SHARDS, AdapterOptions
-from epochal.contrib.event_store_adapter.model import UNDECLARED, AggregateId, AggregateTypes, Hash, Lock
-from epochal.contrib.event_store_adapter.payloads import JAVASCRIPT, Serializer, serializer_of
+from epochal.contrib.event_store_adapter.model import (
+    JAVASCRIPT,
+    UNDECLARED,
+    AggregateId,
+    AggregateTypes,
+    Hash,
+    Lock,
+    Serializer,
+    serializer_of,
+)
 from epochal.errors import CorruptData, InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import IndexSpec, KeyAttribute, TableSpec

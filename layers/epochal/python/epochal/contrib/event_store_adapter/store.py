@@ -43,10 +43,10 @@ from epochal.contrib.event_store_adapter.model import (
     AggregateId,
     AggregateSnapshot,
     ExpectedLock,
+    Form,
     Lock,
     RecordedAggregateEvent,
 )
-from epochal.contrib.event_store_adapter.payloads import Form
 from epochal.contrib.event_store_adapter.reading import EventRange, Via, events, onward
 from epochal.deployment import Deployment
 from epochal.errors import CorruptData, EpochalError, InvalidInput, TooLarge, WrongExpectedVersion
