@@ -17,7 +17,7 @@ import pytest
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from epochal import Delivery, Event, reaction
+from epochal import Appended, Delivery, Event, StreamAppend, reaction
 from epochal.cdk.stages import RULES
 from epochal.cli import main as command_line
 from epochal.cli.main import epochal
@@ -167,6 +167,23 @@ def test_a_tip_that_was_sent_earlier_than_its_calf_is_told_by_reads() -> None:
 
     with pytest.raises(CorruptData):
         list(second.tips.read("Long-1"))
+
+
+@pytest.mark.parametrize("tagged", [False, True])
+def test_a_record_of_a_key_that_was_sent_earlier_than_its_append_is_told_by_a_repeat(tagged: bool) -> None:
+    def again(feed: MemoryFeed) -> Appended:
+        if tagged:
+            return feed.tagged.append([Event(type="Paid", tags=("cart:1",))], idempotency_key="k")
+        both = [StreamAppend(stream=name, events=[Event(type="Paid")]) for name in ("Cart-1", "Cart-2")]
+        return feed.streams.append_all(both, idempotency_key="k")
+
+    first = MemoryFeed()
+    again(first)
+    records = [item for item in sent(first)["streams"] if item["p"]["S"].startswith(("$event", "$Idemp"))]
+    second = replicated(streams=records)
+    with pytest.raises(CorruptData) if tagged else contextlib.nullcontext():
+        assert again(second).replayed
+    assert list(second.streams.read("Cart-1")) == []
 
 
 def test_every_table_is_restored_from_its_replica_and_the_index_of_an_earlier_moment() -> None:
