@@ -455,7 +455,7 @@ def a_refused_append_is_not_looked_for(patch: Patch) -> None:
     def unasked(*_: Any, **__: Any) -> Steps[None]:
         yield from ()
 
-    patch.setattr(streams, "_settle", unasked)
+    patch.setattr(streams, "settle", unasked)
 
 
 def an_index_that_was_pruned_counts_as_never_written(patch: Patch) -> None:
@@ -493,7 +493,7 @@ def a_key_is_not_looked_for(patch: Patch) -> None:
         yield from ()
 
     patch.setattr(several, "settle", unasked)
-    patch.setattr(streams, "_settle", unasked)
+    patch.setattr(streams, "settle", unasked)
 
 
 def a_key_of_unfolds_is_not_remembered(patch: Patch) -> None:

@@ -210,13 +210,14 @@ def the_search_ends_with_the_last_page(patch: Patch) -> None:
 
 
 def a_refused_append_is_looked_for_at_its_place_alone(patch: Patch) -> None:
-    def at_its_place(*given: Any, repeatable: bool) -> Steps[Any]:
-        _, batch, sent, head, since = given
+    def at_its_place(*given: Any, repeatable: bool, blocked: Any = None) -> Steps[Any]:
+        _, batch, head, since = given
         found = None if head is None else streams.in_page(head, batch, since)
         yield from ()
-        return found and streams._already(batch, sent.planned, found)
+        return found and streams._already(batch, blocked and blocked.planned, found)
 
-    patch.setattr(streams, "_settle", at_its_place)
+    patch.setattr(streams, "settle", at_its_place)
+    patch.setattr(several, "settle", at_its_place)
 
 
 def what_was_pruned_counts_as_never_written(patch: Patch) -> None:

@@ -44,7 +44,7 @@ from epochal.layout.pages.writes import (
     unchanged,
 )
 from epochal.layout.streams import NEVER, Known, Unmet
-from epochal.lazy_dataclasses import dataclass, replace
+from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Ticks
 from epochal.model.versions import version_of
 from epochal.plan.ops import (
@@ -93,6 +93,8 @@ class Commit(Generic[T]):
         lasting: streams that are never pruned: each of their pages tells whether it had a stamp.
         one_stamp: all pages get the same, above the last of each.
         also: goes with them, to tables that are none of the store's.
+        sent: what went out and may have been made, the latest last; none of it, once it is refused and no answer was
+            lost.
     """
 
     table: str
@@ -107,6 +109,7 @@ class Commit(Generic[T]):
     lasting: Container[str] = ()
     one_stamp: bool = False
     also: Sequence[TransactionWrite] = ()
+    sent: list[Plan] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +121,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class Plan:
     """What goes out, in the order of replies: pages, fences, records, what is the caller's own."""
 
     writes: Writes
@@ -151,9 +154,10 @@ def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
         heads |= moved
         leaving.difference_update(moved)
         plan = yield from _planned(wanted, heads, leaving)
-        if not isinstance(plan, _Plan):
+        if not isinstance(plan, Plan):
             moved = plan
             continue
+        wanted.sent.append(plan)
         reply: Done | Overflow | Refusal = yield _sent(plan)
         match reply:
             case Done():
@@ -162,7 +166,7 @@ def commit(wanted: Commit[T]) -> Steps[Made | Unmet | T]:
                 leaving |= _too_small(plan, reply)
                 moved = {}
             case Refusal():
-                made = False if wanted.keyed else (yield from _was_made(wanted, plan, reply))
+                made = yield from _was_made(wanted, plan, reply)
                 if made is not False:
                     return Made(writes=plan.writes, certain=made is True)
                 own, stood = _apart(plan, reply)
@@ -225,13 +229,13 @@ def page_of(item: Item | None, table: str) -> Page | None:
     return None if item is None else read_page(item, table)
 
 
-def _sent(plan: _Plan) -> TransactionWrite | Transact:
+def _sent(plan: Plan) -> TransactionWrite | Transact:
     return plan.all[0] if len(plan.all) == 1 else Transact(writes=plan.all)
 
 
 def _planned(
     wanted: Commit[T], heads: dict[str, Known[Page]], leaving: Container[str]
-) -> Steps[_Plan | Heads]:
+) -> Steps[Plan | Heads]:
     """What goes out on these pages; or pages that are others. In `heads` a page is closed once it is."""
     checks, moved = dict[str, Check](), dict[str, Page | None]()
     for stream in wanted.fences:
@@ -258,7 +262,7 @@ def _planned(
             heads[stream], writes[stream] = planned.after, planned
         times = {time_of(each.stamp) for each in writes.values()}
         if len(times) == 1 or not wanted.one_stamp:
-            return _Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
+            return Plan(writes=writes, checks=checks, records=wanted.records(writes), also=wanted.also)
         # A page had to be closed first, which took a stamp of its own.
         above = Ticks(max(times) - 1)
 
@@ -269,7 +273,7 @@ def _latest(wanted: Commit[T], heads: Mapping[str, Known[Page]]) -> Ticks:
     return max((place.time for place in places if place is not None), default=NEVER)
 
 
-def _too_small(plan: _Plan, reply: Overflow) -> set[str]:
+def _too_small(plan: Plan, reply: Overflow) -> set[str]:
     """The pages that are too small; where that is not told, all that were extended. Raises `TooLarge` where no page is
     to be left, or an item of the caller's own would be too large.
     """
@@ -296,7 +300,7 @@ def check_over(refusal: Refusal, moved: Collection[str]) -> None:
         raise Unavailable("a response was lost, and by now a condition fails", maybe_applied=True)
 
 
-def _apart(plan: _Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
+def _apart(plan: Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | None]]:
     """A refusal of the store's own writes, and what stood in the way of the caller's, by its place there."""
     first = len(plan.all) - len(plan.also)
     came = zip(refusal.items[first:], refusal.failed[first:], strict=True)
@@ -305,12 +309,17 @@ def _apart(plan: _Plan, refusal: Refusal) -> tuple[Refusal, dict[int, Item | Non
     return replace(refusal, items=refusal.items[:first], failed=failed), stood
 
 
-def _was_made(wanted: Commit[T], plan: _Plan, refusal: Refusal) -> Steps[bool | None]:
-    """Whether an earlier try of what was refused has been applied; None where no page can tell.
+def _was_made(wanted: Commit[T], plan: Plan, refusal: Refusal) -> Steps[bool | None]:
+    """Whether an earlier try of what was refused has been applied; None where no page can tell, False where a key does.
 
     A refusal may leave out pages that another transaction was at, and what a fence met tells nothing. So where the
     others do not tell, pages are asked for: one is enough of a stream that is never pruned.
     """
+    if not refusal.ambiguous:
+        # No answer was lost: what others have sent at the same moment may look the same.
+        wanted.sent.clear()
+    if wanted.keyed:
+        return False
     table = wanted.table
     came = list(zip(plan.writes.items(), refusal.items, refusal.failed, strict=False))
     tells = {_tells(wanted, *write, page_of(item, table)) for write, item, failed in came if failed}
@@ -341,7 +350,7 @@ def _tells(wanted: Commit[T], stream: str, planned: Planned, page: Page | None) 
     return False if kept or stream in wanted.lasting else None
 
 
-def _came_back(table: str, plan: _Plan, refusal: Refusal) -> Steps[Heads]:
+def _came_back(table: str, plan: Plan, refusal: Refusal) -> Steps[Heads]:
     """The last pages of the streams that something stood in the way of."""
     heads = dict[str, Page | None]()
     streams = (*plan.writes, *plan.checks)

@@ -29,6 +29,7 @@ from epochal.layout.pages.commit import (
     Commit,
     Heads,
     Made,
+    Plan,
     Writes,
     commit,
     is_as_known,
@@ -39,7 +40,7 @@ from epochal.layout.pages.frames import ByteReader, Writer
 from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.streams import Earlier, append_on, find, is_new, settle
-from epochal.layout.pages.writes import Packed, Planned, head_from
+from epochal.layout.pages.writes import Blocked, Packed, head_from
 from epochal.layout.streams import (
     Also,
     Answer,
@@ -144,15 +145,15 @@ class SeveralKey:
         streams: in the order of names.
         append_id: what is appended; of a decision, whose it is: what it decides may be anything.
         counts: events of each stream, of an append.
-        sent: what records have said that were written under it by this call,
-        seen: and those that were there, and only bound tries.
+        sent: what this call has written under it, as `Commit` has it.
+        seen: records that were there, and only bound tries.
     """
 
     streams: tuple[str, ...]
     record: KeyRecord
     append_id: bytes
     counts: Mapping[str, int] | None = None
-    sent: set[bytes] = field(default_factory=set)
+    sent: list[Plan] = field(default_factory=list)
     seen: list[Remembered] = field(default_factory=list)
 
     @classmethod
@@ -179,7 +180,6 @@ class SeveralKey:
             if self.counts is None:
                 out.number(left[stream].version - left[stream].first)
             out.add(bytes.fromhex(left[stream].token.etag or _NO_ETAG))
-        self.sent.add(out.written())
         return made_record(table, self.record, self.append_id, out.written(), self.seen[-1:])
 
     def before(self, table: str) -> Steps[DecidedBefore | None]:
@@ -200,7 +200,8 @@ class SeveralKey:
             etag = source.take(_ETAG_BYTES).hex()
             version = firsts[stream] + count
             tokens[stream] = Token(version=version, etag=None if etag == _NO_ETAG else etag)
-        replayed = self.counts is None or found.made not in self.sent
+        own = (read_record(record.item) for plan in self.sent for record in plan.records)
+        replayed = self.counts is None or found not in own
         return DecidedBefore(
             streams={
                 stream: Written(first=firsts[stream], version=token.version, token=token, replayed=replayed)
@@ -254,6 +255,7 @@ class StreamsPart:
             records=self.records,
             before=self.before,
             keyed=self.key is not None,
+            sent=[] if self.key is None else self.key.sent,
         )
 
     def batch(self, stream: str, _: Writes) -> Packed:
@@ -281,9 +283,6 @@ class StreamsPart:
         """What the key's record says, if it stood in the way; where only what goes with it did, it is asked for."""
         if self.key is None:
             return None
-        if not refusal.ambiguous:
-            # No answer was lost: what others have sent at the same moment may look the same.
-            self.key.sent.clear()
         if (item := refusal.items[-1]) is not None:
             return (yield from self.key.told(self.table, read_record(item)))
         return None if refusal.failed else (yield from self.key.before(self.table))
@@ -338,28 +337,14 @@ def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Mad
     """A commit of a batch that a key knows and no record: where it was not made, its stream is searched for what
     another process has made under the key, or a lost try; others have the key, and may have the moment, too.
     """
-    table, sent = wanted.table, list[Planned]()
-
-    def records(writes: Writes) -> tuple[()]:
-        sent.append(writes[batch.stream])
-        return ()
-
-    def before(writes: Writes, refusal: Refusal) -> Steps[T | None]:
-        if not refusal.ambiguous:
-            sent.clear()
-        return (yield from wanted.before(writes, refusal))
-
-    came = yield from commit(replace(wanted, records=records, before=before, keyed=True))
+    came = yield from commit(replace(wanted, keyed=True))
     if isinstance(came, Made):
         return came
     moved = came.get(batch.stream) if isinstance(came, dict) else None
-    head = moved.head if isinstance(moved, Rejected) else (yield from load_head(table, batch.stream))
-    since, planned = version_of(wanted.known[batch.stream]), sent[-1] if sent else None
-    settled = (
-        None
-        if head is None
-        else (yield from settle(table, batch, head, since, repeatable=repeatable, planned=planned))
-    )
+    head = moved.head if isinstance(moved, Rejected) else (yield from load_head(wanted.table, batch.stream))
+    planned = wanted.sent[-1].writes[batch.stream] if wanted.sent else None
+    since, blocked = version_of(wanted.known[batch.stream]), Blocked(page=head, planned=planned)
+    settled = yield from settle(wanted.table, batch, head, since, repeatable=repeatable, blocked=blocked)
     return settled or came
 
 
@@ -412,15 +397,16 @@ class PageAttempts:
         self, known: Known[Page], record: KeyRecord, seen: Remembered | None
     ) -> Steps[Token | UnfoldsRefused[Page] | Unmet]:
         """A page, the record, and what goes with them: one commit."""
-        stream, left = self.batch.stream, list[str]()
+        stream = self.batch.stream
+        part = StreamsPart.of(self.table, [(self.batch, exactly(known))]).commit
 
         def records(writes: Writes) -> tuple[Put]:
-            left.append(writes[stream].token.etag or "")
-            leaving = replace(self.batch, etag=left[-1])
+            leaving = replace(self.batch, etag=writes[stream].token.etag or "")
             return (done_record(self.table, record, leaving, version_of(known), seen),)
 
         def refused(head: Steps[Page | None], said: Remembered | None) -> UnfoldsRefused[Page]:
-            return UnfoldsRefused(head=head, seen=said, etag=left[-1] if left else None)
+            etag = part.sent[-1].writes[stream].token.etag if part.sent else None
+            return UnfoldsRefused(head=head, seen=said, etag=etag)
 
         def matters(moved: Heads) -> Steps[UnfoldsRefused[Page] | None]:
             yield from ()
@@ -428,8 +414,6 @@ class PageAttempts:
 
         def before(_: Writes, refusal: Refusal) -> Steps[UnfoldsRefused[Page] | None]:
             page, item = refusal.items
-            if not refusal.ambiguous:
-                left.clear()
             said = None if item is None else read_record(item)
             if said is None and not refusal.failed:
                 # Only the caller's own conditions are said to have failed; but the record is there if all was written.
@@ -438,7 +422,6 @@ class PageAttempts:
                 return None
             return refused(head_from(self.table, stream, page_of(page, self.table)), said)
 
-        part = StreamsPart.of(self.table, [(self.batch, exactly(known))]).commit
         wanted = cast("Commit[UnfoldsRefused[Page]]", replace(part, known={stream: known}, keyed=True))
         came = yield from commit(
             replace(wanted, matters=matters, records=records, before=before, also=self.also)

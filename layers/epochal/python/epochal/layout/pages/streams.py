@@ -132,7 +132,7 @@ def append_on(
     if isinstance(sent, Planned):
         return sent.written
     head = yield from head_from(table, batch.stream, sent.page)
-    settled = yield from _settle(table, batch, sent, head, version_of(known), repeatable=repeatable)
+    settled = yield from settle(table, batch, head, version_of(known), repeatable=repeatable, blocked=sent)
     if settled is None and batch.ids:
         from epochal.layout.pages import identified  # noqa: PLC0415  likewise
 
@@ -141,13 +141,35 @@ def append_on(
 
 
 def settle(
-    table: str, batch: Packed, head: Page, since: int, *, repeatable: bool, planned: Planned | None = None
+    table: str,
+    batch: Packed,
+    head: Page | None,
+    since: int,
+    *,
+    repeatable: bool,
+    blocked: Blocked | None = None,
 ) -> Steps[Settled | None]:
-    """Whether an append has been made from index `since` on, as an existing stream shows it: by another process, unless
-    it was `planned` so, and the answer was lost.
+    """How an append has already ended, from index `since` on, or None: it has not been made. Unless it was `blocked`
+    itself, another process may have made it.
     """
-    blocked = Blocked(page=head, planned=planned, ambiguous=planned is not None)
-    return (yield from _settle(table, batch, blocked, head, since, repeatable=repeatable))
+    page, planned = (head, None) if blocked is None else (blocked.page, blocked.planned)
+    if head is None or page is None:
+        return None
+    if not batch.count:
+        return _settle_unfolds(planned, page, repeatable=repeatable)
+    if batch.keyed and batch.above:
+        since, repeatable = 0, True  # the key's own time ends the search
+    # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
+    # by a key, may be later.
+    wanted = sought(batch)
+    found: FoundAppend | Earlier = in_page(page, wanted, since) or absent_from(page, since)
+    if not isinstance(found, FoundAppend) and batch.keyed:
+        found = yield from find(table, head, wanted, since, or_later=repeatable)
+    if isinstance(found, FoundAppend):
+        # Without a lost answer it is another's, even if that has the key, the moment and so the stamp.
+        return _already(batch, planned, found)
+    doubtful = found is Earlier.PRUNED and (planned is not None or batch.keyed)
+    return _pruned(head, since) if doubtful else None
 
 
 def decided(key: DecisionKey, head: Page, since: int) -> Steps[Settled | None]:
@@ -159,38 +181,14 @@ def decided(key: DecisionKey, head: Page, since: int) -> Steps[Settled | None]:
     return _pruned(head, since) if found is Earlier.PRUNED else None
 
 
-def _settle(
-    table: str, batch: Packed, blocked: Blocked, head: Page | None, since: int, *, repeatable: bool
-) -> Steps[Settled | None]:
-    """How the append has already ended, or None: it has not been made."""
-    if head is None or blocked.page is None:
-        return None
-    if not batch.count:
-        return _settle_unfolds(blocked, blocked.page, repeatable=repeatable)
-    if batch.keyed and batch.above:
-        since, repeatable = 0, True  # the key's own time ends the search
-    # Every try names a state or a place, so ours is where we tried, if anywhere. Only a try of another process, known
-    # by a key, may be later.
-    wanted = sought(batch)
-    found: FoundAppend | Earlier = in_page(blocked.page, wanted, since) or absent_from(blocked.page, since)
-    if not isinstance(found, FoundAppend) and batch.keyed:
-        found = yield from find(table, head, wanted, since, or_later=repeatable)
-    if isinstance(found, FoundAppend):
-        # Without a lost answer it is another's, even if that has the key, the moment and so the stamp.
-        return _already(batch, blocked.planned if blocked.ambiguous else None, found)
-    doubtful = found is Earlier.PRUNED and (blocked.ambiguous or batch.keyed)
-    return _pruned(head, since) if doubtful else None
-
-
 def _pruned(head: Page, since: int) -> Unknown:
     """Events are gone that would tell: from there on or, while the stream is being deleted, from the last page on."""
     return Unknown(first=max(since, head.index) if absent_from(head, head.index) is Earlier.PRUNED else since)
 
 
-def _settle_unfolds(blocked: Blocked, page: Page, *, repeatable: bool) -> Settled | None:
+def _settle_unfolds(planned: Planned | None, page: Page, *, repeatable: bool) -> Settled | None:
     """Unfolds alone leave no trace once replaced; where they may have been, they are written again."""
-    planned = blocked.planned
-    if planned is None or not blocked.ambiguous:
+    if planned is None:
         return None
     if page.stamp == planned.stamp:
         return Written(first=page.version, version=page.version, token=planned.token)
@@ -342,7 +340,7 @@ def append_whole(table: str, whole: Packed, known: Known[Page]) -> Steps[Result[
     if isinstance(sent, Planned):
         return sent.written
     head = yield from head_from(table, whole.stream, sent.page)
-    if sent.planned is None or sent.page is None or not sent.ambiguous:
+    if sent.planned is None or sent.page is None:
         return Rejected(head=head)
     made = _is_made(whole, sent.planned, sent.page)
     if made:

@@ -562,12 +562,11 @@ class Blocked:
 
     Attributes:
         page: what stood in its way.
-        planned: the write; None where nothing of the batch was sent.
+        planned: the write, if it may have been made: an answer to it was lost.
     """
 
     page: Page | None
     planned: Planned | None = None
-    ambiguous: bool = False
 
 
 def write(table: str, batch: Packed, known: Known[Page]) -> Steps[Planned | Blocked]:
@@ -616,7 +615,7 @@ def sent(planned: Planned, reply: Done | Refusal | Overflow) -> Planned | Blocke
     if isinstance(reply, Overflow):
         raise TooLarge("events", planned.token.size, ITEM_BYTES)
     page = None if reply.item is None else read_page(reply.item, planned.write.table)
-    return Blocked(page=page, planned=planned, ambiguous=reply.ambiguous)
+    return Blocked(page=page, planned=planned if reply.ambiguous else None)
 
 
 def head_from(table: str, stream: str, page: Page | None) -> Steps[Page | None]:

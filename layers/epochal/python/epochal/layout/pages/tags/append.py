@@ -601,6 +601,7 @@ class Mixed:
             lasting=tags.lasting,
             one_stamp=True,
             also=tags.also,
+            sent=streams.sent,
         )
 
     def batch(self, stream: str, writes: Writes) -> Packed:
