@@ -66,10 +66,12 @@ class _Watch:
     """Those who wait at a place, the first that came first.
 
     Attributes:
+        key: of the place.
         due: when their leader looks next.
         last: it looks for the last time.
     """
 
+    key: Hashable
     due: float
     pauses: Pauses
     last: bool = False
@@ -113,7 +115,7 @@ def wait_for_more(
         watch = _WATCHES.get(key)
         leads = watch is None
         if watch is None:
-            watch = _WATCHES[key] = _Watch(driver.clock() + pauses.longer(), pauses)
+            watch = _WATCHES[key] = _Watch(key, driver.clock() + pauses.longer(), pauses)
         else:
             watch.waiting.append(own)
     news: WalkPage | EpochalError | None = None
@@ -131,7 +133,7 @@ def wait_for_more(
         raise
     finally:
         if own.told is None:
-            _leave(key, watch, leads, news, driver.clock() + POLL_SECONDS)
+            _leave(watch, leads, news, driver.clock() + POLL_SECONDS)
     if isinstance(news, EpochalError):
         raise news
     return news
@@ -153,18 +155,16 @@ def _lead(driver: Driver, watch: _Watch, patience: float, look: Callable[[bool],
         driver.sleep(max(0.0, min(watch.due, patience) - now))
         watch.last = last
         page = look(last)
-        if last or page.placed or not page.at_tail:
+        if last or page.is_news:
             return page
         watch.pauses.weight = page.weight
         watch.due = driver.clock() + watch.pauses.longer()
 
 
-def _leave(
-    key: Hashable, watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, over: float
-) -> None:
+def _leave(watch: _Watch, leads: bool, news: WalkPage | EpochalError | None, over: float) -> None:
     """Tell those who wait of news, or where there are none those whose time is `over`; then the next one leads."""
     with _LOCK:
-        ends = isinstance(news, EpochalError) or not (news is None or (news.at_tail and not news.placed))
+        ends = isinstance(news, EpochalError) or (news is not None and news.is_news)
         told = [each for each in watch.waiting if ends or (news is not None and each.until <= over)]
         watch.waiting = [each for each in watch.waiting if each not in told]
         for each in told:
@@ -173,5 +173,5 @@ def _leave(
         watch.last = watch.last and not leads
         if leads and watch.waiting:
             watch.waiting.pop(0).turn.set()
-        elif (ends or leads) and _WATCHES.get(key) is watch:
-            del _WATCHES[key]
+        elif (ends or leads) and _WATCHES.get(watch.key) is watch:
+            del _WATCHES[watch.key]

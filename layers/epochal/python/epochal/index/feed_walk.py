@@ -100,6 +100,11 @@ class WalkPage:
     weight: int = 1
 
     @property
+    def is_news(self) -> bool:
+        """Whether a reader that waits is told of it: something has come, or lies beyond."""
+        return bool(self.placed) or not self.at_tail
+
+    @property
     def entries(self) -> tuple[tuple[Entry, Checkpoint], ...]:
         """All of them decoded, each with the checkpoint after it."""
         return tuple((each.entry(), each.after) for each in self.placed)
@@ -163,7 +168,7 @@ def look(table: str, walk: Walk, limit: int | None = None, *, consistent: bool =
         # One that is still as it was has lost its writer, and is looked at in vain until there is another.
         weight = 3 * weight if calved else 1
     page = yield from step(table, walk, limit, consistent=consistent)
-    return replace(page, weight=weight) if page.at_tail and not page.placed else page
+    return page if page.is_news else replace(page, weight=weight)
 
 
 def _step_back(table: str, walk: Walk, limit: int | None) -> Steps[WalkPage]:
