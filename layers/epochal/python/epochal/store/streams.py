@@ -404,7 +404,7 @@ class Streams:
         store, meter = self.metered()
         with meter:
             if store.archive is not None and not unarchived:
-                before = _archived(store, stream, before, store.archive)
+                before = min(before, _archived(store, stream, store.archive, before))
             layout = prunable(self.layout)
             found = store.driver.run(layout.prune(self.table, stream_name(stream), before, self._etag()))
         return None if found is None else _pruned(found, meter.capacity)
@@ -471,7 +471,7 @@ class Streams:
             raise InvalidInput("archive", "the store was given none")
         if not isinstance(self.layout, ArchivedStreams):
             raise _unable(self.layout, "archived")
-        _reached(self, stream, self.archive)
+        _archived(self, stream, self.archive)
         into, etags = self.archive.table, iter(self._etag, "")
         return self.driver.run(self.layout.archive(self.table, into, stream_name(stream), before, etags))
 
@@ -708,31 +708,24 @@ def _unable(layout: AnyStreamLayout, done: str) -> InvalidInput:
     return InvalidInput("stream", f"cannot be {done} where streams are stored as {layout.name}")
 
 
-def _archived(store: Streams, stream: str, before: int, archive: Streams) -> int:
-    """What of that below `before` may be pruned: an archive only grows, so what it has now it will have then."""
-    reached, head = _reached(store, stream, archive)
-    head = head if reached else store.head(stream)
-    if reached < before and head is not None and reached < head.version:
-        rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
-        raise InvalidInput("before", rule)
-    return min(before, reached)
-
-
-def _reached(store: Streams, stream: str, archive: Streams) -> tuple[int, Head | None]:
-    """How far the archive has got, and where it has anything the stream itself. Where one of the tables was restored,
-    it may have what another history had: its last event tells.
+def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
+    """How far the archive has got, which only grows: so far, and `before`, may be pruned. Where one of the tables was
+    restored, it may have what another history had: its last event tells.
     """
     copy = archive.head(stream)
-    if copy is None or copy.deleted or not copy.version:
-        return 0, None
-    if (head := store.head(stream)) is not None and not head.deleted:
+    reached = 0 if copy is None or copy.deleted else copy.version
+    head = store.head(stream) if reached or before else None
+    if copy is not None and reached and head is not None and not head.deleted:
         copied, there = (
-            next(each.reader(fetch=False).onward(its, copy.version - 1, "forward", 1), None)
+            next(each.reader(fetch=False).onward(its, reached - 1, "forward", 1), None)
             for each, its in ((archive, copy), (store, head))
         )
         if isinstance(copied, Recorded) and copied != there:
             raise InvalidInput("archive", f"has another event {copied.index} of {stream}, as after a restore")
-    return copy.version, head
+    if reached < before and head is not None and reached < head.version:
+        rule = f"the archive has only the events below {reached}: copy them first, or ask for `unarchived`"
+        raise InvalidInput("before", rule)
+    return reached
 
 
 def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
