@@ -113,6 +113,8 @@ def test_an_export_without_rows_is_asked_too(tmp_path: Path) -> None:
         "select * from SECRET",
         "select cast(data as integer) from events where type = 'Paid'",
         "with gone as (delete from events) select * from gone",
+        "select timestamp 'infinity'",
+        "select date '9999-12-31' + 1",
     ],
 )
 def test_what_is_no_question_about_the_events_is_refused_and_changes_nothing(
@@ -127,6 +129,14 @@ def test_what_is_no_question_about_the_events_is_refused_and_changes_nothing(
         answered(statement.format(folder=folder, file=file), folder)
     assert refused.value.field == "statement"
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+def test_columns_of_one_name_keep_their_own_values(tmp_path: Path, feed: MemoryFeed) -> None:
+    folder = export(feed, tmp_path / "out")
+    joined = "from events x join events y on y.stream = 'Cart-2' where x.stream = 'Cart-1'"
+    assert answered(f"select x.stream, y.stream {joined}", folder) == [
+        {"stream": "Cart-1", "stream_1": "Cart-2"}
+    ]
 
 
 def test_variables_of_the_program_are_no_tables(

@@ -80,7 +80,8 @@ def ask(statement: str, place: Path) -> pa.RecordBatchReader:
     if [each.type for each in statements] != [duckdb.StatementType.SELECT]:
         raise InvalidInput("statement", "must be one SELECT: nothing else is run")
     with _refused():
-        relation = database.sql(statement)
+        # Of columns of one name each gets another, as in a subquery: in a row there is one of a name.
+        relation = database.sql(statement).project("*")
         # So it is called from DuckDB 2 on.
         reading = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         answer: pa.RecordBatchReader = reading(AT_ONCE)
@@ -92,10 +93,10 @@ def records(answer: pa.RecordBatchReader) -> Iterator[dict[str, Any]]:
     while True:
         with _refused():
             try:
-                batch = answer.read_next_batch()
+                rows = answer.read_next_batch().to_pylist()
             except StopIteration:
                 return
-        yield from batch.to_pylist()
+        yield from rows
 
 
 def _opened(format_: Format, paths: Sequence[Path], typed: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
@@ -137,13 +138,13 @@ def _quoted(text: str) -> str:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """What DuckDB refuses is an error of the statement."""
+    """What DuckDB refuses is an error of the statement, and so is a time that Python has none for."""
     duckdb = engine()
     import pyarrow as pa  # noqa: PLC0415  it is there where DuckDB is
 
     try:
         yield
-    except (duckdb.Error, pa.ArrowException) as error:
+    except (duckdb.Error, pa.ArrowException, OverflowError, ValueError) as error:
         raise InvalidInput("statement", f"is refused: {error}") from error
 
 
