@@ -162,10 +162,10 @@ $(VENV)/.docs: docs/requirements.txt tests/docs/browser_scripts.py $(VENV)/.inst
 	$(BIN)/python -m tests.docs.browser_scripts
 	@touch $@
 
-$(VENV)/.dynamodb-local: $(LIBRARY)/epochal/local/dynamodb_local.py $(VENV)/.installed
+$(VENV)/.dynamodb-local: tests/support/dynamodb_local.py $(VENV)/.installed
 	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> fetching DynamoDB Local into .cache"
-	@$(BIN)/python -m epochal.local.dynamodb_local
+	@$(BIN)/python -m tests.support.dynamodb_local
 	@touch $@
 
 $(VENV)/.postgres: tests/support/postgres.py $(VENV)/.dev

@@ -19,13 +19,14 @@ from epochal.dynamo.interpreter import interpreter
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.streams import AnyStreamLayout
-from epochal.local import dynamodb_local, processes
+from epochal.local import processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.programs import here
 from epochal.plan.ops import TableSpec
 from epochal.plan.values import Item
 from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
+from tests.support import dynamodb_local
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

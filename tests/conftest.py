@@ -24,11 +24,11 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from epochal.dynamo import clients
-from epochal.local import deploy, dynamodb_local, ministack, processes
+from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.programs import Places
-from tests.support import contract_run
+from tests.support import contract_run, dynamodb_local
 from tests.support import postgres as postgres_server
 from tests.support.examples import CHECK, TEST
 from tests.support.ids import refuse_ids_that_differ

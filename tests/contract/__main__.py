@@ -20,9 +20,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from epochal.local import dynamodb_local, processes
+from epochal.local import processes
 from epochal.local.endpoint import Endpoint
 from epochal.local.programs import here
+from tests.support import dynamodb_local
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
-from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import imported
 from epochal.model.events import Event

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from epochal.contrib.sekiban import open_dcb_events
-from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.items import EVENTS, TAGS
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import Imported, ImportedEvent
 from epochal.dynamo.stores import Place

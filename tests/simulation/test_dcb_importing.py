@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 
-from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import ImportedEvent
 from epochal.errors import Unavailable

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.copying.importing import Imported, ImportedEvent, imported
 from epochal.errors import InvalidInput, TooLarge
 from epochal.model.events import Claim

@@ -7,9 +7,9 @@ from itertools import islice
 
 import pytest
 
-from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.items import Keys, TagSite
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import dcb_of
 from epochal.copying.importing import ImportedEvent
 from epochal.errors import CorruptData, InvalidInput

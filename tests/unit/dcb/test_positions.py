@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
-from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.store import DcbEvents
 from epochal.copying.importing import ImportedEvent
 from epochal.errors import InvalidInput

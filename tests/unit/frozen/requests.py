@@ -30,7 +30,7 @@ from epochal import (
     Unfold,
 )
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
-from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.copying.importing import ImportedEvent, Importer, TaggedImporter
 from epochal.deployment import Deployment
 from epochal.dynamo.protocol import request_of

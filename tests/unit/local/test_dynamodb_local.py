@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from epochal.local import dynamodb_local, programs
+from epochal.local import programs
 from epochal.local.errors import CommandFailed, DownloadCorrupt, ProgramMissing
 from epochal.local.programs import Places
+from tests.support import dynamodb_local
 
 FILES = {
     "package/package.json": b"{}",

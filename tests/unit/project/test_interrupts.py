@@ -13,7 +13,7 @@ PROGRAMS = {
     "tests.simulation.simulate": "argparse.ArgumentParser.parse_args",
     "tests.proof": "argparse.ArgumentParser.parse_args",
     "tests.doors.audit": "subprocess.run",
-    "epochal.local.dynamodb_local": "epochal.local.programs.here",
+    "tests.support.dynamodb_local": "epochal.local.programs.here",
 }
 """Each with something that it calls."""
 

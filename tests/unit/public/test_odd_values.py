@@ -22,9 +22,9 @@ from epochal.contrib.event_store_adapter.deciders import by_size, every
 from epochal.contrib.event_store_adapter.model import AggregateEvent, AggregateId, Lock, aggregate_id
 from epochal.contrib.event_store_adapter.store import page as aggregate_page
 from epochal.contrib.sekiban import memory_projection_states
-from epochal.contrib.sekiban.importer import DcbImporter
 from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.listings import TagListings
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.projections import ProjectionStates
 from epochal.copying.importing import ImportedEvent
 from epochal.errors import EpochalError, InvalidInput

@@ -31,8 +31,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.alarms import LASTING, ONCE, Alarms, metric
-from epochal.cdk.parts.functions import log_group
+from epochal.cdk.parts.functions import LASTING, ONCE, Alarms, log_group, metric
 from epochal.cdk.parts.storage import private_bucket
 from epochal.cdk.publish import Publish
 from epochal.cdk.stages import BadSetting, Stage

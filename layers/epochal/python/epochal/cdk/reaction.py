@@ -42,27 +42,25 @@ from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.alarms import (
+from epochal.cdk.parts.functions import (
     BEHIND,
     LAG_SECONDS,
     LASTING,
-    ONCE,
-    Alarms,
-    Minutes,
-    largest,
-    metric,
-    watch_function,
-)
-from epochal.cdk.parts.functions import (
     LITTER,
     MEMORY_MB,
+    ONCE,
+    Alarms,
     Code,
     Function,
     Layers,
+    Minutes,
     Network,
     Shared,
+    largest,
+    metric,
     settings_of,
     wake_up_queues,
+    watch_function,
 )
 from epochal.cdk.parts.storage import function_of, queue_of
 from epochal.cdk.stages import BadSetting, Stage

@@ -26,19 +26,22 @@ from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.alarms import (
+from epochal.cdk.parts.feed import Notices
+from epochal.cdk.parts.functions import (
     LAG_SECONDS,
     LASTING,
     LATE,
     ONCE,
     Alarms,
+    Function,
     Minutes,
+    Shared,
     largest,
     metric,
+    settings_of,
+    wake_up_queues,
     watch_function,
 )
-from epochal.cdk.parts.feed import Notices
-from epochal.cdk.parts.functions import Function, Shared, settings_of, wake_up_queues
 from epochal.cdk.reaction import Reaction
 from epochal.layout.port import TIMERS
 from epochal.lazy_dataclasses import replace

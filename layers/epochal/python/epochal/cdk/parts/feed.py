@@ -35,8 +35,7 @@ from constructs import Construct
 from epochal.cdk.parts import (
     grants,
 )
-from epochal.cdk.parts.alarms import ONCE, Alarms, metric, watch_function
-from epochal.cdk.parts.functions import Function, Shared, settings_of
+from epochal.cdk.parts.functions import ONCE, Alarms, Function, Shared, metric, settings_of, watch_function
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, changes_of, output, topic_of
 from epochal.cdk.stages import Stage
 from epochal.layout.port import Source

@@ -26,9 +26,18 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
-from epochal.cdk.parts.alarms import BEHIND, LAG_SECONDS, LASTING, LATE, ONCE, Alarms, metric, watch_function
 from epochal.cdk.parts.api import FUNCTIONS, Api
 from epochal.cdk.parts.feed import Feed
+from epochal.cdk.parts.functions import (
+    BEHIND,
+    LAG_SECONDS,
+    LASTING,
+    LATE,
+    ONCE,
+    Alarms,
+    metric,
+    watch_function,
+)
 from epochal.cdk.parts.storage import Stores, changes_of, function_of, queue_of
 from epochal.cdk.stages import Stage
 from epochal.layout.port import TIMERS

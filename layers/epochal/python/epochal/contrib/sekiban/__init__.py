@@ -24,11 +24,11 @@ from epochal.settings import EVENTS
 
 if TYPE_CHECKING:
     from epochal.contrib.sekiban.aio import AsyncProjectionStates as AsyncProjectionStates
-    from epochal.contrib.sekiban.importer import DcbImporter as DcbImporter
     from epochal.contrib.sekiban.items import RecordedTaggedEvent as RecordedTaggedEvent
     from epochal.contrib.sekiban.items import SortableId as SortableId
     from epochal.contrib.sekiban.items import TaggedEvent as TaggedEvent
     from epochal.contrib.sekiban.listings import TagListings as TagListings
+    from epochal.contrib.sekiban.opening import DcbImporter as DcbImporter
     from epochal.contrib.sekiban.opening import memory_dcb_events as memory_dcb_events
     from epochal.contrib.sekiban.opening import memory_projection_states as memory_projection_states
     from epochal.contrib.sekiban.opening import open_dcb_events as open_dcb_events
@@ -52,9 +52,9 @@ PLUGIN: Final = Plugin(
 _NAMES: Final = {
     "aio": ("AsyncProjectionStates",),
     "items": ("RecordedTaggedEvent", "SortableId", "TaggedEvent"),
-    "importer": ("DcbImporter",),
     "listings": ("TagListings",),
     "opening": (
+        "DcbImporter",
         "memory_dcb_events",
         "memory_projection_states",
         "open_dcb_events",

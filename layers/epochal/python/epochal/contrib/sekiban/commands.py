@@ -20,7 +20,7 @@ from epochal.cli.target import OpenedStore, given
 from epochal.codec.bodies import CHUNK
 from epochal.contrib.sekiban.http import operations as shapes
 from epochal.contrib.sekiban.http.tagged import sent_event
-from epochal.contrib.sekiban.importer import DcbImporter
+from epochal.contrib.sekiban.opening import DcbImporter
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.contrib.sekiban.states import StoredState
 from epochal.contrib.sekiban.store import opened

@@ -1,15 +1,21 @@
-"""Opening Sekiban's tables, of an account or in memory: what an application does once, at its start."""
+"""What a program does once: opens Sekiban's tables, of an account or in memory, and imports a history into them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from epochal.care.checking import distinct
 from epochal.contrib.sekiban import INLINE_BYTES, PREFIX
+from epochal.contrib.sekiban.append import Stamp, TaggedBatch, append, parts_of, recorded
+from epochal.contrib.sekiban.items import TaggedEvent
 from epochal.contrib.sekiban.projections import CachedObjects, ProjectionStates, states_of
 from epochal.contrib.sekiban.store import READS_AT_ONCE, DcbEvents, opened
+from epochal.copying.importing import Importer
 from epochal.dynamo.stores import HERE, Place
-from epochal.lazy_dataclasses import replace
+from epochal.lazy_dataclasses import dataclass, replace
+from epochal.model.events import Recorded
+from epochal.model.tags import DatedEvent
 from epochal.settings import Settings
 from epochal.store.driver import DEFAULT, Patience
 
@@ -95,3 +101,27 @@ def memory_projection_states(tables: MemoryTables | None = None) -> ProjectionSt
     from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
 
     return states_of(memory_deployment(tables))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DcbImporter(Importer):
+    """Imports into one store.
+
+    atomic      a batch has up to 100 items or 4 MB: events, entries and heads together
+    kept        sortable ids where they exceed those of all earlier events of their tags, which an ordered history into
+                an empty store always does
+    """
+
+    store: DcbEvents
+
+    def _cut(self, history: Iterable[DatedEvent]) -> Iterator[Sequence[DatedEvent]]:
+        return parts_of(self.store.site, history)
+
+    def _as_stored(self, dated: DatedEvent, found: Recorded) -> Recorded:
+        return recorded(dated.event, found.place, found.timestamp)
+
+    def _append(self, new: Sequence[DatedEvent]) -> int:
+        stamps = tuple(Stamp(dated.place, dated.timestamp) for dated in new)
+        batch = TaggedBatch(events=tuple(TaggedEvent.of(dated.event) for dated in new), stamps=stamps)
+        written = self.store.driver.run(append(self.store.site, batch)).events
+        return sum(event.place != dated.place for event, dated in zip(written, new, strict=True))

@@ -1,7 +1,7 @@
 """DynamoDB Local, AWS's own stand-in: fetched once, checked, started in memory on a free port.
 
 It judges the storage code and the cost of plans, in tests and in benchmarks. AWS licenses it for development and
-testing, so it is fetched and never committed. npm's registry carries it. `python -m epochal.local.dynamodb_local`
+testing, so it is fetched and never committed. npm's registry carries it. `python -m tests.support.dynamodb_local`
 fetches it.
 
 What it does not do, and tests cannot show: throttling, TransactionConflict, unprocessed items, stale index reads,
