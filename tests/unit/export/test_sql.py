@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from epochal import Event
-from epochal.cli.export import ask, records
+from epochal.cli.export import ask, engine, records
 from epochal.errors import InvalidInput
 from epochal.export.files import FORMATS, Format
 from epochal.export.origins import begin_feed, run_feed
@@ -248,3 +249,9 @@ def test_a_large_body_is_exported_to_csv_and_counted(tmp_path: Path) -> None:
     assert answered("select length(data) as n from events", export(feed, tmp_path / "e", "csv")) == [
         {"n": 200_002}
     ]
+
+
+def test_without_its_extra_sql_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(ImportError, match=r"SQL statements.*pip install 'epochal\[export\]'"):
+        engine()

@@ -119,7 +119,7 @@ NEEDED = {
     "eventsourcing": "import epochal.contrib.eventsourcing",
     "cdk": "import epochal.cdk",
     "sql": "import epochal.read_models.sql",
-    "export": "from epochal.cli.export import engine; engine()",
+    "export": "from epochal.export.files import Columns, arrow_schema; arrow_schema(Columns())",
     "mcp": "import epochal.mcp",
 }
 """What is imported by who uses an extra; the command line, the console and functions say it in their own words, classes
