@@ -26,12 +26,13 @@ from epochal.index.checkpoints import parse_checkpoint
 from epochal.layout.port import READ_MODELS
 from epochal.model.events import Event, parse_time
 from epochal.model.tags import Query, QueryItem, parse_place, read_position
-from epochal.model.versions import parse_token
+from epochal.model.versions import StreamAppend, parse_token
 from epochal.reactions.reaction import Delivery
 from epochal.read_models.documents import ReadModel, ReadModels
 from epochal.store.driver import Driver, Meter
 from epochal.subjects.sealing import read_sealed
 from epochal.testing.memory import MemoryTables
+from epochal.testing.stores import memory_streams
 
 HALF = "\ud800"
 TEXTS = {
@@ -99,6 +100,13 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a stream's name, read": lambda text: list(memory_tips().read(text)),
     "an event's type": lambda text: memory_tips().append("A-1", [Event(type=text)]),
     "an event's timestamp": lambda text: memory_tips().append("A-1", [Event(type="x", timestamp=text)]),
+    "an event's cause, under a key": lambda text: memory_tips().append(
+        "A-1", [Event(type="x", causation_id=text)], idempotency_key="k"
+    ),
+    "an event's type, one of several appends under a key": lambda text: memory_streams().append_all(
+        [StreamAppend(stream=name, events=[Event(type=text)]) for name in ("A-1", "A-2")],
+        idempotency_key="k",
+    ),
     "an idempotency key": lambda text: memory_tips().append("A-1", [Event(type="x")], idempotency_key=text),
     "a token": parse_token,
     "a time": lambda text: parse_time(text, "at"),

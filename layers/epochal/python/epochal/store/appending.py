@@ -205,13 +205,13 @@ def batches(
 ) -> list[Batch]:
     """The batches of one append; `tagged` where its events may have tags."""
     now, etag = store.now(), store.fresh(16).hex()
-    identity = store.fresh(16) if key is None else identity_of(appends, key, also)
+    identity = store.fresh(16) if key is None else b""
     made = list[Batch]()
     for place, each in enumerate(appends):
         with _placed(place, of=len(appends)):
-            batch = store.batch(each.stream, each.events, each.unfolds, now, key=key, tagged=tagged)
-        made.append(replace(batch, etag=etag, append_id=identity))
-    return made
+            made.append(store.batch(each.stream, each.events, each.unfolds, now, key=key, tagged=tagged))
+    identity = identity or identity_of(appends, key or "", also)
+    return [replace(batch, etag=etag, append_id=identity) for batch in made]
 
 
 def _check(appends: Sequence[StreamAppend], key: str | None, also: int) -> None:

@@ -613,9 +613,8 @@ class Streams:
                 if event.id is not None:
                     rule = f"is not kept where streams are stored as {self.layout.name}"
                     raise InvalidInput(f"events[{place}].id", rule)
-        identity = None
         if key is not None:
-            identity = identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key)
+            check_key(key)
         ticks = from_unix_nanoseconds(self.now() if now is None else now)
         at = format_ticks(ticks)
         if not TIMERS.isdisjoint(event.type for event in events):
@@ -631,7 +630,9 @@ class Streams:
             unfolds=stored_unfolds,
             now=ticks,
             etag=self._etag(),
-            append_id=identity or self.fresh(16),
+            append_id=self.fresh(16)
+            if key is None
+            else identity_of([StreamAppend(stream=stream, events=events, unfolds=unfolds)], key),
             keyed=key is not None,
             above=NEVER if key is None else keyed(self.layout).told_by(key, ticks),
             dated=any(
