@@ -16,7 +16,7 @@ from epochal.errors import Contended, InvalidInput
 from epochal.model.events import TIMER_CANCELLED, Claim, Event
 from epochal.model.versions import NO_STREAM
 from epochal.plan.ops import Op, Reply
-from epochal.scheduling import in_, later
+from epochal.scheduling import call_off, in_, later
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents, TaggedStore
 from epochal.testing.stores import MemoryBodies, memory_deployment, memory_streams
@@ -158,6 +158,19 @@ def test_a_timer_of_tags_that_fires_meanwhile_was_not_called_off() -> None:
     beside = replace(tagged, driver=replace(tagged.driver, execute=execute))
     assert timers_of(beside).cancel(["a:1"], "r") is None
     assert TIMER_CANCELLED not in {event.type for event in tagged.read(timer.query).events}
+
+
+@pytest.mark.parametrize("tags", ["loan", None, 5])
+def test_what_is_no_list_of_tags_is_refused_and_a_text_is_not_taken_for_its_letters(tags: Any) -> None:
+    timers = timers_of(memory_deployment().tagged)
+    for asked in (
+        lambda: timers.schedule(tags, "fine", [REMINDED], at=in_(days=1)),
+        lambda: timers.cancel(tags, "fine"),
+        lambda: timers.pending(tags),
+        lambda: call_off("fine", tags=tags),
+    ):
+        with pytest.raises(InvalidInput, match=r"^tags: must be a list of names"):
+            asked()
 
 
 def test_timers_of_streams_are_not_listed_by_their_tags() -> None:

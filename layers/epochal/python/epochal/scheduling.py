@@ -50,7 +50,7 @@ from epochal.model.events import (
     read_moment,
     time_or_now,
 )
-from epochal.model.kinds import must_be, must_be_list, must_be_whole
+from epochal.model.kinds import must_be, must_be_list, must_be_names, must_be_whole
 from epochal.model.tags import Query, QueryItem, check_tag, check_type, parse_event_id
 
 MAX_DAYS: Final = 5 * 366
@@ -97,6 +97,7 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
         InvalidInput: what is malformed; the append refuses what could not be appended later.
     """
     must_be_list(Event, events, "events")
+    must_be_names(tags, "tags")
     record = {"name": timer_name(name), **_when(at), "events": [event_record(event) for event in events]}
     _check_events(record["events"], "events")
     return Event(type=TIMER_SET, data=_dumps(record), tags=tuple(tags))
@@ -104,6 +105,7 @@ def later(name: str, events: Sequence[Event], *, at: At, tags: Sequence[str] = (
 
 def call_off(name: str, *, tags: Sequence[str] = ()) -> Event:
     """The event that calls a timer off, if it is pending: to be appended like any other."""
+    must_be_names(tags, "tags")
     return Event(type=TIMER_CANCELLED, data=_dumps({"name": timer_name(name)}), tags=tuple(tags))
 
 
@@ -294,6 +296,7 @@ class Fold:
 
 def query_of(tags: Iterable[str]) -> Query:
     """All events of timers that have these tags, and perhaps others: a timer is of exactly its own."""
+    must_be_names(tags, "tags")
     return Query(items=(QueryItem(types=TIMERS, tags=frozenset(tags)),))
 
 

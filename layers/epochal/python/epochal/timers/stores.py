@@ -197,7 +197,7 @@ class TagTimers:
         Raises:
             Contended: other writers were faster at every attempt.
         """
-        own, query = tuple(sorted(set(tags))), query_of(tags)
+        query, own = query_of(tags), tuple(sorted(set(tags)))
         store, seen = replace(self.store, fetch=False), PendingTimers()
         for _ in range(ATTEMPTS):
             seen = pending_under(store, seen, store.read(query, after=seen.known))
