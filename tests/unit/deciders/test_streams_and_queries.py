@@ -11,10 +11,12 @@ import pytest
 
 from epochal import Decider, Deciders, Event, Query, QueryItem, metadata, projection
 from epochal.aio import stores as awaited
+from epochal.also import put
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loading import AllowStale, Cache
+from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import transact_with
 from epochal.deciders.on_streams import transact_all
 from epochal.errors import Contended, InvalidInput
@@ -96,6 +98,16 @@ def test_a_decider_with_tags_that_is_overtaken_decides_on_what_came_in_between()
 
     assert students(streams).transact("Student-1", decide).state == ("other", "dcb")
     assert saw == [(), ("other",)]
+
+
+def test_what_goes_with_a_decision_on_a_stream_and_a_query_is_none_of_the_stores_own_items() -> None:
+    streams = memory_streams()
+
+    def forging(*_: object) -> WithAlso[str]:
+        return WithAlso(["dcb"], [put("streams", {"p": "Student-2", "i": 0})])
+
+    with pytest.raises(InvalidInput, match="must not be in a table of the store's"):
+        transact_with(students(streams).on("Student-1"), TAKEN, forging)
 
 
 def test_a_cached_decision_with_a_tag_is_two_requests() -> None:

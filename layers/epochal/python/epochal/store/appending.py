@@ -66,10 +66,18 @@ class Forbidden:
     takes: Takes | None = None
     also: Also = ()
 
+    def checked(self, store: Streams) -> Forbidden:
+        """The same; raises as `epochal.also.checked` does, where this store cannot be appended to with that."""
+        if not self.also:
+            return self
+        several(store.layout, "also")
+        own = (store.table,) if store.archive is None else (store.table, store.archive.table)
+        return replace(self, also=checked(self.also, own))
+
 
 def try_append(store: Streams, append: StreamAppend, forbidden: Forbidden, key: str | None) -> Outcome:
     """`Streams.try_append`."""
-    outcome = _made(store, [append], forbidden, key)
+    outcome = _made(store, [append], forbidden.checked(store), key)
     if not outcome.streams:
         return outcome
     only, capacity = outcome.streams[append.stream], outcome.capacity
@@ -82,6 +90,7 @@ def try_append_all(
     store: Streams, appends: Sequence[StreamAppend], forbidden: Forbidden, key: str | None
 ) -> Outcome:
     """`Streams.try_append_all`."""
+    forbidden = forbidden.checked(store)
     _check(appends, key, len(forbidden.also))
     several(store.layout)
     if len(appends) > 1:
@@ -117,7 +126,7 @@ def append_on(
     """Append events with tags, or under a query, on exactly what is known of these streams and of others that are only
     read: what came of each stream, or what is in the way of the query or of `also`. The key is of the decision.
     """
-    given = list[StreamAppend]()
+    forbidden, given = forbidden.checked(store), list[StreamAppend]()
     for each in appends:
         _check_tags(store, each.events)
         token = token_of(known[each.stream])
@@ -141,7 +150,7 @@ def append_tagged_on(
     also: Also,
 ) -> Mapping[str, Result[Head] | None]:
     """`Streams.append_on` of events with tags."""
-    came = append_on(store, known, appends, Forbidden(also=checked_also(store, also)), key)
+    came = append_on(store, known, appends, Forbidden(also=also), key)
     if isinstance(came, Conflict):  # of which no query is the cause, since there is none
         raise in_the_way(came)
     return came
@@ -155,7 +164,7 @@ def append_all_on(
     also: Also,
 ) -> Mapping[str, Result[Head] | None] | DecidedBefore:
     """`Streams.append_on`, where one conditional write is not enough."""
-    also = checked_also(store, also)
+    also = Forbidden(also=also).checked(store).also
     writing = [batch.stream for batch, _ in writes]
     reads = [(stream, head) for stream, head in known.items() if stream not in writing]
     with going_with(also):
@@ -174,14 +183,6 @@ def several(layout: AnyStreamLayout, field: str = "appends") -> SeveralStreams:
     if isinstance(layout, SeveralStreams):
         return layout
     raise InvalidInput(field, f"cannot be one append where streams are stored as {layout.name}")
-
-
-def checked_also(store: Streams, also: Also) -> Also:
-    """What goes with an append to this store; raises as `epochal.also.checked` does."""
-    if not also:
-        return ()
-    several(store.layout, "also")
-    return checked(also, (store.table,) if store.archive is None else (store.table, store.archive.table))
 
 
 @contextmanager

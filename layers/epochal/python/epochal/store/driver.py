@@ -268,6 +268,12 @@ class Driver:
         meter = Meter(within=self.meter)
         return replace(self, meter=meter), meter
 
+    def measured(self, steps: ops.Steps[T]) -> tuple[T, Capacity]:
+        """`run`, with what it consumed."""
+        driver, meter = self.metered()
+        with meter:
+            return driver.run(steps), meter.capacity
+
     def telling(self) -> Driver:
         """The same driver, for what is asked about a write that was made."""
         return replace(self, after_write=True)

@@ -220,18 +220,14 @@ class Streams:
             from epochal.store import appending  # noqa: PLC0415  most appends need none of it
 
             one = StreamAppend(stream=stream, events=events, unfolds=unfolds, expected=expected)
-            forbidden = appending.Forbidden(
-                fail_if=fail_if, after=after, takes=takes, also=appending.checked_also(self, also)
-            )
+            forbidden = appending.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
             return appending.try_append(self, one, forbidden, idempotency_key)
         refused, expected = refusals_of(expected)
         batch = self.batch(stream, events, unfolds, key=idempotency_key)
         steps: Steps[Answer[Head]] = self.layout.append(self.table, batch, expected, idempotency_key)
-        driver, meter = self.driver.metered()
-        since = driver.clock()
-        with meter:
-            result: Answer[Head] = driver.run(steps)
-        return outcome_of(result, meter.capacity, since=since, refused=refused)
+        since = self.driver.clock()
+        result, capacity = self.driver.measured(steps)
+        return outcome_of(result, capacity, since=since, refused=refused)
 
     def append_all(
         self,
@@ -281,9 +277,7 @@ class Streams:
         """`append_all` for those who go on from conflicts: they are answered, not raised."""
         from epochal.store import appending  # noqa: PLC0415  most append to one stream
 
-        forbidden = appending.Forbidden(
-            fail_if=fail_if, after=after, takes=takes, also=appending.checked_also(self, also)
-        )
+        forbidden = appending.Forbidden(fail_if=fail_if, after=after, takes=takes, also=also)
         return appending.try_append_all(self, appends, forbidden, idempotency_key)
 
     def load(
@@ -452,12 +446,10 @@ class Streams:
             raise InvalidInput("leave_open", rule)
         layout = prunable(self.layout, "deleted")
         steps = layout.delete(self.table, stream_name(stream), expected, self._etag(), leave_open=leave_open)
-        driver, meter = self.driver.metered()
-        with meter:
-            found = driver.run(steps)
+        found, capacity = self.driver.measured(steps)
         if isinstance(found, Rejected):
-            return conflict_of(found.head, meter.capacity)
-        return _pruned(found, meter.capacity)
+            return conflict_of(found.head, capacity)
+        return _pruned(found, capacity)
 
     def copy_to_archive(self, stream: str, before: int) -> int:
         """Copy the events below `before` to the archive, so that they may be pruned; the version it has reached.

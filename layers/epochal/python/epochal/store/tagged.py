@@ -263,10 +263,8 @@ class TaggedStore(ABC):
 
     def _answered(self, steps: Steps[A]) -> A:
         """The result of a read, with large bodies and the capacity that it consumed."""
-        driver, meter = self.driver.metered()
-        with meter:
-            found = driver.run(steps)
-        return replace(found, events=self.whole(found.events), capacity=meter.capacity)
+        found, capacity = self.driver.measured(steps)
+        return replace(found, events=self.whole(found.events), capacity=capacity)
 
     def beginning(self, query: Query) -> Position:
         """The position of a query that has seen nothing."""
