@@ -19,7 +19,6 @@ from typing import Any, Final, Literal, NamedTuple
 
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
-from epochal.layout.port import fed_category
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import (
     END,
@@ -28,12 +27,14 @@ from epochal.model.events import (
     Body,
     Recorded,
     Ticks,
+    category_of,
     content_of,
     format_ticks,
     from_unix_nanoseconds,
     parse_time,
 )
 from epochal.model.events import VERSION as SCHEMA_VERSION
+from epochal.model.tags import group_of
 
 VERSION: Final = 1
 """Of the columns. A file says it, where its format has a place for that."""
@@ -124,7 +125,7 @@ def row_of(
         data, meta = _read(event.data), _read(event.meta)
     stream, index = _place(event)
     return Row(  # in the order of its columns: an export makes one for every event there ever was
-        (category or fed_category)(stream or event.stream or _stream_of_tag(event.tags)),
+        (category or _category_of)(stream or event.stream or _stream_of_tag(event.tags)),
         stream,
         index,
         partition,
@@ -210,6 +211,11 @@ def _place(event: Recorded | FeedEvent) -> tuple[str | None, int | None]:
     tag = event.stream.removeprefix(TAG_STREAMS)
     in_tag = tag != event.stream or (isinstance(event, FeedEvent) and tag in event.tags)
     return None if in_tag else event.stream, event.index
+
+
+def _category_of(stream: str) -> str:
+    tag = stream.removeprefix(TAG_STREAMS)
+    return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
 
 
 def _stream_of_tag(tags: tuple[str, ...]) -> str:

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, get
 from epochal.declaration import Setting
 from epochal.errors import CorruptData
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import TAG_STREAMS, category_of
-from epochal.model.tags import group_of
+from epochal.model.events import category_of
 from epochal.plan.ops import Condition, KeyAttribute, Steps, TableSpec
 from epochal.plan.values import Item, Key, decodes
 from epochal.plugins import Layout, layouts, own_settings
@@ -438,12 +437,6 @@ class Source:
     def partition_of(self, stream: str) -> int:
         """The partition of a stream."""
         return partition_of(stream, self.partitions, self.base)
-
-
-def fed_category(stream: str) -> str:
-    """The category of a stream or, so that it is no stream's, a tag's group."""
-    tag = stream.removeprefix(TAG_STREAMS)
-    return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
 
 
 class Categories(Protocol):

@@ -42,11 +42,11 @@ from epochal.layout.port import (
     StoredAppend,
     StoredItem,
     Touched,
-    fed_category,
     heal_streams,
 )
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import EVENT_IDS, SEALS, Ticks, format_ticks
+from epochal.model.events import EVENT_IDS, SEALS, TAG_STREAMS, Ticks, category_of, format_ticks
+from epochal.model.tags import group_of
 from epochal.plan.ops import Condition, Present, Steps
 from epochal.plan.values import Item, write_units
 from epochal.settings import Options, Settings, variable
@@ -114,6 +114,12 @@ def _access(options: Options) -> Mapping[str, tuple[Permission, ...]]:
     trained = Permission(table=STREAMS, actions=("PutItem",), keys=(f"{DICTIONARIES}*",))
     pruned = (Permission(table=STREAMS, actions=("UpdateItem",)),) if options.keep else ()
     return {**found, "auditor": (*found["auditor"], trained, *pruned)}
+
+
+def _category_of(stream: str) -> str:
+    """Of a tag, its group, so that it is no stream's."""
+    tag = stream.removeprefix(TAG_STREAMS)
+    return category_of(stream) if tag == stream else f"{TAG_STREAMS}{group_of(tag)}"
 
 
 WHERE: Condition = Present("r", "N")
@@ -272,7 +278,7 @@ PORT: Final = Port(
     access=_access,
     heads=STREAMS,
     source=_source,
-    categories=CategoriesBy(fed_category),
+    categories=CategoriesBy(_category_of),
     stored_items=stored_items,
     # The last page is found by a query.
     archive=Archive(table=ARCHIVE, copying=("Query", "PutItem"), reading=("Query",)),
