@@ -62,25 +62,21 @@ def loads(text: bytes | str) -> Any:
         raise TooDeep("nested too deep") from error
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, errors: str = "strict") -> bytes:
     """Compact UTF-8 JSON.
 
     Raises `ValueError` on NaN, Infinity and half of a surrogate pair, `TooDeep`, and `TypeError` on what is not JSON.
     """
-    return _text(value).encode("utf-8")
-
-
-def dumps_again(value: Any) -> bytes:
-    """`dumps` of what `loads` has read, whoever wrote it: half of a surrogate pair stays escaped, as it was."""
-    return _text(value).encode("utf-8", "backslashreplace")
-
-
-def _text(value: Any) -> str:
     try:
         text: str = _ENCODER.encode(value)
     except RecursionError as error:
         raise TooDeep("nested too deep") from error
-    return text
+    return text.encode("utf-8", errors)
+
+
+def dumps_again(value: Any) -> bytes:
+    """`dumps` of what `loads` has read, whoever wrote it: half of a surrogate pair stays escaped, as it was."""
+    return dumps(value, "backslashreplace")
 
 
 def with_members(text: bytes, members: Mapping[str, Any]) -> bytes | None:

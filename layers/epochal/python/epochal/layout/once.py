@@ -238,8 +238,7 @@ def resume(key: DecisionKey, since: Known[Any], known: Known[Any]) -> Steps[Sett
 
 def _made(key: DecisionKey, head: Known[Any], found: Remembered) -> Steps[Settled | None]:
     """What the stream says of the key; where that is nothing, the record's bound is not above the head."""
-    if found.append_id is not None:
-        raise InvalidInput("idempotency_key", "was used before for other contents")
+    check_contents(found, None)
     if head is not None:
         settled: Settled | None = yield from key.layout.decided(key, head, found.first)
         if settled is not None:
@@ -456,7 +455,7 @@ def read_record(item: Item) -> Remembered:
     )
 
 
-def check_contents(found: Remembered | None, append_id: bytes) -> None:
-    """Raise `InvalidInput` where the record of a write was written with other contents."""
+def check_contents(found: Remembered | None, append_id: bytes | None) -> None:
+    """Raise `InvalidInput` where the record of a write was written with other contents, or of None with any."""
     if found is not None and found.append_id not in (None, append_id):
         raise InvalidInput("idempotency_key", "was used before for other contents")

@@ -378,48 +378,35 @@ def check(op: Op) -> None:
     """Raise `TooLarge`, with sizes, where a plan cannot succeed whatever is stored."""
     match op:
         case Put() | Update():
-            _check_item(_bytes(op))
+            _at_most(ITEM_BYTES, "item", _bytes(op))
         case Transact(writes=writes):
-            _check_transaction(writes)
-        case BatchGet(keys=keys) if len(keys) > BATCH_KEYS:
-            raise TooLarge("keys", len(keys), BATCH_KEYS, "items")
-        case TransactGet(keys=keys) if len(keys) > TRANSACTION_ITEMS:
-            raise TooLarge("keys", len(keys), TRANSACTION_ITEMS, "items")
+            _at_most(TRANSACTION_ITEMS, "transaction", len(writes), "items")
+            sizes = list(map(_bytes, writes))
+            for size in sizes:
+                _at_most(ITEM_BYTES, "item", size)
+            _at_most(TRANSACTION_BYTES, "transaction", sum(sizes))
+        case BatchGet(keys=keys):
+            _at_most(BATCH_KEYS, "keys", len(keys), "items")
+        case TransactGet(keys=keys):
+            _at_most(TRANSACTION_ITEMS, "keys", len(keys), "items")
         case _:
             pass
 
 
-def update_bytes(op: Update) -> int:
-    """Bytes of the values an update carries: no more can be said before what is stored is known."""
-    return sum(value_size(change.value) for change in op.sets)
-
-
 def _bytes(op: Op) -> int:
-    """Bytes that a write carries."""
+    """Bytes that a write carries: of an update no more can be said before what is stored is known."""
     match op:
         case Put(item=item):
             return item_size(item)
-        case Update():
-            return update_bytes(op)
+        case Update(sets=sets):
+            return sum(value_size(change.value) for change in sets)
         case _:
             return 0
 
 
-def _check_item(size: int) -> None:
-    if size > ITEM_BYTES:
-        raise TooLarge("item", size, ITEM_BYTES)
-
-
-def _check_transaction(writes: tuple[Op, ...]) -> None:
-    if len(writes) > TRANSACTION_ITEMS:
-        raise TooLarge("transaction", len(writes), TRANSACTION_ITEMS, "items")
-    total = 0
-    for write in writes:
-        size = _bytes(write)
-        _check_item(size)
-        total += size
-    if total > TRANSACTION_BYTES:
-        raise TooLarge("transaction", total, TRANSACTION_BYTES)
+def _at_most(most: int, what: str, size: int, *unit: str) -> None:
+    if size > most:
+        raise TooLarge(what, size, most, *unit)
 
 
 # How a request can fail without an answer: what an interpreter raises, and a driver retries.

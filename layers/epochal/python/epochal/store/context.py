@@ -81,10 +81,8 @@ def metadata(
             must_be_text(value, MAX_ID_BYTES, name)
     for name, value in members.items():
         _check(name, value)
-    context, outer = (
-        Context(correlation_id=correlation_id, causation_id=causation_id, members=members),
-        AMBIENT.get(),
-    )
+    context = Context(correlation_id=correlation_id, causation_id=causation_id, members=members)
+    outer = AMBIENT.get()
     token = AMBIENT.set(context.within(outer) if isinstance(outer, Context) else context)
     try:
         yield

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Final
 
 from epochal.errors import EpochalError
 from epochal.layout.pages.items import origin
+from epochal.layout.pages.reading import query
 from epochal.layout.pages.writes import is_own, place_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import PER_SECOND, SEALS, Ticks, from_unix_nanoseconds
 from epochal.model.versions import Token
-from epochal.plan.ops import Absent, Done, PlacedName, Put, Query, Steps
+from epochal.plan.ops import Absent, Done, PlacedName, Put, Steps
 from epochal.plan.values import Item, Key, binary, number, text
 from epochal.store.driver import Driver
 
@@ -87,10 +88,7 @@ def _key(table: str, now: Ticks, fresh: Callable[[int], bytes] | None) -> Steps[
     if fresh is None and 0 <= now - _missed.get(place, Ticks(-ASK_AGAIN)) < ASK_AGAIN:
         return None
     # A query, because readers of pages are allowed queries.
-    asked = Query(
-        table=table, partition=("p", _KEY["p"]), sort=("i", _KEY["i"], _KEY["i"]), limit=1, consistent=False
-    )
-    found = (yield asked).items
+    found = (yield query(table, SEALS, 0, 0, limit=1, consistent=False)).items
     item: Item | None = found[0] if found else None
     if item is None and fresh is not None:
         put = Put(table=table, item={**_KEY, "k": binary(fresh(KEY_BYTES))}, condition=Absent("i"))

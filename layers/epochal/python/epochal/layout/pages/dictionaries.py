@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from epochal.errors import CorruptData, UnknownDictionary
 from epochal.layout.pages.items import DICTIONARIES, Page
+from epochal.layout.pages.reading import query
 from epochal.model.events import PER_SECOND, Ticks
 from epochal.plan.ops import Absent, Done, Put, Query, Steps
 from epochal.plan.values import Item, Key, binary, number, read_number, text
@@ -175,10 +176,7 @@ def _loaded(table: str, category: str, index: int, *, consistent: bool = True) -
 
 def _asking(table: str, category: str, index: int, *, consistent: bool = True) -> Query:
     """A query, because readers of pages are allowed queries."""
-    key = _key(category, index)
-    return Query(
-        table=table, partition=("p", key["p"]), sort=("i", key["i"], key["i"]), limit=1, consistent=consistent
-    )
+    return query(table, f"{DICTIONARIES}{category}", index, index, limit=1, consistent=consistent)
 
 
 def _key(category: str, index: int) -> Key:

@@ -201,12 +201,10 @@ def _again(table: str, head: Page) -> Steps[Page]:
 
 def _pruned(page: Page, mark: int, etag: str, *, last: bool, keeps: bool) -> Page | None:
     """The page without its pruned events; it may keep its unfolds. None if nothing is to be taken from it."""
-    at, kept = page.base, list(page.frames)
-    while kept and at + kept[0].count <= mark:
-        at += kept.pop(0).count
+    kept = _from(page, mark)
     unfolds = page.unfolds if keeps else b""
     low_water = max(page.low_water, min(mark, page.version)) if last or kept else page.low_water
-    wanted = replace(page, frames=tuple(kept), unfolds=unfolds, low_water=low_water)
+    wanted = replace(page, frames=kept, unfolds=unfolds, low_water=low_water)
     if wanted == page:
         return None
     return replace(wanted, stamp=marking(etag, page))
@@ -289,8 +287,8 @@ def _copy(into: str, page: Page, target: Page | None) -> Put:
 
 
 def _from(page: Page, index: int) -> tuple[Frame, ...]:
-    """The page's frames from an index on."""
+    """The page's frames, without those that are wholly below an index."""
     at, kept = page.base, list(page.frames)
-    while kept and at < index:
+    while kept and at + kept[0].count <= index:
         at += kept.pop(0).count
     return tuple(kept)

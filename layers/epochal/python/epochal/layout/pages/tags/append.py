@@ -124,10 +124,8 @@ class TagsPart:
     @classmethod
     def of(cls, site: TagStreams, batch: TaggedBatch, condition: Condition | None) -> TagsPart:
         """Of an append; the last pages that its position tells are known."""
-        shares, position = (
-            {share.tag: share for share in shares_of(site, batch)},
-            _beginning(batch, condition),
-        )
+        shares = {share.tag: share for share in shares_of(site, batch)}
+        position = _beginning(batch, condition)
         wanted = dict.fromkeys((*shares, *position.seen))
         heads = _known(wanted, None if condition is None else condition.after)
         return cls(site=site, batch=batch, shares=shares, condition=condition, position=position, heads=heads)
