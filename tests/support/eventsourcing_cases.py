@@ -18,7 +18,6 @@ from eventsourcing.utils import Environment, get_topic
 
 from epochal import StreamAppend, Unfold
 from epochal.contrib.eventsourcing import (
-    NEAR,
     EpochalAggregateRecorder,
     EpochalApplicationRecorder,
     EpochalDCBRecorder,
@@ -26,6 +25,7 @@ from epochal.contrib.eventsourcing import (
     EpochalProcessRecorder,
     EpochalTrackingRecorder,
 )
+from epochal.contrib.eventsourcing.tagged import NEAR
 from epochal.model.versions import Appended
 
 

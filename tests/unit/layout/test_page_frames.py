@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
+from typing import Any
 
 import brotli
 import pytest
@@ -20,6 +22,7 @@ from epochal.layout.pages.frames import (
     Unfolds,
     pack_events,
     pack_unfolds,
+    plain_events,
     read_frame,
     read_unfolds,
     stamp_of,
@@ -28,7 +31,8 @@ from epochal.layout.pages.frames import (
     write_unfolds,
 )
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
-from epochal.model.events import END, Ticks, format_ticks, parse_time
+from epochal.model.events import END, Recorded, Ticks, format_ticks, parse_time
+from epochal.store.encoding import BodyCodec, recorded_events
 from tests.support.dictionaries import TRAINED
 
 NOW = parse_time("2026-11-22T08:00:00Z")
@@ -89,6 +93,67 @@ def test_a_frame_gives_back_its_events_and_its_stamp_as_the_first_ones_append_id
     assert found.stamp == STAMP
     assert found.count == len(events)
     assert found.events() == as_read(events)
+
+
+CONTENTS = st.one_of(
+    st.tuples(st.sampled_from([b"", b"\0", b"\x01", b"\x0c", b"\x40"]), st.binary(max_size=12)).map(b"".join),
+    EVENTS.map(lambda events: write_events(events, NOW)),
+    st.builds(
+        lambda kind, data, meta, ids: write_events(
+            [
+                event(data)._replace(
+                    type=kind, meta=Encoded(DIRECT, meta), correlation_id=ids[0], causation_id=ids[1]
+                )
+            ],
+            NOW,
+        ),
+        st.text("ab\u00e9", max_size=200),
+        st.binary(max_size=300),
+        st.binary(max_size=40),
+        st.tuples(IDS, IDS),
+    ),
+)
+
+
+@given(contents=st.lists(CONTENTS, min_size=1, max_size=3), count=st.sampled_from([1, 1, 1, 2]))
+def test_what_is_read_in_one_loop_is_what_a_codec_makes_of_events_or_left_to_it(
+    contents: list[bytes], count: int
+) -> None:
+    frames = [Frame(STAMP, count, Encoded(DIRECT, content)) for content in contents]
+    plain = plain_events("Cart-1", range(5, 5 + len(frames)), frames)
+    if plain is not None:
+        assert plain == decoded("Cart-1", 5, frames)
+
+
+def decoded(stream: str, first: int, frames: list[Frame]) -> list[Recorded]:
+    stored = [event for frame in frames for event in frame.events()]
+    return recorded_events(stream, range(first, first + len(stored)), stored, BodyCodec(), fetch=False)
+
+
+@pytest.mark.parametrize(
+    "flagged", [{}, {"meta": Encoded(DIRECT, b"m")}, {"correlation_id": "c", "causation_id": "d"}]
+)
+def test_events_of_a_type_ids_and_bodies_as_they_are_take_no_codec(flagged: dict[str, Any]) -> None:
+    one = event(b"x" * 200)._replace(**flagged)
+    frames = [read_frame(framed([one], compress=compress)) for compress in (True, False)]
+    assert plain_events("Cart-1", range(7, 5, -1), frames) == [
+        replace(each, index=index) for index, each in zip((7, 6), decoded("Cart-1", 0, frames), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"type": "t" * 127},
+        {"type": "t" * 128},
+        {"timestamp": "1969-12-31T23:59:59.9999998Z"},  # whose distance reads as the length of what follows
+        {"data": Encoded(BROTLI, brotli.compress(b"x" * 100))},
+        {"meta": Encoded(CLAIM, b"{}")},
+        {"label": b"label"},
+    ],
+)
+def test_an_event_that_has_more_is_left_to_a_codec(more: dict[str, Any]) -> None:
+    assert plain_events("Cart-1", range(1), [read_frame(framed([event()._replace(**more)]))]) is None
 
 
 @given(events=EVENTS)

@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from epochal.codec.bodies import EMPTY, Encoded
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import Ticks
+from epochal.model.events import Recorded, Ticks
 from epochal.model.versions import ExpectedVersion, Token, meets
 from epochal.plan.ops import Steps, TransactionWrite
 from epochal.plan.values import Item
@@ -86,6 +86,14 @@ class EventSpan(Protocol):
 
     def timestamp(self, offset: int) -> str:
         """When it happened, likewise."""
+
+
+@runtime_checkable
+class PlainSpan(Protocol):
+    """What a span can besides, where bodies are within its reach."""
+
+    def recorded(self, stream: str, offsets: range) -> list[Recorded] | None:
+        """The events there, as a codec would record them; None where one takes a codec, or `read` tells its fault."""
 
 
 class Head(Protocol):

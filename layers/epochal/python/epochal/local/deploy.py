@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from epochal.deployment import Deployment
-from epochal.dynamo.interpreter import deployed, interpreter
+from epochal.dynamo.deployed import deployed
+from epochal.dynamo.interpreter import interpreter
 from epochal.lazy_dataclasses import dataclass
 from epochal.local import cdk, ministack, processes
 from epochal.local.cdk import Outputs, RememberedDeployment, Stack, environments_of

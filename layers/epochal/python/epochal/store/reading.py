@@ -20,7 +20,7 @@ from itertools import chain, islice, takewhile
 from typing import Final, Literal
 
 from epochal.errors import CorruptData, DeniedBody, EventsPruned, InvalidInput, MissingBody
-from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, ReadCursor, ReadPart
+from epochal.layout.streams import AnyStreamLayout, EventSpan, Head, PlainSpan, ReadCursor, ReadPart
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import Claim, Recorded, RecordedUnfold, Ticks, parse_time, read_moment
 from epochal.model.kinds import must_be_names
@@ -351,10 +351,13 @@ class _Walk:
         steps = reader.layout.advance(reader.table, self.cursor, self._left, consistent=reader.consistent)
         part: ReadPart[EventSpan, ReadCursor] = reader.driver.run(steps)
         size = min(_CHUNK, self.limit or _CHUNK)
+        plain = isinstance(next(iter(part.spans), None), PlainSpan)
         for chunk in _chunks(part.spans, size, forward=forward):
             if forward:
                 yield from self._archived(at, chunk[0][0].base + chunk[0][1][0])
-            row = _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
+            row = plain and _plain(stream, chunk)
+            plain = bool(row)  # the events of a stream are much alike
+            row = row or _decoded(stream, chunk, reader.codec, fetch=reader.fetch)
             yield row
             at = row[-1].index + forward
             del row
@@ -379,6 +382,17 @@ class _Walk:
 
 _singly: Final[Callable[[Iterable[Found]], Iterator[tuple[Found]]]] = zip
 """What may have holes between, each in a row of its own."""
+
+
+def _plain(stream: str, chunk: list[_Places]) -> Sequence[Found]:
+    """Neighbours that take no codec; nothing where one of them may."""
+    row: list[Found] = []
+    for span, offsets in chunk:
+        some = span.recorded(stream, offsets)  # type: ignore[attr-defined]  # one has it, and so all
+        if some is None:
+            return ()
+        row += some
+    return row
 
 
 def _decoded(stream: str, chunk: list[_Places], codec: BodyCodec, *, fetch: bool) -> Sequence[Found]:

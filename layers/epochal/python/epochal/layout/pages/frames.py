@@ -28,7 +28,7 @@ follow their length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -47,11 +47,12 @@ from epochal.codec.bodies import (
 from epochal.errors import CorruptData, TooLarge, UnknownEncoding
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass
-from epochal.model.events import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time
+from epochal.model.events import END, Ticks, format_ticks, from_unix_nanoseconds, parse_time, recorded
 from epochal.model.versions import MAX_VERSION
 
 if TYPE_CHECKING:
     from epochal.codec.dictionaries import Dictionary
+    from epochal.model.events import Recorded
 
 
 STAMP_BYTES: Final = 16
@@ -329,6 +330,37 @@ def read_events(
     if at != len(content):
         raise CorruptData("something follows the last of it")
     return tuple(events)
+
+
+def plain_events(stream: str, indices: range, frames: Iterable[Frame]) -> list[Recorded] | None:
+    """The events of frames of one event each, as they are recorded, in one loop: a replay is little else.
+
+    None where one has more than a type, ids and bodies as they are, or is corrupt: `read_events` reads it, or says so.
+    """
+    events: list[Recorded] = []
+    try:
+        for index, (stamp, count, packed) in zip(indices, frames, strict=True):
+            content, meta, correlation, causation = _opened(packed), b"", None, None
+            flags, at = content[0], 2 + content[1]
+            if count != 1 or flags & ~_PLAIN or at > _MORE:
+                return None
+            kind = content[2:at].decode()
+            if flags:
+                (_, data), (_, meta), correlation, causation, _, at = _read_flagged(content, at, flags)
+            else:
+                data, at = blob_at(content, at)
+            if at != len(content):
+                return None
+            time = format_ticks(Ticks(int.from_bytes(stamp[:TIME_BYTES], "big")))
+            events.append(recorded(
+                stream, index, kind, data, meta, time, correlation, causation, stamp, (), "", "", None,
+            ))  # fmt: skip
+    except (CorruptData, IndexError, UnicodeDecodeError):
+        return None
+    return events
+
+
+_PLAIN: Final = _META | _CORRELATED | _CAUSED
 
 
 def _read_flagged(

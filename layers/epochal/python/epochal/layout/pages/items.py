@@ -22,6 +22,7 @@ from epochal.layout.pages.frames import (
     STAMP_BYTES,
     TIME_BYTES,
     Frame,
+    plain_events,
     read_frame,
     read_unfolds,
     referred,
@@ -29,7 +30,7 @@ from epochal.layout.pages.frames import (
 )
 from epochal.layout.streams import EncodedEvent, EncodedUnfold
 from epochal.lazy_dataclasses import dataclass, field
-from epochal.model.events import END, Ticks, maker
+from epochal.model.events import END, Recorded, Ticks, maker
 from epochal.model.versions import MAX_VERSION, Token
 from epochal.plan.ops import KeyAttribute, PlacedName, TableSpec
 from epochal.plan.values import (
@@ -424,6 +425,14 @@ class PageSpan:
             return page.read_frame(place)[0]
         event = self._opened.get(index)
         return self._open(index) if event is None else event
+
+    def recorded(self, stream: str, offsets: range) -> list[Recorded] | None:
+        """`PlainSpan.recorded`."""
+        page, first = self.page, self.base - self.page.base
+        if page.count != len(page.frames) or first < 0:
+            return None
+        indices = range(self.base + offsets[0], self.base + offsets[-1] + offsets.step, offsets.step)
+        return plain_events(stream, indices, [page.frames[first + offset] for offset in offsets])
 
     def type(self, offset: int) -> str:
         """Its type; empty where the frame that holds it is broken."""
