@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from epochal.deciders.codecs import json_codec as json_codec
     from epochal.deciders.loop import Later as Later
+    from epochal.deciders.on_queries import Decided as Decided
     from epochal.deciders.on_queries import Decisions as Decisions
+    from epochal.deciders.on_queries import Projection as Projection
     from epochal.deciders.on_queries import projection as projection
     from epochal.deciders.on_streams import Decider as Decider
     from epochal.deciders.on_streams import Deciders as Deciders
@@ -49,16 +51,12 @@ if TYPE_CHECKING:
     from epochal.scheduling import later as later
     from epochal.store.context import metadata as metadata
     from epochal.store.context import new_key as new_key
+    from epochal.store.streams import Streams as Streams
     from epochal.timers.stores import timers_of as timers_of
 
 _NAMES = {
     "deciders.shapes": ("upcast",),
-    "dynamo.stores": (
-        "open_feed",
-        "open_read_models",
-        "open_streams",
-        "open_tagged_events",
-    ),
+    "dynamo.stores": ("open_feed", "open_read_models", "open_streams", "open_tagged_events"),
     "errors": ("ConflictError", "EpochalError", "OutcomeUndetermined", "StreamDeleted"),
     "feed.history": ("FeedEvent",),
     "hosting.function": ("lambda_handler",),
@@ -78,9 +76,10 @@ _NAMES = {
     "reactions.reaction": ("Delivery", "Selector", "reaction"),
     "deciders.codecs": ("json_codec",),
     "store.context": ("metadata", "new_key"),
+    "store.streams": ("Streams",),
     "deciders.loop": ("Later",),
     "deciders.on_streams": ("Decider", "Deciders"),
-    "deciders.on_queries": ("Decisions", "projection"),
+    "deciders.on_queries": ("Decided", "Decisions", "Projection", "projection"),
     "scheduling": ("call_off", "in_", "later"),
     "timers.stores": ("timers_of",),
 }
