@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from epochal import Decider, Deciders, Event, Query, QueryItem, metadata, projection
+from epochal import Decider, Deciders, Event, Later, Query, QueryItem, in_, json_codec, metadata, projection
 from epochal.aio import stores as awaited
 from epochal.also import put
 from epochal.codec import json
 from epochal.contrib.equinox import memory_tips
 from epochal.deciders.codecs import EventCodec
+from epochal.deciders.folding import UNOPTIMIZED, custom
 from epochal.deciders.loading import AllowStale, Cache
 from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import transact_with
@@ -23,6 +24,7 @@ from epochal.errors import Contended, InvalidInput
 from epochal.plan.ops import Lost, Op, Put, Reply, Transact, Update
 from epochal.plan.ops import Query as Asks
 from epochal.store.streams import Streams
+from epochal.testing.scenarios import given
 from epochal.testing.stores import memory_streams
 
 SEATS = 2
@@ -288,3 +290,89 @@ def test_who_is_always_overtaken_by_events_that_match_gives_up() -> None:
 def test_it_is_awaited_too() -> None:
     made = asyncio.run(awaited.transact_with(students(memory_streams()).on("Student-1"), TAKEN, enrol))
     assert made.events == ("dcb",)
+
+
+@dataclass(frozen=True)
+class Placed:
+    coupon: str
+
+
+@dataclass(frozen=True)
+class Noted:
+    text: str
+
+
+TYPED = json_codec(Placed, Noted)
+ORDER = Decider[str, tuple[object, ...], Placed | Noted](
+    initial=tuple,
+    evolve=lambda known, event: (*known, event),
+    decide=lambda coupon, _: [TYPED.tagged(Placed(coupon), f"coupon:{coupon}"), Noted("thanks")],
+)
+USED = {"used": projection(tags=["coupon:C"], initial=0, on={"Placed": lambda used, _: used + 1})}
+
+
+def of_coupon(streams: Streams, coupon: str = "C") -> list[str]:
+    found = streams.tagged.read(Query(items=(QueryItem(tags=frozenset([f"coupon:{coupon}"])),))).events
+    return [event.type for event in found]
+
+
+def test_what_decide_answers_may_hold_events_that_its_codec_has_tagged() -> None:
+    streams, event = memory_streams(), Placed("C")
+    orders = Deciders(streams=streams, decider=ORDER, codec=TYPED)
+    made = orders.handle("Order-1", "C", idempotency_key="k")
+    assert made.state == made.events == (event, Noted("thanks")), "the domain's, without tags"
+    assert [each.tags for each in streams.read("Order-1")] == [("coupon:C",), ()]
+    again = orders.handle("Order-1", "C", idempotency_key="k")
+    assert (again.replayed, again.state, again.events) == (True, made.state, made.events)
+
+    def once(_: tuple[object, ...], model: Mapping[str, Any]) -> Sequence[Event]:
+        return [] if model["used"] else [TYPED.tagged(Placed("C"), "coupon:C")]
+
+    assert transact_with(orders.on("Order-2"), USED, once).events == ()
+    transact_all(
+        (orders.on("Order-2"), orders.on("Order-3")), lambda *_: ([TYPED.tagged(event, "coupon:C")], [])
+    )
+    assert of_coupon(streams) == ["Placed", "Placed"]
+    loop = awaited.AsyncDeciders(orders)
+    asyncio.run(loop.transact("Order-4", lambda _: [TYPED.tagged(event, "coupon:C")]))
+    assert len(of_coupon(streams)) == 3
+    orders.transact("Order-5", lambda _: [Later("due", [TYPED.tagged(event, "coupon:C")], at=in_(days=1))])
+    assert json.loads(next(streams.read("Order-5")).content)["events"][0]["tags"] == ["coupon:C"]
+
+
+def test_events_that_are_one_object_keep_the_tags_of_each_and_those_that_transmute_leaves_keep_theirs() -> (
+    None
+):
+    streams, event = memory_streams(), Placed("C")
+    tagged = [
+        TYPED.tagged(event, "coupon:C"),
+        event,
+        TYPED.tagged(event, "coupon:D"),
+        TYPED.tagged(Placed("E"), "e"),
+    ]
+    access = custom(lambda _: False, lambda events, _: ([Noted("first"), *events[1:]], None))
+    for number, strategy in enumerate([UNOPTIMIZED, access]):
+        orders = Deciders(streams=streams, decider=ORDER, codec=TYPED, access=strategy)
+        orders.transact(f"Order-{number}", lambda _: tagged)
+    assert [each.tags for each in streams.read("Order-0")] == [("coupon:C",), (), ("coupon:D",), ("e",)]
+    first, *_, last = streams.read("Order-1")
+    assert (first.type, first.tags, last.tags) == ("Noted", (), ("e",))
+
+
+def test_an_event_that_another_codec_has_tagged_is_stored_by_the_decider_s_own() -> None:
+    streams = memory_streams()
+    sealing = replace(TYPED, encode=lambda event: replace(TYPED.encode(event), data=b'{"coupon":"sealed"}'))
+    Deciders(streams=streams, decider=ORDER, codec=sealing).handle("Order-1", "C")
+    stored = next(streams.read("Order-1"))
+    assert (stored.data, stored.tags) == (b'{"coupon":"sealed"}', ("coupon:C",))
+
+
+def test_examples_of_rules_have_the_tags_of_events_too() -> None:
+    for codec in (None, TYPED):
+        begun = given(ORDER, TYPED.tagged(Placed("B"), "coupon:B"), codec=codec)
+        begun.when("C").then(TYPED.tagged(Placed("C"), "coupon:C"), Noted("thanks"))
+        begun.when("C").then_state((Placed("B"), Placed("C"), Noted("thanks")))
+        with pytest.raises(AssertionError, match="coupon:C"):
+            begun.when("C").then(Placed("C"), Noted("thanks"))
+        later = Later("due", [TYPED.tagged(Placed("D"), "coupon:D")], at=in_(days=1))
+        given(ORDER, later, codec=codec).after(days=1).then(Placed("D"))

@@ -116,12 +116,12 @@ class EventCodec(Generic[E]):
         return found
 
     def tagged(self, event: E, *tags: str) -> Event:
-        """An event under these tags, for a store of tagged events.
+        """An event under these tags, for a store of tagged events, or for what `decide` on a stream answers with.
 
         Raises:
             InvalidInput: an event that the codec has no form for.
         """
-        return replace(self.encode(event), tags=tags)
+        return replace(self.encode(event), tags=tags, untagged=event)
 
     def keeping(self) -> EventCodec[E | Stored]:
         """The same, where events of unknown types are kept as they are: as `Stored`."""

@@ -25,7 +25,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeGuard, TypeVar, cast
 
 from epochal.errors import Contended, InvalidInput
 from epochal.layout.streams import Also
@@ -97,12 +97,23 @@ class Later:
 
 
 Answer: TypeAlias = Sequence[E | Later | Event]
-"""What `decide` answers with: events of the domain, and timers that it sets or calls off."""
+"""What `decide` answers with: events of the domain, some by `EventCodec.tagged`, and timers that it sets or calls off.
+"""
 
 
 def is_timer(answered: object) -> bool:
     """Whether a part of an answer is of a timer, and not an event of the domain."""
     return isinstance(answered, Later) or (isinstance(answered, Event) and answered.type in TIMERS)
+
+
+def is_tagged(answered: object) -> TypeGuard[Event]:
+    """Whether a part of an answer is an event of the domain under tags (`EventCodec.tagged`)."""
+    return isinstance(answered, Event) and answered.untagged is not None
+
+
+def untagged(answered: object) -> Any:
+    """A part of an answer as `evolve` is given it."""
+    return answered.untagged if is_tagged(answered) else answered
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,8 +167,6 @@ class Decided:
 Decide = Callable[[Mapping[str, Any]], Answer[Event]]
 """Takes the states by projection and returns the events to append, and timers. It may raise the domain's own errors."""
 
-_AS_THEY_ARE: Final[EventCodec[Event]] = EventCodec(encode=lambda event: event, decode=lambda _: None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decisions:
@@ -302,7 +300,7 @@ class _OnQuery(DecisionSource[Model, Decision[R, Event], R, Decided], Generic[R]
         store = self.decisions.store
         try:
             answer = store.try_append(
-                [encoded(_AS_THEY_ARE, event) for event in (*plan.events, *plan.timers)],
+                [encoded(None, event) for event in (*plan.events, *plan.timers)],
                 fail_if=base.query,
                 after=base.position,
                 idempotency_key=self.key,
@@ -375,9 +373,7 @@ def moved(model: Model, projections: Mapping[str, Projection[Any]], new: Seen | 
 
 
 def _folded(
-    states: Mapping[str, Any],
-    projections: Mapping[str, Projection[Any]],
-    events: Sequence[Recorded],
+    states: Mapping[str, Any], projections: Mapping[str, Projection[Any]], events: Sequence[Recorded]
 ) -> dict[str, Any]:
     folded = dict(states)
     for event in events:

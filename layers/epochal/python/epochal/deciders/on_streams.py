@@ -24,6 +24,7 @@ A key of several streams is a record of the append's transaction, which says wha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Final, Generic, Literal, Self, TypeVar, cast, overload
@@ -40,7 +41,9 @@ from epochal.deciders.loop import (
     Later,
     Moved,
     decision_of,
+    is_tagged,
     is_timer,
+    untagged,
     without_result,
 )
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
@@ -689,10 +692,14 @@ def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -
         return StreamPlan(base=base, state=base.state)
     deciders, state = party.deciders, base.state
     events, unfolds = list[E | Later | Event](), None
-    if decision.events:
-        state = deciders.loader.folder.fold(state, decision.events)
-        kept, unfolds = must_be_done(deciders.access.transmute(decision.events, state), "transmute")
-        events.extend(kept)
+    decided = tuple(map(untagged, decision.events))
+    if decided:
+        state = deciders.loader.folder.fold(state, decided)
+        kept, unfolds = must_be_done(deciders.access.transmute(decided, state), "transmute")
+        answered = defaultdict[int, list[Any]](list)
+        for each in reversed(decision.events):
+            answered[id(untagged(each))].append(each)
+        events.extend(answered[id(each)].pop() if answered[id(each)] else each for each in kept)
     events.extend(decision.timers)
     if not events and unfolds is None:
         if decision.also:
@@ -703,7 +710,7 @@ def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -
         events=[encoded(deciders.codec, event) for event in events],
         unfolds=None if unfolds is None else [_unfold(deciders.codec, event) for event in unfolds],
     )
-    return StreamPlan(base=base, state=state, events=decision.events, append=append, also=decision.also)
+    return StreamPlan(base=base, state=state, events=decided, append=append, also=decision.also)
 
 
 def _earlier(party: Party[S, E], written: Written, *, whole: bool) -> tuple[S, Transacted[S, E]]:
@@ -733,16 +740,18 @@ def check_access(access: Access[Any, Any]) -> None:
         raise InvalidInput("idempotency_key", _NEEDS_EVENTS)
 
 
-def encoded(codec: EventCodec[E], event: E | Later | Event) -> Event:
-    """A part of an answer as it is appended."""
+def encoded(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
+    """A part of an answer as it is appended; without a codec its events are so already."""
     if isinstance(event, Later):
         from epochal.scheduling import later  # noqa: PLC0415  most decisions set no timer
 
         inner = [encoded(codec, each) for each in event.events]
         return later(event.name, inner, at=event.at, tags=event.tags)
-    if isinstance(event, Event) and is_timer(event):
-        return event
-    return must_be_done(codec.encode(cast("E", event)), "encode")
+    if codec is None or is_timer(event):
+        return cast("Event", event)
+    made = must_be_done(codec.encode(untagged(event)), "encode")
+    # The decider's codec has the last word: it may seal what the one that tagged the event has not.
+    return replace(event, type=made.type, data=made.data) if is_tagged(event) else made
 
 
 def _unfold(codec: EventCodec[E], event: E) -> Unfold:

@@ -177,6 +177,7 @@ class Event:
         id: a UUID. Of an event that has tags alone None lets the store choose, and with an id a repeat of the append
             writes nothing, however late it is. In a named stream it is kept, and a batch whose events all have one is
             known again as `Streams.append` says; with tags it must not be given there.
+        untagged: the domain's event that `EventCodec.tagged` made it of; not stored.
     """
 
     type: str
@@ -187,6 +188,7 @@ class Event:
     causation_id: str | None = None
     tags: tuple[str, ...] = ()
     id: str | None = None
+    untagged: object = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse values of another kind: bodies that are not encoded yet, or a tag for each letter of a text."""

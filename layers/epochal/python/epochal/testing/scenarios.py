@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from epochal.codec import json
 from epochal.deciders.codecs import EventCodec, Stored
-from epochal.deciders.loop import Later, is_timer
+from epochal.deciders.loop import Later, is_tagged, is_timer, untagged
 from epochal.deciders.on_queries import Decide, Decisions, Projection
 from epochal.deciders.on_streams import Decider
 from epochal.errors import InvalidInput
@@ -91,7 +91,7 @@ class Given(Generic[C, S, E]):
             name = min(due, key=lambda name: given.timers[name][0])
             at, events = given.timers[name]
             given = replace(given._without(name), now=max(at, given.now)).and_then(*events)
-            came += [cast("E", event) for event in events if not is_timer(event)]
+            came += [untagged(event) for event in events if not is_timer(event)]
         return Elapsed(given=replace(given, now=until), came=tuple(came))
 
     def then_state(self, expected: S) -> None:
@@ -115,7 +115,7 @@ class Given(Generic[C, S, E]):
         if is_timer(event):
             off = isinstance(event, Event) and event.type == TIMER_CANCELLED
             return self._without(json.loads(cast("Event", event).content)["name"]) if off else self
-        moved = self.decider.evolve(self.state, cast("E", event))
+        moved = self.decider.evolve(self.state, untagged(event))
         return replace(self, state=must_be_state(moved, self.state, self.decider.initial, event))
 
     def _timed(self, name: str, at: Ticks, events: tuple[Any, ...]) -> Given[C, S, E]:
@@ -130,10 +130,11 @@ class Given(Generic[C, S, E]):
             return replace(event, events=tuple(map(self.stored, event.events)))
         if self.codec is None or is_timer(event):
             return event
-        encoded = self.codec.encode(cast("E", event))
+        encoded = self.codec.encode(untagged(event))
         if not isinstance(encoded.data, bytes) or not isinstance(encoded.meta, bytes):
             raise AssertionError(f"{event!r} is stored as a claim, which is not here to be read")  # noqa: TRY004
-        return self._decoded(encoded)
+        decoded = self._decoded(encoded)
+        return replace(event, untagged=decoded) if is_tagged(event) else decoded
 
     def _decoded(self, event: Event) -> E | Event:
         if self.codec is None or is_timer(event):
