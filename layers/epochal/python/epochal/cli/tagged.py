@@ -265,9 +265,7 @@ SINCE = click.option("--since", help="Only events after this place.")
 @click.argument("tag", required=False)
 @SINCE
 @click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    help="Stop at so many events; all of one place come together.",
+    "--limit", type=click.IntRange(min=1), help="Stop at so many events; all of one place come together."
 )
 @on_tagged
 def read(store: TaggedStore, *, tag: str | None, since: str | None, limit: int | None) -> None:
@@ -306,11 +304,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
             lambda each: f"{each.group}  {each.tags:,}",
         )
         return
-    output.stream(
-        _tags(listings, group),
-        over_http.TAG_COUNT,
-        lambda each: f"{each.tag}  {each.events:,}",
-    )
+    output.stream(_tags(listings, group), over_http.TAG_COUNT, lambda each: f"{each.tag}  {each.events:,}")
 
 
 @tagged.command()

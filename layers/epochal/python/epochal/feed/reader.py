@@ -240,13 +240,7 @@ class SpanReader:
                 )
 
     def entries(
-        self,
-        *,
-        limit: int,
-        wanted: Predicate,
-        seconds: float,
-        wait: float,
-        removed: Predicate | None = None,
+        self, *, limit: int, wanted: Predicate, seconds: float, wait: float, removed: Predicate | None = None
     ) -> Iterator[SpanPage]:
         """`spans` entry by entry, each with the checkpoint after it; what nothing is wanted of joins the next."""
         if limit < 1:
@@ -641,12 +635,7 @@ class FeedReader:
                 yield page
 
     def follow(
-        self,
-        partition: int,
-        *,
-        start: Place = BEGINNING,
-        wait: float = 20.0,
-        **options: Unpack[PageOptions],
+        self, partition: int, *, start: Place = BEGINNING, wait: float = 20.0, **options: Unpack[PageOptions]
     ) -> Iterator[FeedPage]:
         """Pages from `start` on, for ever. At the tail a page comes when there is something, or empty after `wait`."""
         must_be_seconds(wait, "wait")
@@ -750,7 +739,5 @@ class FeedReader:
 def reader_of(settings: Settings, driver: Driver, codec: BodyCodec) -> FeedReader:
     """The reader; `codec` decodes the bodies of streams."""
     return FeedReader(
-        driver=driver,
-        table=settings.index_table,
-        histories=histories_of(settings, driver, codec),
+        driver=driver, table=settings.index_table, histories=histories_of(settings, driver, codec)
     )

@@ -224,13 +224,7 @@ _TAGGED: Final = (
     _timers("POST", "/timers/cancel", "cancel_tag_timer", function="append", scope="append"),
 )
 _HEALTH: Final = Operation(
-    "GET",
-    "/health",
-    "check_health",
-    module="epochal.http.health",
-    function="replay",
-    scope="read",
-    rare=True,
+    "GET", "/health", "check_health", module="epochal.http.health", function="replay", scope="read", rare=True
 )
 _FEED: Final = (
     _whole("GET", "/streams", "list_streams", requests_per_second=10),

@@ -242,14 +242,7 @@ class Shown(Component):
     of the attribute that has the value; `optional` members may be missing.
     """
 
-    def __init__(
-        self,
-        name: str,
-        members: Members,
-        *,
-        optional: tuple[str, ...] = (),
-        **more: Any,
-    ) -> None:
+    def __init__(self, name: str, members: Members, *, optional: tuple[str, ...] = (), **more: Any) -> None:
         schemas = {each: value[0] if isinstance(value, tuple) else value for each, value in members.items()}
         required = tuple(each for each in schemas if each not in optional)
         super().__init__(name, record(schemas, required=required, **more))

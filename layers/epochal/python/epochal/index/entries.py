@@ -312,13 +312,7 @@ _END: Final = re.compile(r'\}\](,"app":\[\])?(?:,"order":"([^"\\\x00-\x1f]*)")?\
 
 
 def _write_removal(removal: Removal) -> dict[str, Any]:
-    return {
-        "p": removal.stream,
-        "i": removal.first,
-        "n": removal.end,
-        "k": removal.kind,
-        "at": removal.next,
-    }
+    return {"p": removal.stream, "i": removal.first, "n": removal.end, "k": removal.kind, "at": removal.next}
 
 
 def _written(body: bytes) -> tuple[Span, ...] | None:

@@ -11,15 +11,7 @@ from typing import Final
 
 from epochal.errors import BeyondTheEnd, CorruptData, InvalidInput
 from epochal.index.checkpoints import BEGINNING, Checkpoint, calf_key
-from epochal.index.entries import (
-    CLOSED,
-    Entry,
-    epoch_tip,
-    is_closed,
-    read_ours,
-    read_spans,
-    stored_entries,
-)
+from epochal.index.entries import CLOSED, Entry, epoch_tip, is_closed, read_ours, read_spans, stored_entries
 from epochal.index.epochs import read_series
 from epochal.index.tip import (
     Cursor,

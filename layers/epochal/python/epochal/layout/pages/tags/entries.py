@@ -44,14 +44,7 @@ from epochal.layout.pages.items import Page, PageSpan, page_key, read_page
 from epochal.layout.streams import EncodedEvent
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import EVENT_IDS, TAG_STREAMS, Body, Claim, Recorded
-from epochal.model.tags import (
-    EVERYTHING,
-    RANDOM_DIGITS,
-    UNTAGGED,
-    Trail,
-    is_reserved,
-    type_tag,
-)
+from epochal.model.tags import EVERYTHING, RANDOM_DIGITS, UNTAGGED, Trail, is_reserved, type_tag
 from epochal.model.versions import Reached
 from epochal.plan.ops import Absent, Put, Steps, get_all, settled
 from epochal.plan.values import Item, Key, binary, number, text
