@@ -100,6 +100,10 @@ DOORS: dict[str, Callable[[str], object]] = {
     "a stream's name, read": lambda text: list(memory_tips().read(text)),
     "an event's type": lambda text: memory_tips().append("A-1", [Event(type=text)]),
     "an event's timestamp": lambda text: memory_tips().append("A-1", [Event(type="x", timestamp=text)]),
+    "the id of a stream's event": lambda text: memory_streams().append("A-1", [Event(type="x", id=text)]),
+    "the id of a stream's event, under a key": lambda text: memory_streams().append(
+        "A-1", [Event(type="x", id=text)], idempotency_key="k"
+    ),
     "an event's cause, under a key": lambda text: memory_tips().append(
         "A-1", [Event(type="x", causation_id=text)], idempotency_key="k"
     ),

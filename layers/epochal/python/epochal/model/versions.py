@@ -78,7 +78,7 @@ class Token:
         of: the stream whose head it was made from, its table and where that is, where this process has made it; what
             comes from outside may be forged. No part of its text, nor of what tokens are compared by.
         low_water: of the stream, as far as that head told; no part of what tokens are compared by.
-        seal: says that the stage has made it (`layout.pages.seals`); likewise.
+        seal: says that the stage has made it (`store.seals`); likewise.
         refused: how many appends in a row were refused before it; likewise, and no part of its text.
     """
 

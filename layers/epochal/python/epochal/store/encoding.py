@@ -321,7 +321,7 @@ def _contents_digest(append: StreamAppend, also: bytes = b"") -> bytes:
         _feed(digest, event.type, event.data, event.meta, event.timestamp)
         _feed(digest, event.correlation_id or "", b"", b"", event.causation_id)
         if event.id is not None:
-            _feed(digest, "id", event.id.encode(), b"", None)
+            _feed(digest, "id", event.id.encode("utf-8", "surrogatepass"), b"", None)
         if event.tags:
             _feed(digest, "tags", "\0".join(sorted(set(event.tags))).encode(), b"", None)
     if append.unfolds is not None:
@@ -358,4 +358,4 @@ def _of_label(event: EncodedEvent) -> tuple[tuple[str, ...], str, str]:
 
 def _fields_size(event: Event) -> int:
     texts = (event.type, event.correlation_id or "", event.causation_id or "", event.id or "")
-    return _FIELDS + sum(len(text.encode()) for text in (*texts, *event.tags))
+    return _FIELDS + sum(len(text.encode("utf-8", "surrogatepass")) for text in (*texts, *event.tags))
