@@ -163,7 +163,7 @@ def sources_in(place: Path) -> Sources:
         "timers",
     ):
         (place / "lambdas" / name).mkdir(parents=True)
-        (place / "lambdas" / name / "handler.py").write_text(f"NAME = {name!r}\n")
+        (place / "lambdas" / name / "handler.py").write_text(f"handler = {name!r}\n")
 
     (place / "lambdas" / "timers" / "arming.py").write_text("handler = print\n")
     (place / "events.json").write_text(json.dumps({"$defs": {"Boarded": {"type": "object"}}}))

@@ -409,9 +409,70 @@ def test_a_reactions_name_is_read_from_its_decorator(
     assert (told[variable("reaction")], told["EPOCHAL_ENTRY"]) == (name, handler)
 
 
-@pytest.mark.parametrize("handler", ["b:missing", "b.handler", "missing:departures"])
-def test_a_name_that_cannot_be_read_has_to_be_given(shop: Stack, tmp_path: Path, handler: str) -> None:
+UNREAD = """
+from epochal import lambda_handler, reaction
+
+def made(name):
+    return reaction(name=name)(lambda delivery: None)
+
+orders = made("orders")
+
+@lambda_handler
+@reaction(name="stock")
+def stock(delivery): ...
+
+@reaction(name="first")
+def again(delivery): ...
+
+again = made("second")
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"handler": "b.delays"}, "handler must be b:delays, with a colon: b.delays is a reaction"),
+        ({"handler": "b:delay"}, "handler … which has no delay: did you mean b:delays?"),
+        ({"handler": "b.handler"}, "handler … which has no handler: there are b:departures, b:delays"),
+        ({"handler": "missing:delays"}, "entry …missing.py is not there"),
+        ({"handler": "b:delays", "name": "late"}, "name must be delays, as the decorator in … not late"),
+    ],
+)
+@pytest.mark.parametrize("name", [None, "delays"])
+def test_what_a_reactions_file_shows_to_be_wrong_is_refused_with_a_name_and_without(
+    shop: Stack, tmp_path: Path, name: str | None, options: dict[str, str], said: str
+) -> None:
     (tmp_path / "b.py").write_text(DECORATED)
+    store = EventStore(shop, "Events", api=None, watch=False)
+    options = {"name": name, **options} if name else options
+    where = f"reactions.{options['name']}" if "name" in options else "Reaction"
+    with pytest.raises(BadSetting, match=re.escape(f"{where}.{said}").replace("…", ".*")):
+        Reaction(shop, "Board", store=store, entry=tmp_path, **cast(Any, options))
+
+
+@pytest.mark.parametrize(
+    ("text", "handler"),
+    [
+        (UNREAD, "b:orders"),
+        (UNREAD, "b.stock"),
+        (UNREAD, "b:again"),
+        ("from elsewhere import *", "b:orders"),
+        ("globals().update(made())", "b:orders"),
+        ("of a newer Python", "b:orders"),
+    ],
+)
+def test_a_reaction_that_no_reading_of_its_file_finds_is_deployed_by_the_name_that_is_given(
+    shop: Stack, tmp_path: Path, text: str, handler: str
+) -> None:
+    (tmp_path / "b.py").write_text(text)
+    store = EventStore(shop, "Events", api=None, watch=False)
+    Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler, name="given")
+    assert named(of_type(shop, FUNCTION), "Board")["FunctionName"] == "shop-events-reaction-given"
+
+
+@pytest.mark.parametrize("handler", ["b:orders", "b.made"])
+def test_a_name_that_cannot_be_read_has_to_be_given(shop: Stack, tmp_path: Path, handler: str) -> None:
+    (tmp_path / "b.py").write_text(UNREAD)
     store = EventStore(shop, "Events", api=None, watch=False)
     with pytest.raises(BadSetting, match=r"Reaction\.name must be given"):
         Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler)

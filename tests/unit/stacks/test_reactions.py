@@ -406,7 +406,9 @@ def test_what_would_fail_only_once_deployed_is_refused(sources: Sources) -> None
         alone(sources, name="n" * 50, entry=sources.root / "board")
     with pytest.raises(BadSetting, match=r"board/other\.py is not there"):
         alone(sources, name="mine", entry=sources.root / "board", handler="other.handler")
-    with pytest.raises(BadSetting, match="read_models must be true of the stage"):
+    with pytest.raises(
+        BadSetting, match=r"read_models must be true of the store, EventStore\(…, read_models=True\)"
+    ):
         alone(sources, name="mine", entry=sources.root / "board", read_models=["counts"])
 
 

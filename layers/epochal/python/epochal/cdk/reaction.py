@@ -63,7 +63,7 @@ from epochal.cdk.parts.functions import (
     watch_function,
 )
 from epochal.cdk.parts.storage import function_of, queue_of
-from epochal.cdk.stages import BadSetting, Stage
+from epochal.cdk.stages import BadSetting, Stage, known_are
 from epochal.hosting.function import ENTRY, PROCESS
 from epochal.layout.port import INDEX, READ_MODELS
 from epochal.lazy_dataclasses import replace
@@ -170,12 +170,15 @@ class Reaction(Construct):
         super().__init__(scope, id_)
         entry, stage, code = Path(entry).resolve(), store.stage, store.code(python, architecture)
         layers = store.layers(self, python=python, architecture=architecture)
-        name = name or declared_name(entry, handler)
+        name = declared_name(entry, handler, name)
         self._name: Final = stage.named(function_of(name))
-        _check(self._name, name, entry, handler)
+        if len(self._name) > FUNCTION_NAME:
+            must = f"must be shorter: {self._name} has more than {FUNCTION_NAME} characters"
+            raise BadSetting(f"reactions.{name}", must)
         stores = self._stores = store.stores(self)
         if read_models and READ_MODELS.kind not in stores.tables:
-            raise BadSetting("read_models", f"must be true of the stage for those of the reaction {name}")
+            must = f"must be true of the store, EventStore(…, read_models=True), for those of the reaction {name}"
+            raise BadSetting("read_models", must)
         queue, failed = wake_up_queues(
             self,
             stage,
@@ -226,13 +229,7 @@ class Reaction(Construct):
         waker = Waker.of(
             self, store, Shared(stage=stage, stores=stores, code=store.code(), layers=store.layers(self))
         )
-        first = waker.wake(
-            self,
-            "FirstWakeUp",
-            queue=self.queue,
-            entry=entry,
-            layers=layers,
-        )
+        first = waker.wake(self, "FirstWakeUp", queue=self.queue, entry=entry, layers=layers)
         first.node.add_dependency(mapping, subscription, self.queue)
         rule = events.Rule(self, "Schedule", schedule=events.Schedule.rate(schedule))
         rule.add_target(LambdaFunction(self.function))
@@ -321,62 +318,76 @@ class Reaction(Construct):
         }
 
 
-def _check(full_name: str, name: str, entry: Path, handler: str) -> None:
-    """Refuse what would fail only once it is deployed."""
-    where = f"reactions.{name}"
-    if len(full_name) > FUNCTION_NAME:
-        raise BadSetting(where, f"must be shorter: {full_name} has more than {FUNCTION_NAME} characters")
-    module = module_of(entry, handler)
-    if not module.is_file():
-        raise BadSetting(
-            f"{where}.entry", f"must be a folder with the handler's module: {module} is not there"
-        )
-
-
 # The folder of a reaction's code: where its module is, and what its decorator calls it.
 #
 # The code is read, not run: what it imports need not be on the machine that deploys it.
 
 
+_OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "setattr", "sys", "vars")
+"""Words of a module that may have names which no reading of it finds."""
+
+
 def module_of(entry: Path, handler: str) -> Path:
     """The file of a handler: `board:departures` and `board.handler` are both in `board.py`."""
-    named = handler.partition(":")[0] if ":" in handler else handler.rpartition(".")[0]
+    named = handler.rpartition(":" if ":" in handler else ".")[0]
     return entry.joinpath(*named.split(".")).with_suffix(".py")
 
 
-def declared_name(entry: Path, handler: str, decorator: str = "reaction") -> str:
-    """What the decorator of the reaction that a handler names calls it: `@reaction(name="departures")`.
+def declared_name(entry: Path, handler: str, name: str | None = None, decorator: str = "reaction") -> str:
+    """What the decorator of the reaction that a handler names calls it, `@reaction(name="departures")`; or else `name`.
 
     Raises:
-        BadSetting: there is no such reaction, or its name is no plain text.
+        BadSetting: what would fail only once it is deployed, as far as the file tells; or the name is neither there as
+            plain text nor given.
     """
+
+    def refused(setting: str, rule: str) -> BadSetting:
+        return BadSetting(f"{f'reactions.{name}' if name else decorator.capitalize()}.{setting}", rule)
+
     module = module_of(entry, handler)
-    reaction = handler.partition(":")[2]
-    found = dict(_reactions(ast.parse(module.read_text()), decorator)) if module.is_file() else {}
-    names = [found[reaction]] if reaction in found else list(found.values())
-    if (reaction and reaction not in found) or len(names) != 1:
-        rule = f"must be given, as the decorator in {module} has it: no one {decorator} was found there"
-        raise BadSetting(f"{decorator.capitalize()}.name", rule)
-    return names[0]
+    if not module.is_file():
+        raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
+    named, sign, wanted = handler.rpartition(":" if ":" in handler else ".")
+    try:
+        read = ast.parse(module.read_bytes())
+    except SyntaxError:  # of a newer Python, perhaps
+        read = ast.parse("from unread import *")
+    nodes, found = [*ast.walk(read)], dict(_reactions(read.body, decorator))
+    words = {
+        getattr(node, field, "") for node in nodes for field in ("id", "name", "asname", "attr", "value")
+    }
+    if words.isdisjoint({wanted, *_OPEN}):
+        known = f": {known_are(handler, [f'{named}:{each}' for each in found])}" if found else ""
+        raise refused("handler", f"must be in {module}, which has no {wanted}{known}")
+    # Bound again, or under another decorator, it may be a function, or have another name.
+    bound = [
+        len(getattr(node, "decorator_list", ()))
+        for node in nodes
+        if wanted in (getattr(node, "id", ""), getattr(node, "name", ""))
+        and not isinstance(getattr(node, "ctx", None), ast.Load)
+    ]
+    if wanted in found and bound == [1]:
+        if sign == ".":
+            raise refused("handler", f"must be {named}:{wanted}, with a colon: {handler} is a {decorator}")
+        if name not in (None, found[wanted]):
+            raise refused("name", f"must be {found[wanted]}, as the decorator in {module} has it, not {name}")
+    names = [found[wanted]] if wanted in found else [] if sign == ":" else list(found.values())
+    if not name and len(names) != 1:
+        raise refused(
+            "name", f"must be given, as its decorator has it: no one {decorator} was found in {module}"
+        )
+    return name or names[0]
 
 
-def _reactions(module: ast.Module, name: str) -> Iterator[tuple[str, str]]:
+def _reactions(body: Sequence[Any], name: str) -> Iterator[tuple[str, str]]:
     """Functions and classes of a module with the decorator, and their names as reactions."""
-    for each in module.body:
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            for decorator in each.decorator_list:
-                if isinstance(decorator, ast.Call) and _is_called(decorator.func, name):
-                    yield from ((each.name, said) for said in _named(decorator))
-
-
-def _is_called(function: ast.expr, name: str) -> bool:
-    return getattr(function, "id", getattr(function, "attr", "")) == name
-
-
-def _named(call: ast.Call) -> Iterator[str]:
-    for keyword in call.keywords:
-        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
-            yield str(keyword.value.value)
+    for each in body:
+        for decorator in getattr(each, "decorator_list", ()):
+            called = getattr(decorator, "func", None)
+            if name in (getattr(called, "id", ""), getattr(called, "attr", "")):
+                for keyword in decorator.keywords:
+                    if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+                        yield each.name, str(keyword.value.value)
 
 
 # The function that wakes reactions when they are deployed: one in a stack, for all reactions to a store.
@@ -442,13 +453,7 @@ class Waker(Construct):
         return made
 
     def wake(
-        self,
-        scope: Construct,
-        id_: str,
-        *,
-        queue: sqs.Queue,
-        entry: Path,
-        layers: Layers,
+        self, scope: Construct, id_: str, *, queue: sqs.Queue, entry: Path, layers: Layers
     ) -> CustomResource:
         """A wake-up of the reaction with this queue, asked for whenever the code in `entry` or the layers are others:
         CloudFormation passes over a resource that has not changed.
@@ -511,18 +516,14 @@ class Process(Construct):
             BadSetting, InstallerFailed: as `Reaction`.
         """
         super().__init__(scope, id_)
-        name = name or declared_name(Path(entry).resolve(), handler, "process")
+        name = declared_name(Path(entry).resolve(), handler, name, "process")
         stage, stores = store.stage, store.stores(self)
         writing = grants.appending(stage, stores)
         told = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
-        both: Mapping[str, Any] = {
-            "store": store,
-            "entry": entry,
-            "handler": handler,
-            "environment": told,
-            **more,
-        }
-        self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", allowed=writing, **both)
+        code: Mapping[str, Any] = {"store": store, "entry": entry, "handler": handler, **more}
+        self.inbox: Final = Reaction(
+            self, "Inbox", name=f"{name}-inbox", allowed=writing, environment=told, **code
+        )
         self.outbox: Final = Reaction(
-            self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], **both
+            self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], environment=told, **code
         )
