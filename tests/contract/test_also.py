@@ -13,7 +13,7 @@ import pytest
 from epochal import NO_STREAM, Appended, Conflict, Event, StreamAppend
 from epochal.also import LEVELS, Absent, BeginsWith, Not, Present, check, compare, delete, plain, put, update
 from epochal.dynamo.interpreter import performed
-from epochal.errors import InvalidInput, InvalidRequest, TooLarge
+from epochal.errors import InvalidInput, InvalidRequest, MissingTable, TooLarge
 from epochal.layout.pages.items import STREAMS
 from epochal.layout.pages.streams import Pages
 from epochal.layout.pages.tags.entries import TagStreams
@@ -174,6 +174,13 @@ def test_what_the_table_refuses_writes_no_event(streams: Streams, tables: Tables
             InvalidInput,
             "two on one item",
         ),
+        (
+            [put(tables.own, {"id": "a"}), put(tables.own, {"ID": "a"})],
+            InvalidInput,
+            "also.*the key is not that",
+        ),
+        ([put(tables.own, {"id": 1})], InvalidInput, r"also\[0\]: the key is not that of table"),
+        ([check("nowhere", {"id": "a"}, Absent("id"))], MissingTable, "^table nowhere does not"),
         ([update(tables.own, {"id": "t"}, adds={"s": 1})], InvalidRequest, "type"),
         ([update(tables.own, {"id": "t"}, adds={"n": Decimal("0.01")})], InvalidRequest, "38 digits"),
         ([update(tables.own, {"id": "t"}, extends={"more": ["z" * 20_000]})], TooLarge, r"also\[0\]"),

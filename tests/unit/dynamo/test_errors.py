@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from botocore.exceptions import (
@@ -366,3 +367,6 @@ def test_an_operation_on_a_table_with_other_keys_names_the_table_in_a_transactio
         reply_to(refused_by_aws("ValidationException", said), OPS["get"])
     with pytest.raises(WrongTable, match="tips has other keys or indexes"):
         reply_to(cancelled({"Code": "ValidationError", "Message": said}, {"Code": "None"}), OPS["transact"])
+    both = Transact(writes=(PUT, replace(UPDATE, table="carts")))
+    with pytest.raises(WrongTable, match="table: carts has other keys or indexes"):
+        reply_to(cancelled({"Code": "None"}, {"Code": "ValidationError", "Message": said}), both)

@@ -141,6 +141,7 @@ def test_a_condition_that_fails_is_an_error_that_names_events_and_carries_all() 
     assert len(raised.value.outcome.events) == 5
     assert store.try_append([TAKE], fail_if=TAKEN) == raised.value.outcome
     store.append([TAKE], fail_if=TAKEN, after=raised.value.outcome.position)
+    assert "position" not in str(raised.value), "none was given"
 
 
 def test_a_state_that_is_behind_is_an_error_that_carries_the_one_ahead() -> None:

@@ -36,8 +36,16 @@ from epochal.deciders.codecs import json_codec
 from epochal.deciders.loop import WithAlso
 from epochal.deciders.on_queries import Decisions, projection, transact_with
 from epochal.deciders.on_streams import Decider, Deciders, transact_all
-from epochal.errors import ConditionUnmet, ConflictError, InvalidInput, TooLarge, Unavailable
-from epochal.plan.ops import Compare, KeyAttribute, Lost, Op, Reply, TableSpec, Transact
+from epochal.errors import (
+    ConditionUnmet,
+    ConflictError,
+    InvalidInput,
+    MissingTable,
+    TooLarge,
+    Unavailable,
+    WrongTable,
+)
+from epochal.plan.ops import Compare, KeyAttribute, Lost, Op, Reply, TableSpec, Transact, tables_of
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
@@ -248,6 +256,24 @@ def test_numbers_that_are_equal_are_one_item_in_memory_as_in_dynamodb() -> None:
     assert stored(tables, "numbered") == []
 
 
+def without(streams: Streams, *missing: str) -> Streams:
+    """The same store on DynamoDB, which does not say which table of a transaction it lacks, or has other keys."""
+
+    def execute(op: Op) -> Reply:
+        if isinstance(op, Transact):
+            raise (MissingTable if missing else WrongTable)(", ".join(sorted(tables_of(op))))
+        return streams.driver.execute(op)
+
+    return streams.on(replace(streams.driver, execute=execute))
+
+
+def test_a_table_of_the_caller_s_that_is_missing_or_has_other_keys_is_named_alone(streams: Streams) -> None:
+    with pytest.raises(MissingTable, match="^table emails does not exist here"):
+        without(streams, "emails").append("User-1", [E], also=[claim()])
+    with pytest.raises(InvalidInput, match="^also: the key is not that of table carts, emails$"):
+        without(streams).append("User-1", [E], also=[claim(), counted()])
+
+
 def test_under_a_key_an_append_whose_answer_was_lost_is_no_repeat(streams: Streams) -> None:
     assert not losing(streams).append("User-1", [E], idempotency_key="k", also=[claim(), counted()]).replayed
     assert streams.append("User-1", [E], idempotency_key="k", also=[claim(), counted()]).replayed
@@ -346,7 +372,15 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "no write": (lambda: [{"Put": {}}], r"also\[0\]: must be a put"),
     "no list": (lambda: "put", "also: must be a list"),
-    "no list, but one": (counted, "also: must be a list"),
+    "no list, but one": (counted, "also: must be a list, not Update"),
+    "without the key": (
+        lambda: [counted(), put("emails", {"id": "1"})],
+        r"also\[1\]: the key is not that of table emails",
+    ),
+    "a key of another type": (
+        lambda: [put("carts", {"id": 1})],
+        r"also\[0\]: the key is not that of table carts",
+    ),
 }
 
 

@@ -86,7 +86,7 @@ class TooLarge(InvalidInput):
 class WrongTable(InvalidInput):
     """`table` is of the kind `found` (empty: of none with such keys), and not of the kind `wanted`.
 
-    Of a transaction over several tables DynamoDB does not say which it is; then all of them are named.
+    Of a transaction over several tables DynamoDB may not say which it is; then all of them are named.
     """
 
     def __init__(self, table: str, wanted: str = "", found: str = "") -> None:

@@ -11,11 +11,12 @@ import re
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Generator, Mapping
 from http import HTTPStatus
+from itertools import compress
 from typing import Any, Final
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable, Refused, WrongTable
-from epochal.lazy_dataclasses import dataclass
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.plan import ops
 from epochal.plan.values import AttributeValue, Item, Units, item_size, text, write_units
 
@@ -404,7 +405,10 @@ def _cancelled(fault: DynamoFault, op: ops.Op) -> ops.Reply:
     over = tuple(bool(_TOO_LARGE.search(reason.get("Message", ""))) for reason in reasons)
     if any(over):
         return ops.Overflow(over=over)
-    if any(said in reason.get("Message", "") for reason in reasons for said in _OTHER_KEYS):
+    keys = [any(said in reason.get("Message", "") for said in _OTHER_KEYS) for reason in reasons]
+    if any(keys):
+        if isinstance(op, ops.Transact):
+            op = replace(op, writes=tuple(compress(op.writes, keys)))
         raise WrongTable(_table(op)) from fault
     if any(
         code in ("TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded") for code in codes

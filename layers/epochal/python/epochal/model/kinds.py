@@ -58,7 +58,7 @@ def must_be_numbers(values: Collection[int], field: str) -> tuple[int, ...]:
 
 def must_be_list(kind: type, values: object, field: str) -> None:
     """Raise `InvalidInput` unless `values` is a list or another sequence of the kind; a text is none."""
-    rule = f"a list of {kind.__name__}"
+    rule = "a list" if kind is object else f"a list of {kind.__name__}"
     if isinstance(values, str | bytes):
         raise InvalidInput(field, f"must be {rule}, not {type(values).__name__}")
     must_be(Sequence, values, field, rule)

@@ -16,9 +16,11 @@ from epochal.errors import (
     EpochalError,
     InvalidInput,
     InvalidRequest,
+    MissingTable,
     OutcomeUndetermined,
     StreamDeleted,
     WrongExpectedVersion,
+    WrongTable,
 )
 from epochal.layout.streams import Also, Unmet
 from epochal.model.versions import (
@@ -66,7 +68,7 @@ def in_the_way(outcome: Conflict) -> EpochalError:
         return ConditionUnmet(list(outcome.unmet), outcome)
     named = ", ".join(f"{event.type} {event.id}" for event in outcome.events[:NAMED])
     rest = " and others" if len(outcome.events) > NAMED else ""
-    rule = f"not appended: the condition forbids {named}{rest}, appended since the position given"
+    rule = f"not appended: the condition forbids {named}{rest}, which the store has"
     return ConflictError(rule, outcome)
 
 
@@ -118,6 +120,16 @@ def going_with(also: Also) -> Iterator[None]:
         if also and "multiple operations on one item" in error.message:
             raise InvalidInput("also", "has two on one item") from error
         raise
+    except (MissingTable, WrongTable) as error:
+        # DynamoDB may not say which table it is. The store's own are known by now.
+        of = {place: each.table for place, each in enumerate(also) if each.table in error.table.split(", ")}
+        tables = ", ".join(sorted(set(of.values())))
+        if not of:
+            raise
+        if isinstance(error, MissingTable):
+            raise MissingTable(tables) from error
+        field = f"also[{min(of)}]" if len(of) == 1 else "also"
+        raise InvalidInput(field, f"the key is not that of table {tables}") from error
 
 
 def _those(outcomes: Mapping[str, Outcome], kind: type[T]) -> dict[str, T]:
