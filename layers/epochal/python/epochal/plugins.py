@@ -115,11 +115,7 @@ NATIVE: Final = "pages"
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout(
-        name="tips",
-        base=0,
-        table="tips_table",
-        partitions="partitions",
-        of="epochal.contrib.equinox:PLUGIN",
+        name="tips", base=0, table="tips_table", partitions="partitions", of="epochal.contrib.equinox:PLUGIN"
     ),
     Layout(
         name="journal",

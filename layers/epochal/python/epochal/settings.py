@@ -206,10 +206,7 @@ class Settings(Options):
         tables = {each.table: values[name] for name, each in known.items() if each.table and values[name]}
         of_layouts = {name: values[name] for name, each in known.items() if not each.table}
         return replace(
-            self,
-            tables={**self.tables, **tables},
-            of_layouts={**self.of_layouts, **of_layouts},
-            **others,
+            self, tables={**self.tables, **tables}, of_layouts={**self.of_layouts, **of_layouts}, **others
         )
 
     def environment(self, function: str) -> dict[str, str]:

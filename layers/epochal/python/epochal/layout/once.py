@@ -433,11 +433,7 @@ def _key(record: KeyRecord) -> Key:
 
 
 def _put(table: str, record: KeyRecord, version: int, condition: Condition) -> Put:
-    item = {
-        **_key(record),
-        "n": number(version),
-        "ttl": number(record.now + KEY_WINDOW_SECONDS),
-    }
+    item = {**_key(record), "n": number(version), "ttl": number(record.now + KEY_WINDOW_SECONDS)}
     return Put(table=table, item=item, condition=condition)
 
 

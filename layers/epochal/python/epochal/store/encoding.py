@@ -273,11 +273,7 @@ def recorded_unfolds(
     )
     return tuple(
         RecordedUnfold(
-            version=unfold.version,
-            type=unfold.type,
-            data=data,
-            meta=meta,
-            timestamp=unfold.timestamp,
+            version=unfold.version, type=unfold.type, data=data, meta=meta, timestamp=unfold.timestamp
         )
         for unfold, data, meta in zip(listed, bodies, bodies, strict=True)
     )

@@ -122,13 +122,13 @@ def going_with(also: Also) -> Iterator[None]:
         raise
     except (MissingTable, WrongTable) as error:
         # DynamoDB may not say which table it is. The store's own are known by now.
-        of = {place: each.table for place, each in enumerate(also) if each.table in error.table.split(", ")}
-        tables = ", ".join(sorted(set(of.values())))
+        of = [place for place, each in enumerate(also) if each.table in error.table.split(", ")]
         if not of:
             raise
+        tables = ", ".join(sorted({also[place].table for place in of}))
         if isinstance(error, MissingTable):
             raise MissingTable(tables) from error
-        field = f"also[{min(of)}]" if len(of) == 1 else "also"
+        field = f"also[{of[0]}]" if len(of) == 1 else "also"
         raise InvalidInput(field, f"the key is not that of table {tables}") from error
 
 
