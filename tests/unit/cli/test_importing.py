@@ -71,7 +71,7 @@ def test_what_does_not_fit_is_printed_written_to_a_file_and_ends_with_an_error(t
     assert result.stdout.splitlines()[:3] == [
         why,
         "line 4: Cart-2: follows line 2 in its stream, which does not fit",
-        "4 rows read, 2 events written to 2 streams; 2 rejected",
+        "4 rows read, 2 events written to 1 stream; 2 rejected",
     ]
     kept = [json.loads(line) for line in rejected.read_text().splitlines()]
     assert [(each["at"], each["row"]) for each in kept] == [("line 2", lines[1]), ("line 4", lines[3])]
@@ -81,6 +81,23 @@ def test_what_does_not_fit_is_printed_written_to_a_file_and_ends_with_an_error(t
     mended.write_text("\n".join(map(json.dumps, [fine, {**fine, "stream": "Cart-2"}, fine, lines[3]])))
     (done,) = terminal.documents("import", str(mended))
     assert (done["written"], done["there"], done["rejected"]) == (2, 2, 0)
+
+
+def test_a_column_of_a_mapping_that_is_not_there_is_one_error_before_any_row(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("id,event,when\n" + "7,Paid,2020-01-02T03:04:05Z\n" * 2)
+    for fields in ("stream=Old-{nope},type=event", "stream=Old-{id},type=nope"):
+        result = Terminal().run("import", str(path), "--map", f"{fields},time=when", "--dry-run")
+        assert "there is no column nope in the first rows; there are id, event, when" in str(result.exception)
+        assert not result.stdout
+
+
+def test_streams_of_which_every_row_is_rejected_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("id,event,when\n7,Paid,never\n8,Paid,never\n")
+    fields = "stream=Old-{id},type=event,time=when"
+    result = Terminal().run("import", str(path), "--map", fields, "--dry-run")
+    assert "2 rows read, 0 events would be written to 0 streams; 2 rejected" in result.stdout
 
 
 def test_an_import_may_stop_at_the_first_row_that_does_not_fit(tmp_path: Path) -> None:

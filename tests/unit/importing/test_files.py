@@ -107,13 +107,15 @@ def test_a_mapping_that_is_none_is_refused(fields: str) -> None:
         mapped("stream", "")
 
 
-@pytest.mark.parametrize("name", ["data", "metadata"])
+@pytest.mark.parametrize("name", ["data", "metadata", "stream", "type", "time"])
 @pytest.mark.parametrize("where", ["payloda", "payload.totl"])
-def test_a_member_that_no_line_of_json_has_is_no_body(tmp_path: Path, name: str, where: str) -> None:
+def test_a_member_that_no_line_of_json_has_is_misspelt(tmp_path: Path, name: str, where: str) -> None:
     place = tmp_path / "orders.ndjson"
     place.write_text("".join(json.dumps({**PLAIN, "payload": {"total": each}}) + "\n" for each in range(3)))
     fields = {"stream": "stream", "type": "type", "time": "time", name: where}
-    with pytest.raises(InvalidInput, match=f"map: {name}: none of the first 3 rows has {where}"):
+    with pytest.raises(
+        InvalidInput, match=f"map: {name}: there is no column {where} in .*; there are stream, "
+    ):
         next(source_of("", str(place)).rows(str(place), fields))
 
 
@@ -249,7 +251,7 @@ def test_the_names_of_columns_may_have_commas_and_ends_of_lines_in_quotes(tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-@pytest.mark.parametrize("field", ["data", "index", "id", "correlation", "tags"])
+@pytest.mark.parametrize("field", ["data", "index", "id", "correlation", "tags", "metadata"])
 def test_a_column_that_a_mapping_of_a_table_names_must_be_there(
     tmp_path: Path, kind: str, field: str
 ) -> None:
@@ -258,9 +260,9 @@ def test_a_column_that_a_mapping_of_a_table_names_must_be_there(
     pq.write_table(pa.table(table), path)
     if kind == "csv":
         path.write_text(f"order,what,at\nS-1,Paid,{PLAIN['time']}\n")
-    (found,) = rows(path, fields=f"stream=order,type=what,time=at,{field}=misspelt")
-    assert isinstance(found, Misfit)
-    assert found.rule == f"{field}: there is no column misspelt"
+    there = f"map: {field}: there is no column misspelt in the first rows; there are order, what, at"
+    with pytest.raises(InvalidInput, match=there):
+        rows(path, fields=f"stream=order,type=what,time=at,{field}=misspelt")
     (found,) = rows(path, fields=f"stream=order,type=what,time=at,{field}=")
     assert isinstance(found, Incoming)
 

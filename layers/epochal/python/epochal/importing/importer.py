@@ -77,9 +77,6 @@ class Ledger:
         self._file.execute(_TABLE)
         self._streams = 0
 
-    def __len__(self) -> int:
-        return self._streams
-
     def of(self, stream: str) -> Account:
         """The account of a stream, which may be changed until the next one is asked for."""
         found = self._recent.get(stream)
@@ -131,6 +128,7 @@ class ImportCounts:
 
     Attributes:
         rows: of the source that were read, with those that are `gone` there.
+        streams: in which something of them is now.
         written: events that were appended.
         there: events that were there before, the same.
         rejected: rows of which nothing was brought in.
@@ -216,7 +214,6 @@ class StreamImporter:
                 self._send(next(iter(self._held)), calls)
             self._settle(0)
         self._begin_empty()
-        self.done.streams = len(self.ledger)
         self.progress(self.done)
         return self.done
 
@@ -224,7 +221,6 @@ class StreamImporter:
         done = self.done
         done.rows += 1
         if not done.rows % self.window or not done.rows % 1_000:
-            done.streams = len(self.ledger)
             self.progress(done)
         if isinstance(row, Misfit):
             return self._reject(row)
@@ -326,6 +322,7 @@ class StreamImporter:
         """What came of the batch that has been under way for longest."""
         sent, stream, call = self._under_way.popleft()
         written, account = call.result(), self.ledger.of(stream)
+        self.done.streams += written.batch.begins and written.written + written.there > 0
         self.done.written += written.written
         self.done.there += written.there
         self.done.units += written.units
@@ -374,6 +371,7 @@ class StreamImporter:
                 written = self.writer.write(batch)
                 if written.refused:
                     self._reject(Misfit(at="its end", stream=stream, rule=written.refused))
+                self.done.streams += 1
                 self.done.emptied += 1
                 self.done.deleted += written.deleted
                 self.done.units += written.units

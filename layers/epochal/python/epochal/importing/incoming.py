@@ -104,8 +104,8 @@ FIELDS: Final = (
 
 _BODIES: Final = ("metadata", "data")
 _REQUIRED: Final = ("stream", "type")
+_SOON: Final = (*_REQUIRED, "time", *_BODIES)
 _REST: Final = "*"
-_MEMBER: Final = re.compile(r"[^*=][^{]*\Z")
 _COLUMN: Final = re.compile(r"\{([^{}]+)\}")
 
 
@@ -173,10 +173,15 @@ class FieldMapping:
             alone = isinstance(error, _TagsAlone)
             return Misfit(at=at, stream=stream, rule=str(error), raw=row, of_none=alone)
 
-    def bodies(self, fields: Collection[str]) -> dict[str, str]:
-        """Of these fields, bodies that are members or columns which rows may lack."""
-        given = {name: self.fields[name] for name in _BODIES if name in fields}
-        return {name: where for name, where in given.items() if _MEMBER.match(where)}
+    def columns(self, fields: Collection[str]) -> list[tuple[str, str, str]]:
+        """Of these fields, with the name and all that the mapping says: columns that are in no row only if misspelt."""
+        return [
+            (name, where, column)
+            for name, where in self.fields.items()
+            if name in fields and where[:1] not in "=*" and (self.whole or name in _SOON or "{" in where)
+            for column in self._taken[where]
+            if not self.whole or "." not in column  # of an object in it, which a row may lack
+        ]
 
     def _stream(self, row: Mapping[str, Any]) -> str:
         name = _text(self._get["stream"](row), "stream")

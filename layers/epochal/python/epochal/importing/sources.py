@@ -77,15 +77,15 @@ class HistorySource:
             closed: streams close up where the source's indices have gaps.
 
         Raises:
-            InvalidInput: the place cannot be read, or the mapping is none; a member that it says bodies are in is in
-                none of the first thousand rows.
+            InvalidInput: the place cannot be read, or the mapping is none, or names a column or member that is in none
+                of the first thousand rows.
         """
         own = {} if self.free and fields else self.mapping.fields
         whole = self.whole and bool(fields)
         mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed, whole=whole)
         files = files_of(place) if self.free else [place]
         rows = (row for file in files for row in self._rows(file, mapping, named=len(files) > 1))
-        return rows if whole else _with_bodies(rows, mapping.bodies(fields))
+        return _with_columns(rows, mapping.columns(fields), 1 if whole else _LOOKED_AT)
 
     def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
         name = f"{Path(file).name} " if named else ""
@@ -96,15 +96,17 @@ class HistorySource:
                 yield mapping.incoming(each[1], f"{name}{each[0]}")
 
 
-def _with_bodies(rows: Iterator[Row], missing: dict[str, str]) -> Iterator[Row]:
-    """The rows, once these members are found: some rows may lack one, but one in none is misspelt, and no body."""
-    first = list[Row]()
-    while missing and len(first) < _LOOKED_AT and (row := next(rows, None)) is not None:
+def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most: int) -> Iterator[Row]:
+    """The rows, once these columns are found: some rows may lack one, but one in none is misspelt."""
+    first, known = list[Row](), dict[str, Any]()
+    while missing and len(first) < most and (row := next(rows, None)) is not None:
         first.append(row)
         if isinstance(row.raw, Mapping):
-            missing = {name: where for name, where in missing.items() if not has(row.raw, where)}
-    for name, where in missing.items() if any(isinstance(row.raw, Mapping) for row in first) else ():
-        raise InvalidInput("map", f"{name}: none of the first {len(first):,} rows has {where}")
+            missing = [each for each in missing if each[1] not in row.raw and not has(row.raw, each[2])]
+            known.update(row.raw)
+    for name, _, column in missing if known else ():
+        rule = f"{name}: there is no column {column} in the first rows; there are {', '.join(known)}"
+        raise InvalidInput("map", rule)
     yield from chain(first, rows)
 
 
