@@ -102,6 +102,15 @@ def test_a_command_that_makes_no_sense_says_so_and_ends_with_2(exits: Exits) -> 
     assert "Missing argument 'STREAM'" in err
 
 
+def test_a_value_that_is_wrong_is_an_error_in_one_line(exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fails(monkeypatch, InvalidInput("--expected", "must be a version"))
+    assert exits("append", "Cart-1", "Opened", "--expected", "foo") == (
+        1,
+        "",
+        "epochal: --expected: must be a version\n",
+    )
+
+
 def test_an_option_of_the_store_after_the_command_is_told_its_place(exits: Exits) -> None:
     status, _, err = exits("stats", "--stack", "epochal-prod-store")
     assert status == 2

@@ -83,6 +83,20 @@ def test_a_stream_that_fails_is_told_listed_and_replayed(filled: Terminal) -> No
     assert HANDLED == [("Cart-2", 0), ("Cart-1", 0), ("Cart-1", 1)]
 
 
+def test_a_script_sees_by_the_status_that_a_stream_blocks_the_reaction_and_not_that_one_is_parked(
+    filled: Terminal,
+) -> None:
+    FAILING.add("Cart-1")
+    module = sys.modules["boards"]
+    module.strict = replace(board, name="strict", on_failure="block")  # type: ignore[attr-defined]
+    ran = filled.run("react", "boards:strict", "--until-done")
+    assert ran.exit_code == 1
+    assert "0  blocked by Cart-1: ValueError: no" in ran.stdout
+    assert filled.run("react", "boards:board", "--until-done").exit_code == 0
+    FAILING.clear()
+    assert filled.run("react", "boards:strict", "--until-done").exit_code == 0
+
+
 def test_why_a_stream_is_parked_is_shown_with_its_trace_and_said_while_it_happens(filled: Terminal) -> None:
     FAILING.add("Cart-1")
     ran = filled.run("react", "boards:board", "--until-done")

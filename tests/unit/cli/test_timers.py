@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from epochal.cli.inputs import TimerMissing
@@ -78,8 +80,18 @@ def test_a_timer_is_called_off_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "later", ["reminder", "reminder=14", "reminder=", "a b=14d", "=14d", "reminder=99999999w", "a=999999999w"]
+    "later", ["reminder", "reminder=14", "reminder=30x", "reminder=2030-06-01T09:00:00", "reminder="]
 )
+def test_a_time_of_a_timer_that_is_none_is_refused_by_the_option_with_the_forms_that_it_has(
+    later: str,
+) -> None:
+    terminal = Terminal(tables=memory_tables())
+    refused = terminal.run("append", "Loan-17", "Reminded", "--later", later)
+    assert re.match(r"--later: must be NAME=WHEN: in 30s, 90m, .* or at a time", str(refused.exception))
+    assert terminal.streams.load("Loan-17") is None
+
+
+@pytest.mark.parametrize("later", ["a b=14d", "=14d", "reminder=99999999w", "a=999999999w"])
 def test_a_malformed_timer_is_refused(later: str) -> None:
     terminal = Terminal(tables=memory_tables())
     refused = terminal.run("append", "Loan-17", "Reminded", "--later", later)

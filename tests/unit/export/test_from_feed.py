@@ -289,9 +289,9 @@ def test_a_complete_export_is_not_written_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("other", "why"),
     [
-        ({"format": "csv"}, "format is 'parquet', not 'csv'"),
-        ({"categories": ("Cart",)}, "categories"),
-        ({"since": 5}, "since is None, not 5"),
+        ({"format": "csv"}, "format is parquet, not csv"),
+        ({"categories": ("Cart", "Order")}, "categories is none, not Cart, Order"),
+        ({"since": 5}, "since is none, not 1970-01-01T00:00:00.000005Z"),
     ],
 )
 def test_an_export_of_something_else_is_never_overwritten(

@@ -158,7 +158,7 @@ def test_a_place_without_rows_or_of_a_half_export_is_refused(tmp_path: Path, fee
         ("half", "has not ended"),
         ("none", "has no files"),
         ("a.txt", "must be a folder"),
-        ("nowhere", "must be a folder"),
+        ("nowhere", "/nowhere does not exist"),
         ("two", "one format"),
     ):
         with pytest.raises(InvalidInput, match=f"place: .*{why}"):

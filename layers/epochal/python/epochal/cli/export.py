@@ -72,6 +72,8 @@ def files_at(place: Path) -> tuple[Format, list[Path]]:
         InvalidInput: there are none, or of several formats; or the export there is not complete.
     """
     if not place.is_dir():
+        if not place.exists():
+            raise InvalidInput("place", f"{place} does not exist")
         named: dict[str, Format] = {f".{each}": each for each in FORMATS}
         if not place.is_file() or place.suffix not in named:
             raise InvalidInput("place", f"must be a folder, or a file with rows: {', '.join(named)}")

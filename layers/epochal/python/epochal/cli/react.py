@@ -41,22 +41,23 @@ def react(store: OpenedStore, *, target: str, until_done: bool) -> None:
     """Run the reaction of a module, or a process, until interrupted.
 
     It is given every event that it wants, from its group's checkpoint on. Other processes and functions of the same
-    name are the same group: they share the partitions.
+    name are the same group: they share the partitions. With --until-done, exits with 1 where a stream blocks it.
     """
     stop, context = threading.Event(), click.get_current_context()
     runners = [_runner(store, each, stop) for each in load_reactions(store, target)]
 
-    def run(runner: Runner) -> None:
+    def run(runner: Runner) -> bool:
         with context.scope(cleanup=False):  # what prints asks the thread for it
-            runner.run(until_done=until_done)
+            return runner.run(until_done=until_done)
 
     with _stopped_by_signals(stop), ThreadPoolExecutor(len(runners)) as threads:
         running = [threads.submit(run, each) for each in runners]
         if not until_done:
             wait(running, return_when=FIRST_COMPLETED)
             stop.set()  # one that fails ends the other
-        for each in running:
-            each.result()
+        unblocked = [each.result() for each in running]
+        if until_done and not all(unblocked):
+            sys.exit(1)
 
 
 def _runner(store: OpenedStore, reaction: Reaction, stop: threading.Event) -> Runner:

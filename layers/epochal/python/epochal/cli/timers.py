@@ -27,6 +27,7 @@ from epochal.timers.stores import timers_of
 
 _UNITS: Final = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 _SPAN: Final = re.compile(r"(\d{1,9})([wdhms])", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}.*[tT ].*([zZ]|[+-]\d\d(:?\d\d)?)", re.ASCII)
 
 
 @click.group()
@@ -78,10 +79,11 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
 
 def later_of(text: str) -> tuple[str, At]:
     """The name of a timer and when it is due, written `reminder=14d`, or with a moment in ISO 8601."""
-    name, equals, when = text.partition("=")
-    if not equals:
-        raise InvalidInput("--later", "must be NAME=WHEN: reminder=14d, reminder=2026-06-01T09:00:00Z")
+    name, _, when = text.partition("=")
     span = _SPAN.fullmatch(when)
+    if not span and not _MOMENT.fullmatch(when):
+        rule = "must be NAME=WHEN: in 30s, 90m, 36h, 14d or 2w, or at a time as 2026-06-01T09:00:00Z"
+        raise InvalidInput("--later", rule)
     return name, in_(**{_UNITS[span[2]]: int(span[1])}) if span else when
 
 

@@ -37,7 +37,7 @@ from epochal.export.files import FORMATS, Columns, Format, Write, count, ready, 
 from epochal.feed.reader import check_wanted
 from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
-from epochal.rows import VERSION, Row
+from epochal.rows import VERSION, Row, time_text
 
 FILE_ROWS: Final = 250_000
 """Rows of a file, about: what a run that ends in the middle does again."""
@@ -538,10 +538,18 @@ def _name(partition: int, start: int) -> str:
 
 def _difference(found: ExportScope, asked: ExportScope) -> str:
     return ", ".join(
-        f"{name} is {was!r}, not {asdict(asked)[name]!r}"
+        f"{name} is {_said(was)}, not {_said(asdict(asked)[name])}"
         for name, was in asdict(found).items()
         if was != asdict(asked)[name]
     )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, int):
+        return time_text(value)
+    if isinstance(value, tuple):
+        value = ", ".join(" ".join(each) if isinstance(each, tuple) else each for each in value)
+    return value or "none"
 
 
 def size_of(row: Row) -> int:

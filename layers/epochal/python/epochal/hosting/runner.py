@@ -64,10 +64,11 @@ class Runner:
     _careful: set[Unit] = field(default_factory=set)
     _blocked: dict[Unit, float] = field(default_factory=dict)
 
-    def run(self, *, until_done: bool = False) -> None:
-        """Run until told to stop, or until everything that is the process's to do is done."""
+    def run(self, *, until_done: bool = False) -> bool:
+        """Run until told to stop, or until everything that is the process's to do is done; whether nothing blocks."""
         with self.reactor.calls:
             self._run(until_done=until_done)
+        return not self._blocked
 
     def _run(self, *, until_done: bool) -> None:
         try:
@@ -91,6 +92,7 @@ class Runner:
         partition, share_ = unit
         ran = self.reactor.run(partition, share=share_, seconds=TURN_SECONDS, careful=unit in self._careful)
         self._careful.discard(unit)
+        self._blocked.pop(unit, None)
         if ran.blocked is not None:
             self._blocked[unit] = self.now() + BLOCKED_SECONDS
         if ran.moved or ran.blocked is not None:
