@@ -28,6 +28,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """A mark for tests that `pytest -m deployed` chooses."""
+    config.addinivalue_line("markers", "deployed: needs the project on the embedded AWS (Node)")
+
+
 @pytest.fixture
 def epochal_feed() -> MemoryFeed:
     """A deployment in memory, with its feed: `epochal_feed.react(reaction)` runs a reaction until it has caught up."""
