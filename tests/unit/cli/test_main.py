@@ -44,6 +44,12 @@ def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Append to STREAM" in capsys.readouterr().out
 
 
+def test_help_has_the_commands_before_the_options_of_the_store(capsys: pytest.CaptureFixture[str]) -> None:
+    command_line.main(["--help"])
+    shown = capsys.readouterr().out
+    assert shown.index("  append ") < shown.index("--tips-table")
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -349,7 +355,7 @@ def _groups(group: click.Group) -> list[click.Group]:
 @pytest.mark.parametrize("group", _groups(epochal), ids=lambda group: group.name)
 def test_help_lists_commands_in_whole_sentences_at_80_columns(group: click.Group) -> None:
     help_ = group.get_help(click.Context(group, info_name="epochal", terminal_width=80))
-    listed = help_.partition("Commands:\n")[2].splitlines()
+    listed = help_.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
     assert len(listed) == len(group.commands)
     assert [line for line in listed if not line.endswith(".") or line.endswith("...")] == []
 

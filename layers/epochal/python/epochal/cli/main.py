@@ -165,7 +165,16 @@ FAILED = 1
 INTERRUPTED = 130
 
 
-@click.group()
+class _CommandsFirst(click.Group):
+    """Its help begins with the commands: the options, most of them of other libraries' tables, fill a screen."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click's, the other way round."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
+
+@click.group(cls=_CommandsFirst)
 @click.version_option(package_name="epochal")
 @store_options
 @click.pass_context
