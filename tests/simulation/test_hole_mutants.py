@@ -75,15 +75,15 @@ def the_archive_is_not_asked_below_the_first_event(patch: Patch) -> None:
 
 @mutant("pruned unarchived")
 def what_is_not_archived_is_pruned(patch: Patch) -> None:
-    patch.setattr(streams, "_archived", lambda _store, _stream, before, _archive: before)
+    patch.setattr(streams, "_archived", lambda _store, _stream, _archive, before=0: before)
 
 
 @mutant("pruned unarchived", dear=True)
 def as_much_is_pruned_as_was_asked_for_whatever_came_meanwhile(patch: Patch) -> None:
     archived = streams._archived
 
-    def checked(store: Streams, stream: str, before: int, archive: Streams) -> int:
-        archived(store, stream, before, archive)
+    def checked(store: Streams, stream: str, archive: Streams, before: int = 0) -> int:
+        archived(store, stream, archive, before)
         return before
 
     patch.setattr(streams, "_archived", checked)

@@ -258,7 +258,7 @@ def test_no_stack_of_a_stage_exports_or_imports(synthesise: Synthesise) -> None:
 def test_the_pages_tell_the_order_of_commands() -> None:
     assert set(RESTORED) == {name for name in (*EXISTING, "existing_bucket") if name not in OPTIONAL}
     assert "Set `existing_index`" in PAGES["guide/index-care.md"]
-    assert "set `deletion_protection` to `false` and deploy, then leave `replica_region` out" in PAGES[
+    assert "deploy `deletion_protection` as `false`, then without `replica_region`" in PAGES[
         "guide/failover.md"
     ].replace("\n", " ")
     rows = {line.split("`")[1]: line for line in PAGES["deploy.md"].splitlines() if line.startswith("- `")}
