@@ -10,6 +10,7 @@ import pytest
 
 from epochal.contrib.sekiban import memory_dcb_events
 from epochal.contrib.sekiban.items import TaggedEvent
+from epochal.deciders.on_queries import projection
 from epochal.errors import InvalidInput
 from epochal.listings import listings_of
 from epochal.model.events import Event
@@ -72,3 +73,11 @@ def test_each_store_refuses_what_its_tables_cannot_hold(
 def test_a_query_refuses_what_no_event_has(asked: dict[str, frozenset[str]], reason: str) -> None:
     with pytest.raises(InvalidInput, match=reason):
         QueryItem(**asked)
+
+
+def test_an_item_of_a_query_takes_any_collection_of_names() -> None:
+    item = QueryItem(types=["T"], tags=("a:1", "a:1"))
+    assert item == QueryItem(types={"T": 1}, tags=frozenset({"a:1"}))
+    assert (item.types, item.tags, len({item})) == ({"T"}, {"a:1"}, 1)
+    with pytest.raises(InvalidInput, match="tags: must be a list of names, not one"):
+        projection(tags="a:1", initial=0, on={})

@@ -167,7 +167,7 @@ BODIES: dict[str, tuple[object, str]] = {
     "an expectation that is none": ({"events": [EVENT], "expected": "ANY"}, "expected"),
     "an expectation that is a list": ({"events": [EVENT], "expected": [1]}, "expected"),
 }
-SIZES = {"too many events", "too many unfolds", "a type too long", "an id too long"}
+SIZES = {"too many events", "too many unfolds"}
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -203,6 +203,28 @@ CONTENTS = {
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_body_that_is_no_json_object_is_refused(api: Api, name: str) -> None:
     refused(api, api.call("POST", "/streams/Cat-1/events", CONTENTS[name]), "body")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("cut off", "line 1 column 12"),
+        ("a name twice, deep inside", "a name stands twice in one object: 'a'"),
+        ("NaN", "NaN is not JSON"),
+        ("digits without end", "4300 digits"),
+    ],
+)
+def test_a_body_that_is_no_json_is_refused_with_what_is_wrong_and_where(
+    api: Api, name: str, said: str
+) -> None:
+    answer = api.call("POST", "/streams/Cat-1/events", CONTENTS[name])
+    assert said in answer.json["rule"]
+    assert "sys." not in answer.text
+
+
+def test_a_name_that_comes_twice_is_cut_in_the_answer(api: Api) -> None:
+    body = b'{"%(name)s":1,"%(name)s":2}' % {b"name": b"x" * 100_000}
+    assert len(api.call("POST", "/streams/Cat-1/events", body).text) < 2_000
 
 
 def nested(levels: int) -> bytes:

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal.errors import InvalidInput
-from epochal.index.checkpoints import BEGINNING, MAX_EPOCH, MAX_OFFSET, Checkpoint, parse_checkpoint
+from epochal.index.checkpoints import (
+    BEGINNING,
+    MAX_EPOCH,
+    MAX_OFFSET,
+    Checkpoint,
+    parse_checkpoint,
+    parse_place,
+)
 
 epochs, offsets = st.integers(0, MAX_EPOCH), st.integers(0, MAX_OFFSET)
 
@@ -89,6 +96,11 @@ def test_anything_else_is_refused_naming_the_field(text: str) -> None:
         parse_checkpoint(text, "from")
     assert refusal.value.field == "from"
     assert refusal.value.rule
+
+
+def test_what_is_no_place_is_told_all_that_is_one() -> None:
+    with pytest.raises(InvalidInput, match="^from: must be a checkpoint .*, a moment, beginning or tail$"):
+        parse_place("abc")
 
 
 @pytest.mark.parametrize(("epoch", "offset"), [(0, MAX_OFFSET + 1), (0, -1), (-1, 0), (MAX_EPOCH + 1, 0)])

@@ -50,11 +50,11 @@ VALUES: dict[str, tuple[Call, str]] = {
     ),
     "one tag to ask for": (
         lambda _: QueryItem(tags="course:1"),
-        "tags: must be a frozenset of texts, not str",
+        "tags: must be a list of names, not one",
     ),
     "a list of types to ask for": (
-        lambda _: QueryItem(types=["T"]),
-        "types: must be a frozenset of texts, not list",
+        lambda _: QueryItem(types=[5]),
+        "types: must be a list of names, not int",
     ),
     "one item": (lambda _: Query(items=QueryItem()), "items: must be a list of QueryItem, not QueryItem"),
     "a text for an aggregate's body": (
@@ -105,7 +105,7 @@ STREAMS: dict[str, tuple[Call, str]] = {
         lambda store: store.read("A-1", direction="back"),
         "direction: must be forward or backward",
     ),
-    "a text to begin at": (lambda store: store.page("A-1", start="1"), "from: must be a number, not str"),
+    "a text to begin at": (lambda store: store.page("A-1", start="1"), "start: must be a number, not str"),
     "a text to prune below": (lambda store: store.prune("A-1", "1"), "before: must be a number"),
 }
 

@@ -77,9 +77,9 @@ BAD: dict[str, tuple[Act, str, str]] = {
     "delete, reserved name": (lambda streams: streams.delete("$a"), "stream", "reserved"),
     "prune below nothing": (lambda streams: streams.prune("A-1", -1), "before", "negative"),
     "a page of nothing": (lambda streams: streams.page("A-1", limit=0), "limit", "at least 1"),
-    "a page from before the beginning": (lambda streams: streams.page("A-1", start=-1), "from", "negative"),
+    "a page from before the beginning": (lambda streams: streams.page("A-1", start=-1), "start", "negative"),
     "a read of nothing": (lambda streams: streams.read("A-1", limit=0), "limit", "at least 1"),
-    "a read from before the beginning": (lambda streams: streams.read("A-1", start=-1), "from", "negative"),
+    "a read from before the beginning": (lambda streams: streams.read("A-1", start=-1), "start", "negative"),
 }
 
 

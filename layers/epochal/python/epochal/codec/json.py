@@ -8,6 +8,7 @@ What goes wrong is a `ValueError`, or in writing a `TypeError`: never the end of
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final
@@ -26,7 +27,8 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of these members; raises `ValueError` where a name appears twice."""
     record = dict(pairs)
     if len(record) != len(pairs):
-        raise ValueError("a name stands twice in one object")
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"a name stands twice in one object: {twice[:64]!r}")
     return record
 
 

@@ -112,7 +112,7 @@ def projection(
     if evolve is None or on is not None:
         raise InvalidInput("evolve", "must be given with a codec, which takes the place of `on`")
     must_be_plain(evolve, "evolve")
-    item = QueryItem(types=codec.types, tags=frozenset(tags))
+    item = QueryItem(types=codec.types, tags=tags)
 
     def typed(state: S, event: Recorded) -> S:
         read = codec.read(event)
@@ -126,7 +126,7 @@ def _of_functions(
 ) -> Projection[S]:
     for kind, function in on.items():
         must_be_plain(function, f"on[{kind!r}]")
-    item = QueryItem(types=frozenset(on), tags=frozenset(tags))
+    item = QueryItem(types=on, tags=tags)
     return Projection(
         query=Query(items=(item,)),
         initial=lambda: initial,

@@ -304,7 +304,6 @@ _DIGITS: Final = re.compile(r"0|[1-9]\d{0,18}", re.ASCII)
 MAX_DEPTH: Final = 100
 """Nested arrays and objects. Readers in other languages often stop at 64 to 512, and Python's own at some 1,000."""
 
-_NOT_JSON: Final = "must be JSON in UTF-8, with unique names in an object and numbers of at most 4,300 digits"
 _TOO_DEEP: Final = f"may nest at most {MAX_DEPTH} levels"
 
 
@@ -358,7 +357,7 @@ class Node:
             raise InvalidInput(self.name, "must be text")
         size = len(utf8(self.value, self.name))
         if size > most:
-            raise TooLarge(self.name, size, most)
+            raise InvalidInput(self.name, f"must be at most {most:,} bytes")
         if not size:
             raise InvalidInput(self.name, "must not be empty")
         return self.value
@@ -457,7 +456,7 @@ def document(request: Request) -> Node:
     except json.TooDeep as error:
         raise InvalidInput("body", _TOO_DEEP) from error
     except ValueError as error:
-        raise InvalidInput("body", _NOT_JSON) from error
+        raise InvalidInput("body", f"must be JSON in UTF-8: {str(error).partition('; ')[0]}") from error
     if nests_too_deep(request.body, value):
         raise InvalidInput("body", _TOO_DEEP)
     return Node(value)

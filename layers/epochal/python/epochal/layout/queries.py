@@ -159,10 +159,7 @@ def _fencing(item: QueryItem, *, type_heads: TypeHeads) -> tuple[str, ...]:
         return wanted
     if type_heads and EVERYTHING in type_heads:
         return (EVERYTHING,)
-    raise InvalidInput(
-        "query",
-        "an item must name a tag, unless the store was opened for its types: see docs/guide/tagged-events.md",
-    )
+    raise InvalidInput("query", "an item must name a tag, unless the store was opened for its types")
 
 
 def _default(item: QueryItem) -> tuple[str, ...]:

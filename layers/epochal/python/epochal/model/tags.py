@@ -12,12 +12,12 @@ import re
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import MAX_TAG_BYTES, MAX_TYPE_BYTES, Body, Event, Recorded, Ticks
-from epochal.model.kinds import must_be, must_be_list
+from epochal.model.kinds import must_be, must_be_list, must_be_names
 from epochal.model.versions import NOTHING, Capacity, Position, Reached, parse_token
 
 MAX_ASKED_BYTES: Final = 2_000
@@ -121,10 +121,15 @@ class QueryItem:
     types: frozenset[str] = frozenset()
     tags: frozenset[str] = frozenset()
 
+    if TYPE_CHECKING:  # any collection becomes a set
+
+        def __init__(self, *, types: Collection[str] = ..., tags: Collection[str] = ...) -> None: ...
+
     def __post_init__(self) -> None:
         """Refuse what no event can have, so that a condition on it would never hold anything off."""
-        must_be(frozenset, self.types, "types", "a frozenset of texts")
-        must_be(frozenset, self.tags, "tags", "a frozenset of texts")
+        for name in ("types", "tags"):
+            must_be_names(getattr(self, name), name)
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
         for kind in self.types:
             check_type(kind, "types")
         for tag in self.tags:

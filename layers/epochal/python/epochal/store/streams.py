@@ -723,7 +723,7 @@ def _archived(store: Streams, stream: str, archive: Streams, before: int = 0) ->
 
 def check_range(start: int | None, limit: int | None, direction: Direction) -> None:
     """Raise `InvalidInput` where one of them cannot be of a read."""
-    for name, number, least in (("from", start, 0), ("limit", limit, 1)):
+    for name, number, least in (("start", start, 0), ("limit", limit, 1)):
         if number is not None:
             must_be_whole(number, name, least)
     if direction not in ("forward", "backward"):

@@ -317,7 +317,7 @@ class AggregateStore:
     ) -> list[RecordedAggregateEvent]:
         """Events with numbers greater than `seq_nr`, in order, at most `limit`."""
         self._check_id(aggregate)
-        must_be_whole(seq_nr, "from")
+        must_be_whole(seq_nr, "seq_nr")
         if limit is not None:
             must_be_whole(limit, "limit", 1)
         total = self._base(self._head(aggregate), aggregate).first - 1
@@ -476,7 +476,7 @@ def page(
     Args:
         lock: where the aggregate stands, from `AggregateStore.lock` or a snapshot.
     """
-    for name, number in (("from", start), ("limit", limit), ("max_bytes", max_bytes)):
+    for name, number in (("start", start), ("limit", limit), ("max_bytes", max_bytes)):
         must_be_whole(number, name, 1)
     taken: list[RecordedAggregateEvent] = []
     size = 0
