@@ -152,7 +152,7 @@ def test_what_does_not_exist_has_no_replay_and_no_events() -> None:
     assert World().store().events_after(ALICE) == []
 
 
-@pytest.mark.parametrize(("after", "limit", "field"), [(-1, None, "from"), (0, 0, "limit")])
+@pytest.mark.parametrize(("after", "limit", "field"), [(-1, None, "seq_nr"), (0, 0, "limit")])
 def test_bad_bounds_are_named(after: int, limit: int | None, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         World().store().events_after(ALICE, after, limit=limit)
