@@ -33,8 +33,7 @@ from bench.functions import CONTEXT, request
 from bench.pages import store
 from bench.report import Report, progress
 from bench.rounds import Compared
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.interpreter import LightCarrier, interpreter, performed
+from epochal.dynamo.interpreter import LightCarrier, deployed, interpreter, performed
 from epochal.dynamo.protocol import DynamoRequest
 from epochal.http.gateway import serve
 from epochal.model.events import Event

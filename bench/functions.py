@@ -28,7 +28,7 @@ from zlib import crc32
 from bench.corpus import body
 from epochal import metrics
 from epochal.deployment import Deployment
-from epochal.dynamo import clients, deployed
+from epochal.dynamo import clients, interpreter
 from epochal.hosting.function import ReactionFunction
 from epochal.hosting.wakeups import Queue
 from epochal.http import gateway
@@ -301,7 +301,7 @@ class Functions:
         with ExitStack() as stack:
             stack.callback(os.environ.pop, SERVICE_NAME)
             stack.enter_context(_replaced(importer, "metrics_of", self._metrics_of))
-            stack.enter_context(_replaced(deployed, "deployed", self._deployment))
+            stack.enter_context(_replaced(interpreter, "deployed", self._deployment))
             yield
         # Whatever a start takes, it is not once for each request.
         self.used[function] = Used()

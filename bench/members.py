@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from bench.report import Report
 from epochal import Event
-from epochal.dynamo.deployed import deployed as opened
+from epochal.dynamo.interpreter import deployed as opened
 from epochal.dynamo.interpreter import interpreter
 from epochal.errors import GroupMissing
 from epochal.hosting.wakeups import wake_group

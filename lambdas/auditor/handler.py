@@ -10,7 +10,7 @@ from typing import Any
 from aws_lambda_powertools import Logger
 
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.deployed import deployed
+from epochal.dynamo.interpreter import deployed
 from epochal.hosting.services import disabled
 from epochal.index.checkpoints import Checkpoint
 from epochal.indexer import Topic

@@ -7,7 +7,7 @@ from epochal.http import coldstart  # before all others: see there
 # isort: split
 import os
 
-from epochal.dynamo.deployed import deployed
+from epochal.dynamo.interpreter import deployed
 from epochal.http.gateway import serve
 from epochal.settings import Settings
 

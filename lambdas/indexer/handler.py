@@ -9,7 +9,7 @@ import os
 from functools import partial
 from typing import Any
 
-from epochal.dynamo.deployed import deployed, lazily
+from epochal.dynamo.interpreter import deployed, lazily
 from epochal.indexer import Report, Topic, read_records
 from epochal.lazy_dataclasses import replace
 from epochal.metrics import metrics_of

@@ -19,7 +19,7 @@ def handler(event: dict[str, Any], context: Any) -> None:
     def wake() -> None:
         # Here, so that what fails of it is answered too.
         from epochal.dynamo.clients import service_client  # noqa: PLC0415
-        from epochal.dynamo.deployed import deployed  # noqa: PLC0415
+        from epochal.dynamo.interpreter import deployed  # noqa: PLC0415
         from epochal.hosting.wakeups import Queue, wake_all  # noqa: PLC0415
         from epochal.settings import Settings  # noqa: PLC0415
 

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from epochal.cdk.parts.feed import heads_sent
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.layout.pages.port import pages_source
 from epochal.layout.port import base_of, partition_of
 from epochal.local.deploy import LocalDeployment

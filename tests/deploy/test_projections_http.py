@@ -12,8 +12,7 @@ import pytest
 from epochal.contrib.sekiban.http.operations import MOST_SHOWN
 from epochal.contrib.sekiban.projections import ProjectionStates, states_of
 from epochal.deployment import Deployment
-from epochal.dynamo.deployed import S3Bucket
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import S3Bucket, interpreter
 from epochal.local.deploy import LocalDeployment
 from epochal.store.driver import Driver, Meter
 from tests.deploy.test_http_api import Caller, send

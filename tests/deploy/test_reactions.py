@@ -18,8 +18,7 @@ import pytest
 from epochal.cli.local import logs_of
 from epochal.console.page import Services
 from epochal.console.server import Guard, application
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.dynamo.stores import Place, open_read_models
 from epochal.hosting.services import invoker
 from epochal.layout.port import READ_MODELS, base_of, partition_of

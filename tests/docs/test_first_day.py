@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from epochal.cli.main import epochal
+from epochal.cli.prove import ACCOUNT
 from epochal.contrib.event_store_adapter import AdapterOptions
-from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import CATEGORY
 from epochal.proving.store import PROCESS, REACTION, quarantine, store_checks
 from stacks.stages import stage_from
@@ -59,7 +59,7 @@ def test_what_it_says_of_costs_is_what_the_checks_say() -> None:
 def test_it_names_the_permissions_that_the_checks_ask_for() -> None:
     code = "".join(
         (ROOT / "layers/epochal/python/epochal" / each).read_text()
-        for each in ("proving/proof.py", "proving/account.py", "hosting/services.py")
+        for each in ("proving/proof.py", "cli/prove.py", "hosting/services.py")
     )
     asked = {*re.findall(r'(?:asking|translated)\("(\w+)"', code)} - {
         "Invoke",

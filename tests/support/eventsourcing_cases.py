@@ -18,6 +18,7 @@ from eventsourcing.utils import Environment, get_topic
 
 from epochal import StreamAppend, Unfold
 from epochal.contrib.eventsourcing import (
+    NEAR,
     EpochalAggregateRecorder,
     EpochalApplicationRecorder,
     EpochalDCBRecorder,
@@ -25,7 +26,6 @@ from epochal.contrib.eventsourcing import (
     EpochalProcessRecorder,
     EpochalTrackingRecorder,
 )
-from epochal.contrib.eventsourcing.tagged import NEAR
 from epochal.model.versions import Appended
 
 

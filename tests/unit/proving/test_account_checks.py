@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from epochal.cli import prove as checks
 from epochal.errors import Refused
-from epochal.proving import account as checks
 from epochal.proving.proof import (
     Broken,
     DeployedStack,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from epochal.cli.prove import ACCOUNT
 from epochal.errors import Unavailable
-from epochal.proving.account import ACCOUNT
 from epochal.proving.proof import SECONDS, Broken, ProofReport, ProofRun, Trial, Unproven, prove
 from epochal.proving.store import quarantine, store_checks
 from tests.unit.proving.stage import Stage

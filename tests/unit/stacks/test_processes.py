@@ -11,9 +11,9 @@ from aws_cdk.assertions import Template
 
 from epochal.cdk import EventStore, Process
 from epochal.cdk.stages import BadSetting
+from epochal.cli import prove as account
 from epochal.layout.pages.items import STREAMS
 from epochal.plan import ops
-from epochal.proving import account
 from epochal.proving.proof import DeployedFunction, DeployedStack
 from epochal.settings import variable
 from tests.support.permissions import Allowed, actions, on

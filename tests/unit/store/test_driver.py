@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.dynamo.deployed import deployed
+from epochal.dynamo.interpreter import deployed
 from epochal.errors import EpochalError, MissingTable, Refused, Unavailable
 from epochal.plan.ops import (
     BatchGet,

@@ -22,8 +22,7 @@ from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.dynamo.stores import Place
 from epochal.errors import InvalidInput, InvalidRequest, MissingTable
 from epochal.feed.reader import FeedReader

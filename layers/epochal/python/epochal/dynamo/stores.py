@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from epochal.care.checking import distinct
 from epochal.deployment import Deployment
-from epochal.dynamo.deployed import deployed, lazily
-from epochal.dynamo.interpreter import execute_through
+from epochal.dynamo.interpreter import deployed, execute_through, lazily
 from epochal.errors import InvalidInput
 from epochal.lazy_dataclasses import dataclass
 from epochal.plan.ops import Execute
@@ -44,7 +43,7 @@ class Place:
     carrier: str = LIGHT
 
     def deployment(self, settings: Settings, **how: Any) -> Deployment:
-        """The deployment that these settings tell of, as `epochal.dynamo.deployed` makes it."""
+        """The deployment that these settings tell of, as `epochal.dynamo.interpreter` makes it."""
         s3 = lazily(partial(_s3_client, self.endpoint, self.region))
         return deployed(settings, execute=self.execute(), s3=s3, **how)
 

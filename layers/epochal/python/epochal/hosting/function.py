@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of
-from epochal.dynamo.deployed import lazily
+from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
 from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake

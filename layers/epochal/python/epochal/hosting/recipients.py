@@ -26,7 +26,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from epochal.codec.bodies import DIRECT, Encoded, claim_for
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.deployed import deployed, lazily
+from epochal.dynamo.interpreter import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailable
 from epochal.feed.history import FeedEvent, name_of
 from epochal.hosting.function import PUBLISH, Handler, lambda_handler

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of, translated
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.deployed import deployed, lazily
+from epochal.dynamo.interpreter import deployed, lazily
 from epochal.errors import EpochalError, InvalidInput, InvalidRequest
 from epochal.hosting.function import SPARED, Handler, lambda_handler, logger_of
 from epochal.indexer import sent

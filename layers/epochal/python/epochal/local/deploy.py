@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from epochal.deployment import Deployment
-from epochal.dynamo.deployed import deployed
-from epochal.dynamo.interpreter import interpreter
+from epochal.dynamo.interpreter import deployed, interpreter
 from epochal.lazy_dataclasses import dataclass
 from epochal.local import cdk, ministack, processes
 from epochal.local.cdk import Outputs, RememberedDeployment, Stack, environments_of

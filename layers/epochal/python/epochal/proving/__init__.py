@@ -3,7 +3,6 @@
     proof      what checks share, how they are run, and the report
     writers    a stream of any layout, through the library or over HTTP
     store      appends, the feed, uploads, a catch-up, quarantine
-    account    what is deployed: mappings, settings, roles, alarms
     stacks     where that is found
 
 Whatever a check writes has the category `EpochalProof` and the proof's marker in its name.

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from epochal.deciders.codecs import EventCodec, Stored
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
-from epochal.dynamo.deployed import lazily
+from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE, Place
 from epochal.errors import CorruptData, InvalidInput, InvalidRequest, SubjectForgotten, brought_by
 from epochal.lazy_dataclasses import dataclass, field, replace
