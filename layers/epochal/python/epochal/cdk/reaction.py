@@ -329,8 +329,12 @@ _OPEN: Final = ("*", "__getattr__", "__dict__", "exec", "globals", "locals", "se
 
 def module_of(entry: Path, handler: str) -> Path:
     """The file of a handler: `board:departures` and `board.handler` are both in `board.py`."""
-    named = handler.rpartition(":" if ":" in handler else ".")[0]
-    return entry.joinpath(*named.split(".")).with_suffix(".py")
+    return entry.joinpath(*_parts(handler)[0].split(".")).with_suffix(".py")
+
+
+def _parts(handler: str) -> tuple[str, str, str]:
+    """A handler's module, the sign after it, and its name there."""
+    return handler.rpartition(":" if ":" in handler else ".")
 
 
 def declared_name(entry: Path, handler: str, name: str | None = None, decorator: str = "reaction") -> str:
@@ -347,7 +351,7 @@ def declared_name(entry: Path, handler: str, name: str | None = None, decorator:
     module = module_of(entry, handler)
     if not module.is_file():
         raise refused("entry", f"must be a folder with the handler's module: {module} is not there")
-    named, sign, wanted = handler.rpartition(":" if ":" in handler else ".")
+    named, sign, wanted = _parts(handler)
     try:
         read = ast.parse(module.read_bytes())
     except SyntaxError:  # of a newer Python, perhaps
@@ -373,9 +377,8 @@ def declared_name(entry: Path, handler: str, name: str | None = None, decorator:
             raise refused("name", f"must be {found[wanted]}, as the decorator in {module} has it, not {name}")
     names = [found[wanted]] if wanted in found else [] if sign == ":" else list(found.values())
     if not name and len(names) != 1:
-        raise refused(
-            "name", f"must be given, as its decorator has it: no one {decorator} was found in {module}"
-        )
+        rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"
+        raise refused("name", rule)
     return name or names[0]
 
 
@@ -520,10 +523,8 @@ class Process(Construct):
         stage, stores = store.stage, store.stores(self)
         writing = grants.appending(stage, stores)
         told = {**settings_of(stage, stores).environment("append"), PROCESS: name, **(environment or {})}
-        code: Mapping[str, Any] = {"store": store, "entry": entry, "handler": handler, **more}
-        self.inbox: Final = Reaction(
-            self, "Inbox", name=f"{name}-inbox", allowed=writing, environment=told, **code
-        )
+        both: Any = {"store": store, "entry": entry, "handler": handler, "environment": told, **more}
+        self.inbox: Final = Reaction(self, "Inbox", name=f"{name}-inbox", allowed=writing, **both)
         self.outbox: Final = Reaction(
-            self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], environment=told, **code
+            self, "Outbox", name=f"{name}-outbox", allowed=[*writing, *allowed], **both
         )

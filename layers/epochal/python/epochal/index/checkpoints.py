@@ -212,10 +212,12 @@ def parse_place(text: str, field: str = "from") -> Place:
         return "beginning"
     if text == "tail":
         return "tail"
-    if not (_DAY.match(text) or _TEXT.fullmatch(text)):
+    if _DAY.match(text):
+        return Moment(parse_time(text, field))
+    if not _TEXT.fullmatch(text):
         rule = "must be a checkpoint (epoch@offset, or its integer), a moment, beginning or tail"
         raise InvalidInput(field, rule)
-    return Moment(parse_time(text, field)) if _DAY.match(text) else parse_checkpoint(text, field)
+    return parse_checkpoint(text, field)
 
 
 def parse_places(text: str, field: str = "from") -> FeedPosition | Place:
