@@ -52,6 +52,11 @@ def test_verify_of_an_index_that_is_right_says_so_and_succeeds(terminal: Termina
     assert terminal.documents("index", "verify", *FAST) == []
 
 
+def test_verify_refuses_to_wait_for_centuries(terminal: Terminal) -> None:
+    result = terminal.run("index", "verify", "--settle", "9" * 20)
+    assert (result.exit_code, "is no number of seconds" in result.output) == (2, True)
+
+
 def test_verify_prints_what_is_wrong_and_fails(terminal: Terminal) -> None:
     append(terminal, "Cart-1", "late")
     result = terminal.run("index", "verify", *FAST)

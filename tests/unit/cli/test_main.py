@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from epochal.model.events import Event
 from epochal.plugins import layouts
 from epochal.settings import Settings
 from epochal.testing.stores import memory_tables
+from tests.support.terminal import Terminal
 
 Exits = Callable[..., tuple[int, str, str]]
 
@@ -37,6 +39,10 @@ def _fails(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
         raise error
 
     monkeypatch.setattr(command_line, "open_store", fail)
+
+
+def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "open_store", lambda _: Terminal().store)
 
 
 def test_help_needs_no_store(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,6 +106,46 @@ def test_a_defect_keeps_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     _fails(monkeypatch, RuntimeError("a defect"))
     with pytest.raises(RuntimeError, match="a defect"):
         command_line.main(["state", "Cart-1"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "{name}"),
+        ("sql", "select 1", "{name}"),
+        ("sql", "select '{name}'"),
+        ("train", "{name}"),
+        ("copy", "--category", "{name}", "--from-layout", "tips"),
+        ("import", "{name}.ndjson", "--dry-run"),
+    ],
+)
+def test_an_argument_that_is_not_utf_8_is_an_error_in_one_line(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    _in_memory(monkeypatch)
+    status, out, err = exits(*(each.format(name=os.fsdecode(b"caf\xe9")) for each in arguments))
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("epochal: argument ")
+    assert "must be text that UTF-8 can hold" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "{name}"),
+        ("export", "out", "--from-export", "streams={name}"),
+        ("sql", "select 1", "{name}"),
+        ("import", "{name}", "--dry-run"),
+    ],
+)
+def test_a_file_name_that_is_too_long_is_an_error_in_one_line(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    _in_memory(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    status, out, err = exits(*(each.format(name="x" * 300) for each in arguments))
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "File name too long" in err
 
 
 def test_a_command_that_makes_no_sense_says_so_and_ends_with_2(exits: Exits) -> None:

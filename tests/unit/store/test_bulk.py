@@ -444,3 +444,19 @@ def test_tasks_append_many_at_once() -> None:
     answers = asyncio.run(AsyncBulk(Bulk(network.streams)).append([to(S, "1"), to(OTHER, "2"), to(S, "3")]))
     assert firsts(answers) == [0, 0, 1]
     assert len(network.writes) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"at_once": "4"}, "at_once: must be a number, not str"),
+        ({"at_once": True}, "at_once: must be a number, not bool"),
+        ({"at_once": 0}, "at_once: must be at least 1"),
+        ({"seconds": "4"}, "seconds: must be seconds, not str"),
+        ({"seconds": float("nan")}, "seconds: must be seconds, not nan"),
+    ],
+)
+def test_a_bulk_that_cannot_work_is_refused_when_it_is_made(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Bulk(memory_streams(), **wrong)
+    assert str(refused.value) == words

@@ -40,7 +40,7 @@ from epochal.layout.streams import (
 )
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, unix_seconds
-from epochal.model.kinds import must_be_list
+from epochal.model.kinds import must_be_list, must_be_seconds, must_be_whole
 from epochal.model.tags import Query, Takes
 from epochal.model.versions import (
     NOTHING,
@@ -94,6 +94,10 @@ class Bulk:
     streams: Streams
     at_once: int = SIDE_BY_SIDE
     seconds: float = REQUEST_SECONDS
+
+    def __post_init__(self) -> None:
+        must_be_whole(self.at_once, "at_once", 1)
+        must_be_seconds(self.seconds, "seconds")
 
     def append(self, appends: Sequence[BulkAppend]) -> list[Answer]:
         """Make each of at most 500 appends; what came of each, in their order. Those to one stream are made in order.

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import IO, Any, Final
 
 import click
 
-from epochal.cli import output
+from epochal.cli import inputs, output
 from epochal.cli.inputs import CopyUnsound, ImportIncomplete, must_be_named
 from epochal.cli.output import count
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
@@ -96,7 +95,7 @@ def import_(
     rejecting = _Rejecting(stop=stop)
     with ExitStack() as opened, output.progress("importing") as tell:
         if rejected:
-            rejecting.file = opened.enter_context(_written(rejected))
+            rejecting.file = opened.enter_context(inputs.opened(rejected, "--rejected", "w"))
         importer = StreamImporter(
             writer=pretended() if dry_run else opened.enter_context(_writer(opener(), write_units, workers)),
             rejects=rejecting,
@@ -168,13 +167,6 @@ def _writer(store: OpenedStore, rate: int | None, workers: int) -> Iterator[Hist
 def _streams_there(choice: Choice) -> Streams:
     """In a process of its own."""
     return open_store(choice).streams
-
-
-def _written(path: str) -> IO[str]:
-    try:
-        return Path(path).open("w", encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput("--rejected", f"cannot be written: {error}") from error
 
 
 def _view(misfit: Misfit) -> dict[str, Any]:

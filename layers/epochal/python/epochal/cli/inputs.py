@@ -4,7 +4,6 @@ what only the command line refuses.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -23,16 +22,19 @@ from epochal.settings import variable
 
 T = TypeVar("T")
 
+LONGEST: Final = 1_000_000_000
+"""Seconds, 31 years: no system sleeps through some centuries."""
+
 
 class Seconds(click.FloatRange):
-    """A number of seconds, at least `min`; what is no number, or endless, would pass click's own comparisons."""
+    """A number of seconds, at least `min`; what is no number, or near endless, would pass click's own comparisons."""
 
     name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number; fails as click's types do."""
         seconds: float = super().convert(value, param, ctx)
-        if not math.isfinite(seconds):
+        if not seconds <= LONGEST:
             self.fail(f"{value} is no number of seconds.", param, ctx)
         return seconds
 
@@ -88,12 +90,12 @@ def text_of(source: str, name: str) -> str:
         raise InvalidInput(name, f"cannot be read: {error}") from error
 
 
-def opened(source: str, name: str) -> IO[bytes]:
+def opened(source: str, name: str, mode: str = "rb") -> IO[Any]:
     """The file `source`; raises `InvalidInput` where it cannot be opened."""
     try:
-        return Path(source).open("rb")
+        return Path(source).open(mode, encoding=None if "b" in mode else "utf-8")
     except OSError as error:
-        raise InvalidInput(name, f"cannot be read: {error}") from error
+        raise InvalidInput(name, f"cannot be opened: {error}") from error
 
 
 def json_of(source: str, name: str) -> Any:

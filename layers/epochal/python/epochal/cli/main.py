@@ -37,6 +37,7 @@ from epochal.errors import EpochalError, InvalidInput
 from epochal.hosting.services import invoker, measuring, reactions_of
 from epochal.hosting.wakeups import wake_group
 from epochal.lazy_dataclasses import replace
+from epochal.model.kinds import must_be_text
 from epochal.plugins import NATIVE, layouts, parts
 from epochal.schemas.asyncapi import asyncapi, bundle, event_schemas
 from epochal.settings import Settings
@@ -260,6 +261,8 @@ _GIVEN_AS: Final = {"idempotency_key": "--key"}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
     try:
+        for each in sys.argv[1:] if arguments is None else arguments:
+            must_be_text(f"'{each}'", sys.maxsize, f"argument {each!r}")
         epochal.main(arguments, prog_name="epochal", standalone_mode=False)
     except click.ClickException as error:
         error.show()
@@ -276,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of our output has had enough, `head` for one; closing it again would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
-    except (EpochalError, BotoCoreError, ClientError) as error:
+    except (EpochalError, BotoCoreError, ClientError, OSError) as error:  # a full disk, a name that is too long
         output.complain(_words(error))
         sys.exit(FAILED)
 
