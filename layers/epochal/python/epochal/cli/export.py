@@ -151,8 +151,8 @@ def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
         more = f"format='newline_delimited', maximum_object_size={LARGEST}, hive_partitioning=false"
         return f"SELECT * FROM read_json([{listed}], columns={{{types}}}, {more})"  # noqa: S608  likewise
     as_text = types.replace("VARCHAR[]", "VARCHAR")
-    more = f"header=true, delim=',', quote='\"', escape='\"', max_line_size={LARGEST}, auto_detect=false"
-    more += ", hive_partitioning=false"
+    more = "header=true, delim=',', quote='\"', escape='\"', auto_detect=false, hive_partitioning=false"
+    more += f", max_line_size={LARGEST}, buffer_size={2 * LARGEST}"  # DuckDB 1 has 16 lines in one, above MEMORY
     tags = "REPLACE (CAST(CAST(tags AS JSON) AS VARCHAR[]) AS tags)"
     return f"SELECT * {tags} FROM read_csv([{listed}], columns={{{as_text}}}, {more})"  # noqa: S608  likewise
 
