@@ -220,6 +220,11 @@ def test_a_repeat_under_a_key_is_answered_like_the_first_and_writes_nothing(
         (lambda: put("carts", {"id": "c", "\ud800": "name"}), "also"),
         (lambda: put("carts", {"id": "c"}, when="absent"), "when"),  # type: ignore[arg-type]
         (lambda: update("carts", {"id": "c"}, sets={"n": 1}, when=True), "when"),  # type: ignore[arg-type]
+        (lambda: delete("carts", {"id": ""}), "id"),
+        (lambda: delete("carts", {"id": "c", "at": b""}), "at"),
+        (lambda: delete("carts", {"id": None}), "id"),
+        (lambda: check("carts", {"id": ""}, Absent("id")), "id"),
+        (lambda: update("carts", {"id": ""}, sets={"n": 1}), "id"),
         (lambda: delete("carts", {"id": "c"}, when=claim()), "when"),  # type: ignore[arg-type]
         (lambda: check("carts", {"id": "c"}, None), "when"),  # type: ignore[arg-type]
         (lambda: compare("n", ">", 1), "operator"),  # type: ignore[arg-type]

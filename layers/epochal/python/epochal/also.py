@@ -112,8 +112,8 @@ def update(
         when: as of `put`.
 
     Raises:
-        InvalidInput: as `put`; nothing changes, an attribute changes twice, or one of the key does; an attribute is
-            raised by what is no number, or extended by what is no list.
+        InvalidInput: as `put`; a value of the key is empty; nothing changes, an attribute changes twice, or one of the
+            key does; an attribute is raised by what is no number, or extended by what is no list.
     """
     must_be(Mapping, key, "key", "a mapping of attributes")
     must_be_names(removes, "removes")
@@ -136,7 +136,7 @@ def update(
     changes += (Extend(name, value) for name, value in _item(extends or {}).items())
     return Update(
         table=_table(table),
-        key=_item(key),
+        key=_key(key),
         sets=tuple(changes),
         removes=tuple(removes),
         condition=_when(when),
@@ -144,14 +144,14 @@ def update(
 
 
 def delete(table: str, key: Values, *, when: Condition | None = None) -> Delete:
-    """Delete an item, if it is there. `when` is as of `put`, as is what this raises."""
-    return Delete(table=_table(table), key=_item(key), condition=_when(when))
+    """Delete an item, if it is there. `when` is as of `put`; raises as `update` does."""
+    return Delete(table=_table(table), key=_key(key), condition=_when(when))
 
 
 def check(table: str, key: Values, when: Condition) -> Check:
-    """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `put` does."""
+    """Write nothing, but append only if a condition (`when` of `put`) holds of an item. Raises as `update` does."""
     _check_condition(when, "when")
-    return Check(table=_table(table), key=_item(key), condition=when)
+    return Check(table=_table(table), key=_key(key), condition=when)
 
 
 def compare(name: str, operator: Comparison, value: object) -> Compare:
@@ -228,6 +228,14 @@ def _size(write: TransactionWrite) -> int:
 def _table(name: str) -> str:
     must_be_text(name, NAME_BYTES, "table")
     return name
+
+
+def _key(values: Values) -> dict[str, AttributeValue]:
+    key = _item(values)
+    for name, value in key.items():
+        if not any(map(value.get, "SNB")):
+            raise InvalidInput(name, "is of the key: must be a number, or text or bytes that are not empty")
+    return key
 
 
 def _item(values: Values, within: str = "", depth: int = 0) -> dict[str, AttributeValue]:
