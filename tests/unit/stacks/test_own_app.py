@@ -391,11 +391,16 @@ def departures(delivery): ...
 
 @reaction(categories=["Flight"], name="delays")
 def delays(delivery): ...
+
+function = lambda_handler(delays)
+
+def bare(delivery): ...
 """
 
 
 @pytest.mark.parametrize(
-    ("handler", "name"), [("a.b:departures", "departures-board"), ("a.b:delays", "delays")]
+    ("handler", "name"),
+    [("a.b:departures", "departures-board"), ("a.b:delays", "delays"), ("a.b.function", "delays")],
 )
 def test_a_reactions_name_is_read_from_its_decorator(
     shop: Stack, tmp_path: Path, handler: str, name: str
@@ -406,7 +411,7 @@ def test_a_reactions_name_is_read_from_its_decorator(
     reaction = Reaction(shop, "Board", store=store, entry=tmp_path, handler=handler)
     assert reaction.function.node.scope is not None
     told = named(of_type(shop, FUNCTION), "Board")["Environment"]["Variables"]
-    assert (told[variable("reaction")], told["EPOCHAL_ENTRY"]) == (name, handler)
+    assert (told[variable("reaction")], told.get("EPOCHAL_ENTRY", "a.b.function")) == (name, handler)
 
 
 UNREAD = """
@@ -425,6 +430,12 @@ def stock(delivery): ...
 def again(delivery): ...
 
 again = made("second")
+
+def turned(delivery): ...
+
+turned = made("third")
+
+handed = lambda_handler(again)
 """
 
 
@@ -436,6 +447,8 @@ again = made("second")
         ({"handler": "b.handler"}, "handler … which has no handler: there are b:departures, b:delays"),
         ({"handler": "missing:delays"}, "entry …missing.py is not there"),
         ({"handler": "b:delays", "name": "late"}, "name must be delays, as the decorator in … not late"),
+        ({"handler": "b.function", "name": "late"}, "name must be delays, as the decorator in … not late"),
+        ({"handler": "b:bare"}, "handler must have the decorator reaction: bare in … has none"),
     ],
 )
 @pytest.mark.parametrize("name", [None, "delays"])
@@ -456,6 +469,9 @@ def test_what_a_reactions_file_shows_to_be_wrong_is_refused_with_a_name_and_with
         (UNREAD, "b:orders"),
         (UNREAD, "b.stock"),
         (UNREAD, "b:again"),
+        (UNREAD, "b:turned"),
+        (UNREAD, "b.handed"),
+        ("def orders(_): ...\nglobals().update(made())", "b:orders"),
         ("from elsewhere import *", "b:orders"),
         ("globals().update(made())", "b:orders"),
         ("of a newer Python", "b:orders"),

@@ -135,11 +135,7 @@ def update(
     changes += (Add(name, value) for name, value in _item(adds or {}).items())
     changes += (Extend(name, value) for name, value in _item(extends or {}).items())
     return Update(
-        table=_table(table),
-        key=_key(key),
-        sets=tuple(changes),
-        removes=tuple(removes),
-        condition=_when(when),
+        table=_table(table), key=_key(key), sets=tuple(changes), removes=tuple(removes), condition=_when(when)
     )
 
 

@@ -178,13 +178,7 @@ def _span(
     links: Iterable[Link] = (),
 ) -> Iterator[Span]:
     with tracer.start_as_current_span(
-        name,
-        parent,
-        kind,
-        said,
-        tuple(links),
-        record_exception=False,
-        set_status_on_exception=False,
+        name, parent, kind, said, tuple(links), record_exception=False, set_status_on_exception=False
     ) as span:
         try:
             yield span

@@ -170,11 +170,7 @@ def _group(
 ) -> Steps[GroupStanding]:
     behind = yield from _between(table, partition, state.checkpoint, end)
     return GroupStanding(
-        group=group,
-        checkpoint=state.checkpoint,
-        behind=behind,
-        parked=len(state.parked),
-        paused=state.paused,
+        group=group, checkpoint=state.checkpoint, behind=behind, parked=len(state.parked), paused=state.paused
     )
 
 

@@ -17,6 +17,7 @@ function may read what it is fed with, keep its group's state and its own read m
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -363,23 +364,33 @@ def declared_name(entry: Path, handler: str, name: str | None = None, decorator:
     if words.isdisjoint({wanted, *_OPEN}):
         known = f": {known_are(handler, [f'{named}:{each}' for each in found])}" if found else ""
         raise refused("handler", f"must be in {module}, which has no {wanted}{known}")
-    # Bound again, or under another decorator, it may be a function, or have another name.
-    bound = [
-        len(getattr(node, "decorator_list", ()))
-        for node in nodes
-        if wanted in (getattr(node, "id", ""), getattr(node, "name", ""))
-        and not isinstance(getattr(node, "ctx", None), ast.Load)
-    ]
-    if wanted in found and bound == [1]:
-        if sign == ".":
+    given = re.compile(rf"{re.escape(wanted)} = [\w.]*lambda_handler\((\w+)\)")
+    assigned = [given.fullmatch(ast.unparse(each)) for each in read.body if isinstance(each, ast.Assign)]
+    of = next((each[1] for each in assigned if each and _bound(nodes, wanted) == [-1]), wanted)
+    if of in found and _bound(nodes, of) == [1]:
+        if sign == "." and of == wanted:
             raise refused("handler", f"must be {named}:{wanted}, with a colon: {handler} is a {decorator}")
-        if name not in (None, found[wanted]):
-            raise refused("name", f"must be {found[wanted]}, as the decorator in {module} has it, not {name}")
-    names = [found[wanted]] if wanted in found else [] if sign == ":" else list(found.values())
+        if name not in (None, found[of]):
+            raise refused("name", f"must be {found[of]}, as the decorator in {module} has it, not {name}")
+    if sign == ":" and _bound(nodes, wanted) == [0] and words.isdisjoint(_OPEN):
+        raise refused("handler", f"must have the decorator {decorator}: {wanted} in {module} has none")
+    names = [found[of]] if of in found else [] if sign == ":" else list(found.values())
     if not name and len(names) != 1:
         rule = f"must be given, as its decorator has it: no one {decorator} was found in {module}"
         raise refused("name", rule)
     return name or names[0]
+
+
+def _bound(nodes: Sequence[Any], name: str) -> list[int]:
+    """How many decorators a name has where it is bound: -1 where that is no definition. What is bound again, or has
+    another decorator, may be something else.
+    """
+    return [
+        len(node.decorator_list) if hasattr(node, "decorator_list") else -1
+        for node in nodes
+        if name in (getattr(node, field, "") for field in ("id", "name", "asname"))
+        and not isinstance(getattr(node, "ctx", None), ast.Load)
+    ]
 
 
 def _reactions(body: Sequence[Any], name: str) -> Iterator[tuple[str, str]]:

@@ -152,7 +152,7 @@ def _reading(format_: Format, listed: str, columns: Mapping[str, str]) -> str:
         return f"SELECT * FROM read_json([{listed}], columns={{{types}}}, {more})"  # noqa: S608  likewise
     as_text = types.replace("VARCHAR[]", "VARCHAR")
     more = "header=true, delim=',', quote='\"', escape='\"', auto_detect=false, hive_partitioning=false"
-    more += f", max_line_size={LARGEST}, buffer_size={2 * LARGEST}"  # DuckDB 1 has 16 lines in one, above MEMORY
+    more += f", max_line_size={LARGEST}, buffer_size={2 * LARGEST}"  # DuckDB 1 takes 16, above MEMORY
     tags = "REPLACE (CAST(CAST(tags AS JSON) AS VARCHAR[]) AS tags)"
     return f"SELECT * {tags} FROM read_csv([{listed}], columns={{{as_text}}}, {more})"  # noqa: S608  likewise
 

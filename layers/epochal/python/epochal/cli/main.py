@@ -279,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # The reader of our output has had enough, `head` for one; closing it again would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(FAILED)
-    except (EpochalError, BotoCoreError, ClientError, OSError) as error:  # a full disk, a name that is too long
+    except (EpochalError, BotoCoreError, ClientError, OSError) as error:
         output.complain(_words(error))
         sys.exit(FAILED)
 

@@ -114,11 +114,7 @@ class FeedCopier:
 
     def _page(self, partition: int, start: Checkpoint) -> SpanPage:
         page = self.feed.spans(
-            partition,
-            start=start,
-            limit=PAGE,
-            categories=self.categories,
-            removals=self.copier.removals,
+            partition, start=start, limit=PAGE, categories=self.categories, removals=self.copier.removals
         )
         elsewhere = self.copier.source.elsewhere
         return replace(page, spans=tuple(span for span in page.spans if not elsewhere(span)))

@@ -32,14 +32,7 @@ from epochal.feed.history import (
     name_of,
 )
 from epochal.feed.ordered import LONGEST, OrderedCheckpoint, OrderedPage, OrderedReader, Released, opened
-from epochal.feed.reader import (
-    FeedReader,
-    Predicate,
-    SpanReader,
-    check_wanted,
-    is_forward,
-    wanted,
-)
+from epochal.feed.reader import FeedReader, Predicate, SpanReader, check_wanted, is_forward, wanted
 from epochal.feed.waiting import POLL_SECONDS
 from epochal.index.checkpoints import BEGINNING, Checkpoint, FeedPosition, Place
 from epochal.index.epochs import read_series

@@ -24,15 +24,7 @@ from aws_cdk.aws_apigatewayv2_integrations import HttpLambdaIntegration
 from constructs import Construct
 
 from epochal.cdk.parts import grants
-from epochal.cdk.parts.functions import (
-    MEMORY_MB,
-    WAITING_MB,
-    Function,
-    Shared,
-    layer,
-    log_group,
-    settings_of,
-)
+from epochal.cdk.parts.functions import MEMORY_MB, WAITING_MB, Function, Shared, layer, log_group, settings_of
 from epochal.cdk.parts.storage import output
 from epochal.cdk.stages import Stage
 from epochal.http.operation import Operation, operations

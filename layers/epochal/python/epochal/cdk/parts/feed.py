@@ -32,9 +32,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk.aws_events_targets import LambdaFunction
 from constructs import Construct
 
-from epochal.cdk.parts import (
-    grants,
-)
+from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import ONCE, Alarms, Function, Shared, metric, settings_of, watch_function
 from epochal.cdk.parts.storage import MAX_AGE_SECONDS, RETRIES, Failures, changes_of, output, topic_of
 from epochal.cdk.stages import Stage

@@ -36,11 +36,7 @@ from epochal.contrib.event_store_adapter.items import (
     write_copy,
     write_event,
 )
-from epochal.contrib.event_store_adapter.model import (
-    AggregateId,
-    ExpectedLock,
-    Lock,
-)
+from epochal.contrib.event_store_adapter.model import AggregateId, ExpectedLock, Lock
 from epochal.contrib.event_store_adapter.reading import last_number
 from epochal.errors import CorruptData, InvalidInput, TooLarge
 from epochal.lazy_dataclasses import dataclass, replace

@@ -36,11 +36,7 @@ from epochal.listings import PAGE, Listings, Progress, check_group, checked_sinc
 from epochal.model.events import Recorded
 from epochal.model.kinds import must_be_whole
 from epochal.model.tags import TagCount, TagEntry, Trail, check_tag
-from epochal.plan.ops import (
-    BATCH_KEYS,
-    Items,
-    Scan,
-)
+from epochal.plan.ops import BATCH_KEYS, Items, Scan
 from epochal.plan.values import Item, Key
 from epochal.store.driver import ahead, pool
 
