@@ -88,7 +88,9 @@ def test_a_column_of_a_mapping_that_is_not_there_is_one_error_before_any_row(tmp
     path.write_text("id,event,when\n" + "7,Paid,2020-01-02T03:04:05Z\n" * 2)
     for fields in ("stream=Old-{nope},type=event", "stream=Old-{id},type=nope"):
         result = Terminal().run("import", str(path), "--map", f"{fields},time=when", "--dry-run")
-        assert "there is no column nope in the first rows; there are id, event, when" in str(result.exception)
+        assert "there is no column nope in the first rows from line 2 on; there are id, event, when" in str(
+            result.exception
+        )
         assert not result.stdout
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -260,11 +261,28 @@ def test_a_column_that_a_mapping_of_a_table_names_must_be_there(
     pq.write_table(pa.table(table), path)
     if kind == "csv":
         path.write_text(f"order,what,at\nS-1,Paid,{PLAIN['time']}\n")
-    there = f"map: {field}: there is no column misspelt in the first rows; there are order, what, at"
+    there = (
+        f"map: {field}: there is no column misspelt in the first rows from .* on; there are order, what, at"
+    )
     with pytest.raises(InvalidInput, match=there):
         rows(path, fields=f"stream=order,type=what,time=at,{field}=misspelt")
     (found,) = rows(path, fields=f"stream=order,type=what,time=at,{field}=")
     assert isinstance(found, Incoming)
+
+
+def test_a_column_that_a_later_file_of_a_folder_lacks_is_one_error_before_any_of_its_rows(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.csv").write_text("order,kind,paid\n1,Paid,2020-01-02\n2,Paid,2020-01-03\n")
+    (tmp_path / "b.csv").write_text("order,kind,sum\n3,Paid,12\n4,Paid,13\n")
+    fields = {"stream": "Order-{order}", "type": "kind", "time": "paid"}
+    rows = source_of("", str(tmp_path)).rows(str(tmp_path), fields)
+    assert [each.stream for each in islice(rows, 2)] == ["Order-1", "Order-2"]
+    with pytest.raises(
+        InvalidInput,
+        match=r"time: there is no column paid in the first rows from b\.csv line 2 on; there are order",
+    ):
+        next(rows)
 
 
 def test_a_parquet_file_may_have_text_as_bytes_and_times_inside_of_bodies(tmp_path: Path) -> None:

@@ -77,15 +77,17 @@ class HistorySource:
             closed: streams close up where the source's indices have gaps.
 
         Raises:
-            InvalidInput: the place cannot be read, or the mapping is none, or names a column or member that is in none
-                of the first thousand rows.
+            InvalidInput: the place cannot be read, or the mapping is none, or names a column that a file lacks, or a
+                member that is in none of the first thousand rows.
         """
         own = {} if self.free and fields else self.mapping.fields
         whole = self.whole and bool(fields)
         mapping = FieldMapping({**own, **fields}, first=self.mapping.first, closed=closed, whole=whole)
         files = files_of(place) if self.free else [place]
-        rows = (row for file in files for row in self._rows(file, mapping, named=len(files) > 1))
-        return _with_columns(rows, mapping.columns(fields), 1 if whole else _LOOKED_AT)
+        parts = (self._rows(file, mapping, named=len(files) > 1) for file in files)
+        if whole:
+            return chain.from_iterable(_with_columns(part, mapping.columns(fields), 1) for part in parts)
+        return _with_columns(chain.from_iterable(parts), mapping.columns(fields), _LOOKED_AT)
 
     def _rows(self, file: str, mapping: FieldMapping, *, named: bool) -> Iterator[Row]:
         name = f"{Path(file).name} " if named else ""
@@ -105,8 +107,8 @@ def _with_columns(rows: Iterator[Row], missing: list[tuple[str, str, str]], most
             missing = [each for each in missing if each[1] not in row.raw and not has(row.raw, each[2])]
             known.update(row.raw)
     for name, _, column in missing if known else ():
-        rule = f"{name}: there is no column {column} in the first rows; there are {', '.join(known)}"
-        raise InvalidInput("map", rule)
+        rule = f"{name}: there is no column {column} in the first rows from {first[0].at} on"
+        raise InvalidInput("map", f"{rule}; there are {', '.join(known)}")
     yield from chain(first, rows)
 
 
