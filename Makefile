@@ -41,7 +41,7 @@ setup: $(VENV)/.installed node_modules/.installed ## what the demo and deploymen
 tested: setup $(VENV)/.dev
 
 # Bytecode is made of what is imported, when it is: that of all packages takes a minute, and as much room as they do.
-INSTALL := PYTHONDONTWRITEBYTECODE=1 $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile
+INSTALL := $(BIN)/python -m tests.support.installing
 
 # What is compiled once is kept, whatever the shell says: the processes that share the tests compile them all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -51,7 +51,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses auto --no-loadscope-reorder
 
 # What is slow among the pure tests is left out: large inputs, memory that must stay flat, threads, other programs, the
 # year of flights.
-check: tested ## an answer in two minutes: static checks, the quick tests that need nothing, and some seeds
+check: $(VENV)/.dev ## an answer in two minutes: static checks, the quick tests that need nothing, and some seeds
 	@$(MAKE) --no-print-directory --jobs 2 lint pure
 
 .PHONY: pure
@@ -133,11 +133,9 @@ prerequisites:
 $(VENV)/.installed: requirements.txt examples/flights/requirements.txt constraints.txt pyproject.toml
 	@$(MAKE) --no-print-directory prerequisites NEEDED="$(NEEDED)"
 	@echo "==> installing Python packages into $(VENV)"
-	@test -x $(BIN)/python || { "$(PYTHON)" -m venv $(VENV) && $(BIN)/python -m pip uninstall --quiet --yes setuptools \
-		&& find $(VENV) -name __pycache__ -prune -exec rm -rf {} +; }
-	$(INSTALL) -r requirements.txt
+	@test -x $(BIN)/python || { "$(PYTHON)" -m venv $(VENV) && $(BIN)/python -m pip uninstall --quiet --yes setuptools; }
+	$(INSTALL) -r requirements.txt --editable .
 	$(INSTALL) --no-deps -r examples/flights/requirements.txt
-	$(INSTALL) --no-deps --editable .
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.installed
