@@ -222,6 +222,7 @@ class Explorer(ABC, Generic[A, W]):
     same: dict[Past, Past] = field(default_factory=dict)
     firsts: dict[bytes, Past] = field(default_factory=dict)
     standing: dict[Past, Standing] = field(default_factory=dict)
+    words: dict[int, str] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
 
     writes: ClassVar[tuple[type, ...]] = WRITES
@@ -293,7 +294,7 @@ class Explorer(ABC, Generic[A, W]):
         for place, (number, knows) in enumerate(state.on_the_way):
             left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
             table, _ = self._sent(state, number, knows)
-            yield f"late: {shown(self.ops[number])}", state._replace(table=table, on_the_way=left)
+            yield f"late: {self._shown(number)}", state._replace(table=table, on_the_way=left)
         for place, past in enumerate(state.pasts):
             if past is not None:
                 yield from self._go_on(state, place, past)
@@ -307,22 +308,22 @@ class Explorer(ABC, Generic[A, W]):
         for other, each in enumerate(state.pasts):
             if each is None or other == place:
                 continue
-            number = self.standing[each._replace(lost=False)].op
+            number = self._at(each).op
             if number is None or not isinstance(self.ops[number], _PLAIN):
                 continue
             _, found = self._perform(state.shown or 0, number)
             yield (
-                f"{each.who}: {shown(self.ops[number])}, in parts",
+                f"{each.who}: {self._shown(number)}, in parts",
                 state._replace(pasts=put(state.pasts, other, self._told(each, found))),
             )
 
     def _go_on(self, state: State, place: int, past: Past) -> Iterator[tuple[str, State]]:
-        number, knows, answers = self.standing[past._replace(lost=False)]
+        number, knows, answers = self._at(past)
         if number is None:
             ended = state._replace(pasts=put(state.pasts, place, None))
             yield f"{past.who} is done", self.told(ended, answers)
             return
-        what = f"{past.who}: {shown(self.ops[number])}"
+        what = f"{past.who}: {self._shown(number)}"
         table, reply = self._sent(state, number, knows)
         heard = put(state.pasts, place, self._told(past, reply))
         yield (
@@ -343,7 +344,7 @@ class Explorer(ABC, Generic[A, W]):
     def _half_heard(self, state: State, place: int, table: int, reply: int) -> Iterator[tuple[str, State]]:
         past, budget = state.pasts[place], state.budget
         assert past is not None
-        at = self.standing[past._replace(lost=False)].op or 0
+        at = self._at(past).op or 0
         if budget.torn:
             for part in self._torn(state.table, self.ops[at], table, reply):
                 showing = state._replace(table=table, shown=part, telling=(place, reply))
@@ -371,7 +372,7 @@ class Explorer(ABC, Generic[A, W]):
         past = state.pasts[place]
         if not state.budget.late or past is None:
             return
-        number, knows, _ = self.standing[past._replace(lost=False)]
+        number, knows, _ = self._at(past)
         sent = (*state.on_the_way, (number, knows))
         late = state._replace(on_the_way=sent, budget=state.budget.less("late"))
         unsure, gone = self._either(state, place)
@@ -443,7 +444,15 @@ class Explorer(ABC, Generic[A, W]):
         if past.lost and isinstance(reply, Refusal):
             marked = replace(reply, ambiguous=True)
             number = self._number(repr(marked), self.replies, marked)
-        return self._same(past._replace(replies=(*past.replies, number), lost=False))
+        return self._same(Past(past.who, (*past.replies, number)))
+
+    def _at(self, past: Past) -> Standing:
+        return self.standing[past._replace(lost=False) if past.lost else past]
+
+    def _shown(self, number: int) -> str:
+        if number not in self.words:
+            self.words[number] = shown(self.ops[number])
+        return self.words[number]
 
     def _same(self, past: Past) -> Past:
         """The first past found that led to the same state of the generator, whatever it was told before."""

@@ -81,6 +81,9 @@ class Explorer:
     following: dict[Past, int | None] = field(default_factory=dict)
     performed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     settled: set[tuple[int, frozenset[Place]]] = field(default_factory=set)
+    groups: dict[int, GroupState] = field(default_factory=dict)
+    feeds: dict[int, list[tuple[str, int, Any]]] = field(default_factory=dict)
+    grown: dict[tuple[int, str], int] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
     steering: set[int] = field(default_factory=set)
 
@@ -383,20 +386,26 @@ class Explorer:
         indexer.index([Record(table="tips", sequence_number="1", image=image)])
 
     def _grown(self, number: int, stream: str) -> int:
-        tables = self.tables[number].copy()
-        self._append(tables, stream)
-        return self._tables_number(tables)
+        if (number, stream) not in self.grown:
+            tables = self.tables[number].copy()
+            self._append(tables, stream)
+            self.grown[number, stream] = self._tables_number(tables)
+        return self.grown[number, stream]
 
     def _state(self, number: int) -> GroupState:
-        return perform(self.tables[number], load("index", STATE)).state or GroupState()
+        if number not in self.groups:
+            self.groups[number] = perform(self.tables[number], load("index", STATE)).state or GroupState()
+        return self.groups[number]
 
     def _feed(self, number: int) -> list[tuple[str, int, Any]]:
-        return [
-            (span.stream, index, after)
-            for entry, after in Reading.whole(self.tables[number]).seen
-            for span in entry.spans
-            for index in range(span.index, span.next)
-        ]
+        if number not in self.feeds:
+            self.feeds[number] = [
+                (span.stream, index, after)
+                for entry, after in Reading.whole(self.tables[number]).seen
+                for span in entry.spans
+                for index in range(span.index, span.next)
+            ]
+        return self.feeds[number]
 
     def _tables_number(self, tables: MemoryTables) -> int:
         content = f"{sorted(map(repr, tables.items('index')))} {len(tables.changes('tips'))}"

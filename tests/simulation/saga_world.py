@@ -23,8 +23,10 @@ from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.values import Item
+from epochal.store.driver import POOL
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables
+from tests.unit.reactions.world import Inline
 
 STEPS = ("Placed", "Paid", "Packed", "Shipped", "Billed")
 STREAMS = ("Order", "Payment", "Parcel", "Order", "Payment")
@@ -73,19 +75,28 @@ class Sagas:
         self._numbers = count()
         self._tables: MemoryTables = memory_tables()
         self._place = memory_deployment(self._tables, pages_partitions=self.partitions)
+        # Each look at a store of the deployment opens it anew.
+        self._feed, self._streams = self._place.feed, self._place.streams
         self._queues: list[list[tuple[int, Item]]] = [[] for _ in range(self.shards)]
         self._told = 0
         self._left, self._last = self.sagas * len(STEPS), BEGIN
         self._indexers = [self._indexer() for _ in range(self.shards)]
         self._indexers[0].register()
-        self.numbers = [each.partition for each in self._place.feed.partitions() if each.partition >= 30_000]
+        self.numbers = [each.partition for each in self._feed.partitions() if each.partition >= 30_000]
         self._saga_at: dict[int, Checkpoint] = dict.fromkeys(self.numbers, BEGINNING)
         self._plain_at: dict[int, Checkpoint] = dict.fromkeys(self.numbers, BEGINNING)
         self._checkpoint = OrderedCheckpoint()
         self._pages: Iterator[OrderedPage] | None = None
 
     def play(self) -> None:
-        """Play until nothing happens any more, and all is read."""
+        """Play until nothing happens any more, and all is read: with no thread, since the world waits for nobody."""
+        threads = POOL.set(Inline)
+        try:
+            self._play()
+        finally:
+            POOL.reset(threads)
+
+    def _play(self) -> None:
         for number in range(self.sagas):
             self._in(self.rng.uniform(0, 4), lambda number=number: self._step(number, 0, None))  # type: ignore[misc]
         for shard in range(self.shards):
@@ -119,7 +130,7 @@ class Sagas:
 
     def _step(self, number: int, step: int, cause: str | None) -> None:
         """Append an event of a saga; the program goes on with the next one by itself, or leaves it to a reader."""
-        store = replace(self._place.streams, now=self._clock(self.skew))
+        store = replace(self._streams, now=self._clock(self.skew))
         stream = f"{STREAMS[step]}-{number}"
         goes_on = step + 1 < len(STEPS) and self.rng.random() < self.by_itself
         event = Event(type=STEPS[step], data=b"by itself" if goes_on else b"", causation_id=cause)
@@ -147,7 +158,7 @@ class Sagas:
 
     def _react(self, number: int) -> None:
         """A reader of a partition appends the effects of what it meets."""
-        page = self._place.feed.page(number, start=self._saga_at[number], data=True)
+        page = self._feed.page(number, start=self._saga_at[number], data=True)
         self._saga_at[number] = page.next
         for item in page.items:
             step = STEPS.index(item.type) + 1
@@ -164,7 +175,7 @@ class Sagas:
 
     def _read_plainly(self) -> None:
         for number in self.rng.sample(self.numbers, len(self.numbers)):
-            page = self._place.feed.page(number, start=self._plain_at[number], data=True)
+            page = self._feed.page(number, start=self._plain_at[number], data=True)
             self._plain_at[number] = page.next
             self.came += page.items
 
@@ -176,7 +187,7 @@ class Sagas:
     def _read_in_order(self) -> None:
         """Now and then the reader stops, and another goes on from the text of its checkpoint."""
         if self._pages is None:
-            self._pages = self._place.feed.ordered(
+            self._pages = self._feed.ordered(
                 within=self.within,
                 start=OrderedCheckpoint.parse(str(self._checkpoint)),
                 partitions=self.numbers,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 
 from epochal.layout.pages.frames import time_of
@@ -54,7 +55,7 @@ class Move:
 
     def batch(self, stream: str) -> Packed:
         """What a stream gets."""
-        return packed(self.given(stream))
+        return _packed(self, stream)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -66,6 +67,12 @@ class Move:
         """What tells its writes from all others."""
         batch = self.batch(A)
         return frozenset({batch.rest, batch.mark})
+
+
+@cache
+def _packed(move: Move, stream: str) -> Packed:
+    """Moves are few, and asked for in every state."""
+    return packed(move.given(stream))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

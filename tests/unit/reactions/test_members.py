@@ -377,5 +377,5 @@ def events_a_second(members: int) -> float:
 
 @pytest.mark.slow
 def test_sixteen_members_of_one_partition_handle_more_than_ten_times_what_one_does() -> None:
-    figures = {members: round(events_a_second(members), -1) for members in (1, 4, 16)}
+    figures = {members: round(events_a_second(members), -1) for members in (1, 16)}
     assert figures[16] > 10 * figures[1], figures

@@ -7,8 +7,25 @@ from concurrent.futures import ThreadPoolExecutor
 
 from epochal.contrib.equinox.port import TIPS
 from epochal.layout.port import INDEX
-from epochal.plan.ops import Absent, Delete, Done, Extend, Get, Put, Refusal, Set, Transact, Update
-from epochal.plan.values import number, sequence, text
+from epochal.plan.ops import (
+    Absent,
+    BatchGet,
+    Check,
+    Delete,
+    Done,
+    Extend,
+    Get,
+    Overflow,
+    Present,
+    Put,
+    Refusal,
+    Set,
+    Transact,
+    TransactGet,
+    Update,
+    units,
+)
+from epochal.plan.values import Item, Key, number, sequence, text
 from epochal.testing.memory import MemoryTables
 
 
@@ -74,3 +91,40 @@ def test_threads_find_every_operation_atomic() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(create, range(8))) == 1
+
+
+def test_every_operation_costs_what_plans_reckon() -> None:
+    memory = tables()
+
+    def stored(table: str, place: Key) -> Item | None:
+        return next((each for each in memory.items(table) if each["i"] == place["i"]), None)
+
+    def large(sort: int, kb: int) -> Item:
+        return {**key(sort), "d": text("x" * 1024 * kb)}
+
+    checked = Check(table="tips", key=key(2), condition=Present("d"))
+    paired = Transact(writes=(Put(table="tips", item=large(1, 9)), checked), token="t")
+    replies = []
+    for op in (
+        Put(table="tips", item=large(1, 3)),
+        Put(table="tips", item=large(1, 1)),
+        Put(table="tips", item=large(2, 5), condition=Present("p")),
+        Put(table="tips", item=large(2, 5)),
+        Update(table="tips", key=key(2), sets=(Set("d", text("y")),), condition=Absent("d")),
+        paired,
+        paired,
+        Transact(writes=paired.writes[:1], token="t"),
+        Transact(writes=(Put(table="tips", item=large(1, 2), condition=Absent("p")), checked)),
+        Update(table="tips", key=key(1), sets=(Set("e", text("x" * 395 * 1024)),)),
+        Get(table="tips", key=key(1), consistent=False),
+        Get(table="tips", key=key(7)),
+        BatchGet(table="tips", keys=(key(1), key(2))),
+        TransactGet(keys=(("tips", key(1)), ("tips", key(7)))),
+        Delete(table="tips", key=key(1)),
+    ):
+        cost = units(op, stored)
+        reply = memory.execute(op)
+        assert reply.units == cost, op
+        replies.append(type(reply))
+    assert replies.count(Refusal) == 4
+    assert replies.count(Overflow) == 1

@@ -25,7 +25,7 @@ from epochal.errors import InvalidRequest, MissingTable
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plan import ops
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
-from epochal.plan.values import Item, Key, item_size
+from epochal.plan.values import NONE, Item, Key, Units, item_size, write_units
 from epochal.testing import refusals
 
 _Sort = Any
@@ -95,8 +95,8 @@ class MemoryTables:
             if isinstance(op, ops.Query | ops.Scan):
                 return self._page(op)
             refusals.check_stored(op, self._stored)
-            cost = ops.units(op, self._stored)
-            return replace(self._perform(op), units=cost)
+            reply = self._perform(op)
+            return replace(reply, units=ops.units(op, self._stored)) if reply.units is NONE else reply
 
     def _perform(
         self, op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Transact | ops.TransactionWrite
@@ -166,25 +166,30 @@ class MemoryTables:
     def _transact(self, op: ops.Transact) -> ops.Reply:
         if op.token is not None and op.token in self._tokens:
             return ops.Done() if self._tokens[op.token] == op else _reused(op)
-        reply = self._write(op.writes)
+        reply = self._write(op.writes, times=2)
         if op.token is not None and isinstance(reply, ops.Done):
             self._tokens[op.token] = op
         return reply
 
-    def _write(self, writes: tuple[ops.TransactionWrite, ...]) -> ops.Reply:
+    def _write(self, writes: tuple[ops.TransactionWrite, ...], times: int = 1) -> ops.Reply:
+        """Write all or nothing. What it costs is what `ops.units` says, told here from sizes that are known."""
         before = [self._stored(write.table, _key(write)) for write in writes]
         failed = tuple(
             not ops.holds(write.condition, item) for write, item in zip(writes, before, strict=True)
         )
+        about = zip(writes, before, failed, strict=True)
+        results = [item if bad else ops.after(write, item) for write, item, bad in about]
+        sizes = [item_size(result or {}) for result in results]
+        largest = map(max, sizes, (item_size(item or {}) for item in before))
+        cost = Units(write=times * sum(map(write_units, largest)))
         if any(failed):
             items = tuple(item if bad else None for item, bad in zip(before, failed, strict=True))
-            return ops.Refusal(items=items, failed=failed)
-        results = [ops.after(write, item) for write, item in zip(writes, before, strict=True)]
-        over = tuple(result is not None and item_size(result) > ops.ITEM_BYTES for result in results)
+            return ops.Refusal(items=items, failed=failed, units=cost)
+        over = tuple(size > ops.ITEM_BYTES for size in sizes)
         if any(over):
-            return ops.Overflow(over=over if len(over) > 1 else ())
+            return ops.Overflow(over=over if len(over) > 1 else (), units=cost)
         self._store(writes, results)
-        return ops.Done()
+        return ops.Done(units=cost)
 
     def _store(self, writes: Sequence[ops.TransactionWrite], results: Sequence[Item | None]) -> None:
         """Put what writes leave in the place of what was there."""

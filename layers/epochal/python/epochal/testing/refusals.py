@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final, NoReturn
 
 from epochal.dynamo.protocol import request_of
@@ -61,7 +62,7 @@ _PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
     "BOOL": bool,
     "NULL": bool,
     "L": (list, tuple),
-    "M": Mapping,
+    "M": (dict, Mapping),
     "SS": (list, tuple),
     "NS": (list, tuple),
     "BS": (list, tuple),
@@ -181,9 +182,7 @@ def _check_expressions(request: Mapping[str, object]) -> None:
 
 
 def _check_item(spec: ops.TableSpec, table: str, item: Item) -> None:
-    if not item.keys() >= set(spec.keys):
-        raise WrongTable(table)
-    _check_key(spec, table, {name: item[name] for name in spec.keys})
+    _check_key_types(spec, table, item)
     for name, value in item.items():
         _check_name(name)
         _check_value(value, LEVELS)
@@ -211,9 +210,15 @@ def _check_update(update: ops.Update, spec: ops.TableSpec) -> None:
 
 
 def _check_key(spec: ops.TableSpec, table: str, key: Key) -> None:
-    if key.keys() != set(spec.keys) or any(each.type not in key[each.name] for each, _ in _limits(spec)):
+    if len(key) != len(_limits(spec)):
         raise WrongTable(table)
-    _check_key_values(spec, key)
+    _check_key_types(spec, table, key)
+
+
+def _check_key_types(spec: ops.TableSpec, table: str, item: Item) -> None:
+    if any(each.type not in item.get(each.name, ()) for each, _ in _limits(spec)):
+        raise WrongTable(table)
+    _check_key_values(spec, item)
 
 
 def _check_key_values(spec: ops.TableSpec | ops.IndexSpec, item: Item) -> None:
@@ -330,6 +335,7 @@ def _clauses_of(condition: ops.Condition) -> int:
     return 1
 
 
+@lru_cache(maxsize=1024)  # names are few, and each is looked at in every request
 def _check_name(name: str) -> None:
     if not 1 <= len(name.encode()) <= NAME_BYTES:
         raise _MalformedError("an attribute's name has 1 to 65,535 bytes")
