@@ -14,6 +14,7 @@ from epochal import reaction
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "reactions.md"
 
 
+@pytest.mark.slow
 def test_the_guide_to_reactions_runs_from_top_to_bottom(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -331,6 +331,7 @@ def test_names_that_grow_in_json_hold_up_no_reader_of_the_feed(what: str) -> Non
         assert read == streams * events
 
 
+@pytest.mark.slow
 def test_a_tip_of_names_that_grow_and_of_bodies_that_inflate_can_be_sent() -> None:
     api = Api()
     large = {"type": "A", "data": "z" * 2_900_000}

@@ -51,6 +51,7 @@ def grown(appends: int) -> tuple[Api, Answer]:
     return api, [api.append("Forged-1", "A", "B", unfolds=unfolds) for _ in range(appends)][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 1, 19, 21, 2_147_483_646])
 @pytest.mark.parametrize("size", [10, 60_000])
 def test_an_etag_with_another_version_is_of_no_state_and_writes_nothing(version: int, size: int) -> None:
@@ -106,6 +107,7 @@ ASKING: Final[dict[str, Callable[[str, str], tuple[str, dict[str, Any]]]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asking", ASKING)
 @pytest.mark.parametrize("count", [4, 2**31, 10**9, 10**12, MAX_COUNT, MAX_COUNT + 1, 10**40, 10**4_000])
 @pytest.mark.parametrize("last", ["0" * 30, HIGHEST])
@@ -144,6 +146,7 @@ def place(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "raw",
     [

@@ -70,6 +70,7 @@ def test_an_order_that_is_paid_in_time_is_confirmed(shop: Shop) -> None:
     assert shop.types("Stock-lamp") == ["Reserved"]
 
 
+@pytest.mark.slow
 def test_an_order_that_nobody_pays_is_abandoned_and_the_next_one_gets_what_it_held(shop: Shop) -> None:
     shop.place("1", "2", "3")
     shop.place("4")

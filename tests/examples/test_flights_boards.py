@@ -55,6 +55,7 @@ def test_reactions_make_the_same_documents_out_of_the_feed() -> None:
     assert {key: table.get(key) for key in expected_table} == expected_table != {}
 
 
+@pytest.mark.slow
 def test_both_are_declared_for_the_stage_that_the_demo_deploys_and_one_is_told_for_whom_it_is_broken() -> (
     None
 ):

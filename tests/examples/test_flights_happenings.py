@@ -134,6 +134,7 @@ def test_a_landing_that_is_not_on_record_stands_at_its_scheduled_time_with_nulls
         }
 
 
+@pytest.mark.slow
 def test_flights_without_an_aircraft_are_all_cancelled_and_stand_in_their_carriers_stream(
     sample: list[Flight],
 ) -> None:
@@ -151,6 +152,7 @@ def test_one_correlation_id_names_one_flight(sample: list[Flight]) -> None:
     assert len(set.union(*ids)) == len(sample)
 
 
+@pytest.mark.slow
 def test_everything_comes_in_the_order_of_time_across_midnights(year: list[Day]) -> None:
     ordered = list(in_order(year[:4], ZONES))
     assert all(one.moment <= other.moment for one, other in pairwise(ordered))

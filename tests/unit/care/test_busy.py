@@ -60,6 +60,7 @@ def ends(world: Damaged) -> set[str]:
     return {epoch_stream(0, last + ahead) for ahead in range(3)}
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_an_index_that_grows_by_epochs_while_it_is_walked() -> None:
     assert kinds(0) | kinds(1) == set()
 

@@ -244,6 +244,7 @@ def test_a_read_model_with_keys_is_asked_by_prefix_and_by_key_page_by_page(
         assert (answer.status_code, told in answer.text) == (400, True)
 
 
+@pytest.mark.slow
 def test_the_feed_is_filtered_by_type_and_by_text(feed: MemoryFeed, opened: Deployment) -> None:
     for index in range(300):
         kind = "Paid" if index % 100 == 0 else "Noted"

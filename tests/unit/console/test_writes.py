@@ -133,6 +133,7 @@ def test_a_deployed_reaction_replays_in_its_function(
     assert payload == {"command": "replay", "partition": at, "stream": "Cart-1"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "status", "told"),
     [

@@ -91,6 +91,7 @@ def test_an_append_costs_two_units_and_two_for_each_tag_or_one_without_tags(
     assert meter.units.write - before == units
 
 
+@pytest.mark.slow
 def test_a_tag_is_read_by_its_own_pages_however_long_the_log_is() -> None:
     streams = memory_streams()
     recorder = EpochalDCBRecorder(streams, "Kennel")

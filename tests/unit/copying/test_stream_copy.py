@@ -468,6 +468,7 @@ def test_many_events_are_copied_in_few_appends(copier: StreamCopier, monkeypatch
     assert_same(copier, "Cart-1")
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_anywhere_is_gone_on_with(
     copier: StreamCopier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -536,6 +537,7 @@ def test_an_aggregate_becomes_a_stream_and_its_snapshot_an_unfold() -> None:
     )
 
 
+@pytest.mark.slow
 def test_events_keep_their_tags_where_the_target_keeps_tags_and_are_refused_where_not() -> None:
     source, target = memory_streams(), memory_streams()
     many = [Event(type="E", tags=("t", *(f"t:{n * 10 + each}" for each in range(10)))) for n in range(30)]

@@ -189,6 +189,7 @@ def _kill(world: World, number: int, *, applied: bool) -> None:
         world.before = end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", Fault)
 def test_a_request_that_fails_is_repeated_and_no_event_written_twice(fault: Fault) -> None:
     whole = World()

@@ -89,6 +89,7 @@ def test_a_page_ends_at_four_megabytes() -> None:
     assert [len(page) for page in found] == [10, 10]
 
 
+@pytest.mark.slow
 def test_a_page_reads_little_more_than_it_holds() -> None:
     world = World()
     fill(world, 400, data='"' + "x" * 4_000 + '"')
@@ -200,6 +201,7 @@ def test_a_page_of_many_small_parts_reads_a_megabyte(monkeypatch: pytest.MonkeyP
     assert max(read) <= tag_pages.READ_UNITS + 3 * 48
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 1000])
 def test_where_a_listing_goes_on_shows_nothing_of_other_tenants_nor_of_the_systems_tags(limit: int) -> None:
     world = World(keys=Keys(service="north"), type_heads=True)

@@ -70,6 +70,7 @@ def pages(
         then()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [EITHER, SOME, BOTH], ids=["either", "by type", "both"])
 @pytest.mark.parametrize("limit", [1, 2, 7, 100])
 @pytest.mark.usefixtures("short")

@@ -228,6 +228,7 @@ def test_the_first_events_of_a_query_come_with_a_position_that_has_seen_no_more(
     assert refused(world.store(), BOTH, first.position) == [each.id for each in events[limit:]]
 
 
+@pytest.mark.slow
 def test_the_last_event_among_thousands_takes_few_requests_and_reads_little() -> None:
     world = World()
     for _ in range(40):
@@ -257,6 +258,7 @@ def test_a_rare_type_among_thousands_is_found_in_a_bounded_number_of_requests_ea
     assert all(limit is not None and limit <= 1_001 for limit in asked)
 
 
+@pytest.mark.slow
 def test_all_events_of_a_query_may_be_read_backward() -> None:
     world = World()
     for _ in range(30):

@@ -116,6 +116,7 @@ def total(state: Tally) -> int:
     return state.total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", [memory_streams, memory_tips])
 @pytest.mark.parametrize("strategy", [name for name, each in STRATEGIES.items() if not each.state_in_unfolds])
 def test_the_state_as_of_every_version_is_that_of_the_events_before_it(

@@ -70,6 +70,7 @@ def written(store: Store) -> int:
     return len(list(store.others.read(S)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", KEYED)
 @pytest.mark.parametrize("since", [0, 1, 7])
 def test_a_repeat_is_answered_like_the_first_whatever_the_stream_is_by_then(

@@ -63,6 +63,7 @@ def writers(store: Store, strategy: str) -> dict[str, Tallies]:
     }
 
 
+@pytest.mark.slow
 @given(steps=st.lists(st.tuples(WRITERS, COMMANDS, LOADS), max_size=25), layout=LAYOUT_CHOICES)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_keeps_the_state_that_all_events_make(

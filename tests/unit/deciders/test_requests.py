@@ -42,6 +42,7 @@ def fill(store: Store, strategy: str, count: int) -> None:
         tallies.transact(S, add(1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy", ["snapshot", "multi-snapshot", "rolling state", "custom", "latest known event"]
 )

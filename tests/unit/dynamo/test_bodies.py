@@ -142,6 +142,7 @@ def test_an_upload_that_cannot_be_copied_is_not_taken_for_kept(
         bodies(s3).keep(CLAIM)
 
 
+@pytest.mark.slow
 @mock_aws
 def test_what_headers_an_upload_was_given_nobody_is_shown() -> None:
     client = s3_client(region="us-east-1")

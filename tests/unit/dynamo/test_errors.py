@@ -317,6 +317,7 @@ def stubber() -> Iterator[Stubber]:
         yield stubbed
 
 
+@pytest.mark.slow
 def test_boto_carries_the_item_of_a_refusal_where_we_look_for_it(stubber: Stubber) -> None:
     stubber.add_client_error(
         "put_item",

@@ -202,6 +202,7 @@ def test_an_answer_without_contents_is_lost_to_a_read_and_nothing_to_a_write_tha
     assert execute(OPS["put"]).units.write == 0
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("operation", OPS)
 @pytest.mark.parametrize("body", [b"", b"<html>log in here</html>", b'{"status":"ok"}', b"{}", b"[]"])

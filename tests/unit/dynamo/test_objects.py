@@ -36,6 +36,7 @@ def objects(s3: Stubber) -> S3Objects:
     return S3Objects(s3.client, "bucket")
 
 
+@pytest.mark.slow
 def test_a_state_is_sent_as_the_file_it_is_not_as_bytes(s3: Stubber) -> None:
     content = io.BytesIO(b"state")
     s3.add_response("put_object", {"ETag": "e"}, {**WHERE, "Body": content})
@@ -61,6 +62,7 @@ def test_a_state_comes_in_chunks(s3: Stubber) -> None:
     assert b"".join(chunks) == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
     ("code", "status", "meaning"),

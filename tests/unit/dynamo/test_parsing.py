@@ -85,6 +85,7 @@ def read(request: pytest.FixtureRequest) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_an_answer_is_what_botocore_makes_of_it(read: str) -> None:
     arguments, answer = ANSWERS[read]
     theirs, ours = (answering(200, json.dumps(answer).encode()) for _ in range(2))

@@ -118,6 +118,7 @@ def test_every_event_is_a_row_once_in_the_order_of_its_partition(tmp_path: Path,
     assert len(list((tmp_path / "out").glob(f"*.{format_}"))) > 3
 
 
+@pytest.mark.slow
 def test_a_row_says_where_in_the_feed_its_event_is(tmp_path: Path) -> None:
     feed = filled()
     exported(feed, tmp_path / "out")
@@ -134,6 +135,7 @@ def test_a_row_says_where_in_the_feed_its_event_is(tmp_path: Path) -> None:
         assert (row["stream"], row["index"]) not in behind
 
 
+@pytest.mark.slow
 def test_what_is_appended_meanwhile_is_not_part_of_an_export(tmp_path: Path) -> None:
     feed = filled()
     before = expected(feed)
@@ -304,6 +306,7 @@ def test_an_export_of_something_else_is_never_overwritten(
     assert bare(rows_in(tmp_path / "out")) == expected(feed)
 
 
+@pytest.mark.slow
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InvalidInput, match="folder: must be new or empty"):
@@ -313,6 +316,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
         exported(filled(), tmp_path / "letter.txt")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "why"),
     [
@@ -435,6 +439,7 @@ def test_ranges_are_kept_for_the_next_run(tmp_path: Path) -> None:
     assert all(isinstance(each, FeedRange) for each in export.ranges)
 
 
+@pytest.mark.slow
 def test_a_feed_of_one_epoch_is_read_in_ranges_and_no_row_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

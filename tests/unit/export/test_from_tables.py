@@ -98,6 +98,7 @@ def test_pages_with_tags_are_exported_likewise(tmp_path: Path, seed: int) -> Non
     assert bare(tmp_path / "some") == bare(tmp_path / "orders") != []
 
 
+@pytest.mark.slow
 def test_a_run_that_ends_anywhere_is_gone_on_with(tmp_path: Path) -> None:
     there = world()
     exported(lambda: tables_of(there), tmp_path / "whole")
@@ -119,6 +120,7 @@ def test_a_run_that_ends_anywhere_is_gone_on_with(tmp_path: Path) -> None:
     assert bare(tmp_path / "parts") == bare(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_appended_to_between_two_runs_is_there_once(tmp_path: Path) -> None:
     there = world()
     begun = begin_tables(
@@ -138,6 +140,7 @@ def _origin(there: Damaged, ranges: Any) -> Any:
     return TablesOrigin(reader, {each.base: each for each in sources}, {each.partition: 3 for each in ranges})
 
 
+@pytest.mark.slow
 def test_a_head_that_cannot_be_read_is_a_row_with_its_fault(tmp_path: Path) -> None:
     there = world()
     before = exported(lambda: tables_of(there), tmp_path / "before")
@@ -186,6 +189,7 @@ def _no_bucket(bucket: str) -> Any:
     raise AssertionError(bucket)
 
 
+@pytest.mark.slow
 def test_exports_of_tables_have_the_rows_of_the_tables(tmp_path: Path) -> None:
     there = world()
     exported(lambda: tables_of(there), tmp_path / "tables")
@@ -269,6 +273,7 @@ def terminal() -> Terminal:
     return made
 
 
+@pytest.mark.slow
 def test_a_store_without_an_index_is_exported_by_its_tables(terminal: Terminal, tmp_path: Path) -> None:
     folder = str(tmp_path / "out")
     (view,) = terminal.documents("export", folder, "--tables")

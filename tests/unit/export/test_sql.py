@@ -70,6 +70,7 @@ def test_every_format_answers_alike_and_exactly(tmp_path: Path, feed: MemoryFeed
     assert many == [{"s": Decimal(5 * BIG)}]
 
 
+@pytest.mark.slow
 def test_the_table_has_the_columns_of_rows_in_each_format(tmp_path: Path, feed: MemoryFeed) -> None:
     described = [answered("describe events", export(feed, tmp_path / each, each)) for each in FORMATS]
     kinds = [[(row["column_name"], row["column_type"]) for row in each] for each in described]
@@ -88,6 +89,7 @@ def test_an_export_without_rows_is_asked_too(tmp_path: Path) -> None:
     assert answered("select count(*) as n from events", folder) == [{"n": 0}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [

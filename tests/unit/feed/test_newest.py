@@ -150,6 +150,7 @@ def several(seed: int) -> tuple[Feeds, list[Where]]:
     return feeds, order
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_the_newest_of_all_partitions_come_newest_first_and_go_on_to_the_beginning(seed: int) -> None:
     feeds, order = several(seed)

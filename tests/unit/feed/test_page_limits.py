@@ -218,6 +218,7 @@ def test_of_one_large_entry_a_page_reads_little_more_than_it_returns(layouts: Co
     assert page.at_tail
 
 
+@pytest.mark.slow
 def test_small_events_before_large_ones_mislead_by_a_window_at_most(layouts: Counting) -> None:
     for k in range(3):
         layouts.write("tips", f"Small-{k}", *(10 for _ in range(100)))

@@ -69,6 +69,7 @@ def feed() -> MemoryFeed:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ask", "field", "value"), ODD, ids=repr)
 def test_what_is_not_of_its_kind_is_refused_by_name(
     ask: str, field: str, value: object, feed: MemoryFeed

@@ -208,6 +208,7 @@ def test_an_append_whose_response_was_lost_is_made_once() -> None:
     assert types(api) == ["Created"]
 
 
+@pytest.mark.slow
 def test_pages_join_without_a_gap_whatever_their_limit(api: Api) -> None:
     begun(api)
     for _ in range(3):

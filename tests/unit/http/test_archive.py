@@ -86,6 +86,7 @@ def test_what_copying_costs_is_counted_with_the_request(world: World) -> None:
     assert answer.figures["WriteUnits"] > 40 * 9, "the events' bytes are written once more"
 
 
+@pytest.mark.slow
 def test_a_request_that_runs_out_of_time_loses_nothing_and_the_next_goes_on(world: World) -> None:
     world.seconds = 1.0
     refusals = 0

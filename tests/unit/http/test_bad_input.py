@@ -55,6 +55,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if "slash that" not in name])
 @pytest.mark.parametrize(
     "route", [route for route in operations() if "{stream}" in route.path], ids=lambda each: each.key
@@ -170,6 +171,7 @@ BODIES: dict[str, tuple[object, str]] = {
 SIZES = {"too many events", "too many unfolds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BODIES)
 def test_a_malformed_append_is_refused_by_field(api: Api, name: str) -> None:
     body, field = copy.deepcopy(BODIES[name])
@@ -322,6 +324,7 @@ def test_an_expectation_stands_in_one_place(
     refused(api, api.call("POST", "/streams/Cat-1/events", body, headers=headers), field)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "query", "field"),
     [

@@ -57,6 +57,7 @@ def test_every_problem_is_documented_somewhere() -> None:
     assert documented == {kind.type for kind in (*KINDS, NOT_FOUND, STATE_NOT_FOUND, BEHIND)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", operations(), ids=lambda route: route.name)
 def test_every_operation_says_how_it_fails_and_who_may_call_it(route: Operation) -> None:
     operation = document()["paths"][route.path][route.method.lower()]
@@ -64,6 +65,7 @@ def test_every_operation_says_how_it_fails_and_who_may_call_it(route: Operation)
     assert operation["security"] == [{"sigv4": []}, {"jwt": [route.scope]}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", operations(), ids=lambda route: route.name)
 def test_every_parameter_of_a_path_is_declared(route: Operation) -> None:
     operation = document()["paths"][route.path][route.method.lower()]

@@ -111,6 +111,7 @@ def is_answered(operation: Operation, request: Request) -> None:
     assert not isinstance(found, InvalidInput) or (found.field and found.rule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", operations(), ids=lambda each: each.name)
 @examples(100)
 @given(
@@ -185,6 +186,7 @@ def test_any_json_of_an_aggregate_comes_back_to_the_digit(data: Any, snapshot: A
     assert json.dumps(found) == json.dumps(json.loads(json.dumps(snapshot)))
 
 
+@pytest.mark.slow
 @examples(150)
 @given(data=VALUES, state=VALUES)
 def test_any_json_of_a_tagged_event_and_a_state_comes_back_to_the_digit(data: Any, state: Any) -> None:

@@ -75,6 +75,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "is_full", lambda *_, **__: True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [300, 1_000])
 def test_a_hundred_appends_with_etags_in_a_row_are_a_request_each(size: int) -> None:
     chance = random.Random(size)

@@ -239,6 +239,7 @@ def test_an_append_whose_response_was_lost_is_made_once() -> None:
     assert len(read(api)[0]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 3, 1000])
 def test_pages_join_to_one_read_and_only_the_last_has_a_position(api: Api, limit: int) -> None:
     for number in range(12):

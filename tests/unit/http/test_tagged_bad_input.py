@@ -78,6 +78,7 @@ BODIES: dict[str, tuple[object, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BODIES)
 def test_a_malformed_append_is_refused_by_its_field(api: Api, name: str) -> None:
     body, field = BODIES[name]
@@ -102,6 +103,7 @@ QUERIES: dict[str, tuple[object, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_malformed_query_is_refused_by_its_field_in_a_read_and_in_a_condition(api: Api, name: str) -> None:
     asked, field = QUERIES[name]
@@ -139,6 +141,7 @@ def test_a_position_that_no_read_of_this_store_returned_is_refused(api: Api, nam
     refused(api, api.call("POST", "/dcb/query", {"query": ASKED, "after": sent}), "after")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POSITIONS)
 def test_a_continuation_that_no_page_of_this_read_returned_is_refused(api: Api, name: str) -> None:
     honest = api.call("POST", "/dcb/query", {"query": ASKED}).json["position"]

@@ -74,6 +74,7 @@ def test_a_tag_without_events_is_404(api: Api) -> None:
     assert api.call("GET", "/dcb/tags", query="tag=course:9").json == {"tags": [], "next": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", ["a/b", "100%", "%2F", "a b", "ä:ö", "a?b#c&d=e", '"', "a:b:c"])
 def test_any_tag_is_found_by_the_query_string_whatever_it_holds(api: Api, tag: str) -> None:
     append(api, tag)
@@ -81,6 +82,7 @@ def test_any_tag_is_found_by_the_query_string_whatever_it_holds(api: Api, tag: s
     assert found.json == {"tags": [{"tag": tag, "events": 1}], "next": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "query", "field"),
     [

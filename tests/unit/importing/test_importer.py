@@ -319,6 +319,7 @@ def test_the_digest_is_of_the_events_and_not_of_how_they_were_written() -> None:
     assert len(digests) == 1
 
 
+@pytest.mark.slow
 def test_no_event_is_written_before_one_that_is_two_windows_earlier() -> None:
     rows, order = interleaved(streams=40, events=800), list[int]()
 
@@ -377,6 +378,7 @@ def test_a_ledger_keeps_what_is_no_more_recent() -> None:
     assert [(name, each.digest) for name, each in ledger.all()] == [(f"S-{n}", b"%d" % n) for n in range(9)]
 
 
+@pytest.mark.slow
 def test_streams_that_the_ledger_has_put_away_go_on() -> None:
     store, rows = memory_streams(), interleaved(streams=20, events=300)
     importer = StreamImporter(writer=HistoryWriter(store), ledger=Ledger(recent=2), window=5, verifying=True)

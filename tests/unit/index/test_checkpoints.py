@@ -45,6 +45,7 @@ def test_a_checkpoint_keeps_its_epoch_and_offset_and_fits_an_int64(epoch: int, o
     assert 0 <= checkpoint < 1 << 63
 
 
+@pytest.mark.slow
 @given(epochs, offsets, epochs, offsets)
 def test_checkpoints_are_ordered_by_epoch_then_offset(e1: int, o1: int, e2: int, o2: int) -> None:
     assert (Checkpoint.of(e1, o1) < Checkpoint.of(e2, o2)) == ((e1, o1) < (e2, o2))

@@ -256,6 +256,7 @@ pieces_of_bodies = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(
     spans,
@@ -331,6 +332,7 @@ def pieces(spans: list[Span]) -> list[list[Span]]:
     return found
 
 
+@pytest.mark.slow
 def test_what_fits_is_one_entry() -> None:
     spans = [Span(f"Order-{k:040}", 0, ("OrderPlaced",)) for k in range(7_000)]
     assert sum(len(span.stream) + len(span.types[0]) for span in spans) > MAX_ENTRY_BYTES

@@ -308,6 +308,7 @@ def test_a_process_that_finds_the_series_behind_walks_on_to_the_active_epoch() -
     assert [index for _, index, _ in feeds.feed()] == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_process_that_slept_through_many_epochs_goes_straight_to_where_the_others_are() -> None:
     feeds, sleeper = Feeds(limits=EpochLimits(entries=1)), Partition(number=0)
     ingest(feeds, sleeper, spans_of(["A:0:a"]))
@@ -455,6 +456,7 @@ def test_few_marks_are_written_once_in_an_epoch_whatever_its_entries() -> None:
     assert streams_of(writes(since(feeds, start))).count(marks_name(0)) == 1
 
 
+@pytest.mark.slow
 def test_marks_are_written_so_many_times_in_an_epoch_at_most() -> None:
     feeds, partition = Feeds(limits=EpochLimits(entries=100)), Partition(number=0)
     ingest(feeds, partition, [Span(f"S-{k}", 0, ("a",)) for k in range(TIMES * MARKS_TOGETHER)])
@@ -486,6 +488,7 @@ def test_leaves_are_written_side_by_side(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(feeds.marks()) == 8_000
 
 
+@pytest.mark.slow
 def test_what_one_process_has_marked_no_other_marks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingestion, "MARKS_TOGETHER", 1)
     feeds, one = Feeds(limits=EpochLimits(streams=100)), Partition(number=0)
@@ -558,6 +561,7 @@ def test_a_stream_that_is_gone_from_the_store_does_not_hold_up_its_last_record()
     assert ingest(feeds, partition, spans_of(["A-1:2:c"])) == Ingested(events=1, pruned=2)
 
 
+@pytest.mark.slow
 def test_a_gap_is_healed_out_of_calves_and_counted_once_even_when_the_write_is_refused() -> None:
     feeds, partition, other = Feeds(), Partition(number=0), Partition(number=0)
     for index in range(300):

@@ -176,6 +176,7 @@ def test_the_feed_has_the_partitions_that_its_deployment_says() -> None:
     assert in_a_fresh_process("feed", code, **{variable("partitions"): "7"}) == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("store", "loaded"), [("streams", False), ("tips", True)], ids=["streams", "tips"])
 def test_a_request_on_streams_imports_nothing_of_tips_and_one_on_tips_does(store: str, loaded: bool) -> None:
     """Functions start with streams, which any stage has that does not leave them out; tips come with a request."""

@@ -55,6 +55,7 @@ def test_it_is_refused_beyond_the_bound_with_what_to_do_and_reads_no_further(lon
     assert long.read(query(TAG, "Closed"), limit=1, direction="backward").events == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("takes", [None, lambda _: True])
 def test_a_match_within_the_bound_is_still_a_conflict(
     long: TaggedEvents, takes: Callable[[object], bool] | None

@@ -124,6 +124,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(bodies=st.lists(st.tuples(st.integers(0, 9), VALUES), min_size=20, max_size=60))
 def test_no_word_and_no_number_of_fewer_than_five_streams_is_in_it(bodies: list[tuple[int, Any]]) -> None:
@@ -190,6 +191,7 @@ def test_nothing_in_common_is_no_dictionary() -> None:
     assert train(examples(*alone[:4])) is None
 
 
+@pytest.mark.slow
 def test_it_fits_a_read_unit_whatever_it_is_trained_on() -> None:
     words = [f"word{chr(97 + k % 26)}{chr(97 + k // 26)}" for k in range(600)]
     told = [

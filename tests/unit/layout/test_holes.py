@@ -288,6 +288,7 @@ def equinox(tables: MemoryTables, before: int) -> Callable[[], object]:
 PRUNERS = pytest.mark.parametrize("prune", [pruner, equinox], ids=["ours", "Equinox"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(1, 9))
 @pytest.mark.parametrize("before", [2, 4, 8, 10])
 @pytest.mark.parametrize("direction", BOTH)
@@ -326,6 +327,7 @@ def test_a_read_whose_stream_is_emptied_under_it_is_told(tables: MemoryTables) -
         list(interrupted(tables, 3, lambda: over(tables).delete(STREAM)).read(STREAM))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(1, 9))
 @pytest.mark.parametrize("before", [2, 4, 8, 10])
 @pytest.mark.parametrize("direction", BOTH)
@@ -340,6 +342,7 @@ def test_pages_that_a_prune_overtakes_tell_what_is_gone(
     assert told(found) == set(range(EVENTS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", range(1, 9))
 @pytest.mark.parametrize("direction", BOTH)
 @PRUNERS

@@ -81,6 +81,7 @@ def types(streams: Streams) -> list[str]:
 # ---------------------------------------------------------------------------------------------------------------- keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), list(product(EXPECTATIONS, EXPECTATIONS)))
 @pytest.mark.parametrize("others", [0, 1, 5])
 def test_a_repeat_under_another_expectation_is_answered_like_the_first(

@@ -111,6 +111,7 @@ def test_a_prune_spares_them_until_others_count(world: World) -> None:
     assert (world.state, world.pages[0].unfolds) == ([b"small"], b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [0, 1, 9, 30, 50])
 @pytest.mark.parametrize("after", [0, 1, 12, 40])
 def test_what_a_prune_has_spared_on_whichever_page_goes_once_others_count(before: int, after: int) -> None:

@@ -46,6 +46,7 @@ def indices(events: list[Recorded]) -> list[int]:
     return [event.index for event in events]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calving", STREAMS.values(), ids=STREAMS)
 def test_a_read_from_every_index_with_every_limit_is_what_was_written(calving: Calving) -> None:
     streams = written(calving)
@@ -58,6 +59,7 @@ def test_a_read_from_every_index_with_every_limit_is_what_was_written(calving: C
             assert indices(list(backward)) == everything[: start + 1][::-1][:limit]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calving", STREAMS.values(), ids=STREAMS)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 @pytest.mark.parametrize("limit", [1, 3, 10, 100])

@@ -88,6 +88,7 @@ def test_what_is_in_use_is_measured_against_so_the_same_events_change_nothing(sh
     assert again.before == again.after == first.after
 
 
+@pytest.mark.slow
 def test_events_of_another_shape_get_another_dictionary_and_old_ones_are_still_read(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def test_of_few_events_or_streams_nothing_is_made(
     assert trained.events <= EACH * streams
 
 
+@pytest.mark.slow
 def test_where_it_does_not_pay_nothing_is_changed(shop: Shop) -> None:
     rng = Random(1)
     for number in range(60):

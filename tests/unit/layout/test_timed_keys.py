@@ -69,6 +69,7 @@ def types(streams: Streams) -> list[str]:
     return [event.type for event in streams.read(STREAM)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [-MINUTE, 0, MINUTE, 2 * DAY], ids=["ahead", "at once", "later", "days later"])
 @pytest.mark.parametrize(("first", "then"), list(product(EXPECTATIONS, EXPECTATIONS)))
 def test_a_repeat_under_another_expectation_is_answered_like_the_first(

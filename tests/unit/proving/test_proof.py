@@ -61,6 +61,7 @@ def test_what_begins_after_ten_minutes_is_not_proven() -> None:
     assert found[1].detail == "10 minutes were over before it began"
 
 
+@pytest.mark.slow
 def test_what_was_written_is_removed_and_what_cannot_be_is_told() -> None:
     proof = Stage().proof()
     prove(proof, [each for each in store_checks(proof) if each.name.startswith("appends")], print)

@@ -63,6 +63,7 @@ def test_every_layout_is_written_by_the_library_and_over_http() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", LABELS)
 def test_appends_hold_in_memory_and_what_was_acknowledged_is_told(stage: Stage, label: str) -> None:
     proof = stage.proof()

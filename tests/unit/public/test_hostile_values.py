@@ -147,6 +147,7 @@ DOORS: dict[str, Callable[[str], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_a_hostile_text_is_taken_or_refused_in_words_of_ours(
@@ -173,6 +174,7 @@ def test_a_document_that_is_not_json_is_bad_input_that_names_it(value: object) -
         put("key", value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "1e999999999999999999999", "9" * 5_000, '{"a":1,"a":2}', "NaN"]
 )

@@ -284,6 +284,7 @@ def test_every_odd_value_is_refused_in_our_words_or_taken(name: str) -> None:
     assert not broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("odd", [True, 1.0, 1e300, math.nan, math.inf, "1", b"1", [1], Decimal(1)])
 def test_the_place_of_a_number_takes_whole_numbers_alone(name: str, odd: object) -> None:

@@ -259,6 +259,7 @@ def test_a_member_that_is_blocked_shows_in_the_answer_of_all() -> None:
     assert (ran.blocked.stream, ran.at_tail) == ("A-1", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["", r"(\d)$"])
 @pytest.mark.parametrize("offset", [0, 1, 2])
 def test_a_reset_between_the_checkpoints_of_members_says_what_comes_again_and_what_never_comes(

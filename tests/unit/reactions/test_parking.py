@@ -298,6 +298,7 @@ def names(count: int, length: int) -> list[str]:
     return ["".join(luck.choices(string.ascii_letters + string.digits, k=length)) for _ in range(count)]
 
 
+@pytest.mark.slow
 def test_a_group_blocks_before_the_names_of_what_it_has_parked_fill_an_item() -> None:
     world = World(told=bad("A-1"))
     world.append("A-1")

@@ -99,6 +99,7 @@ def through(ask: Callable[..., Page], **how: Any) -> list[str]:
 # ---------------------------------------------------------------------------------------------------- order of values
 
 
+@pytest.mark.slow
 @given(st.tuples(VALUES, VALUES), st.tuples(VALUES, VALUES))
 @example(("a", ""), ("a!", ""))
 @example(("a\x00", 1), ("a", 2))
@@ -513,6 +514,7 @@ def test_a_page_costs_by_what_it_returns_however_much_there_is() -> None:
     assert costs == [(1, 1, 0), (1, 1, 0)], "twenty documents of 150 bytes are in one unit of entries"
 
 
+@pytest.mark.slow
 def test_a_count_costs_a_unit_for_some_thirty() -> None:
     model = filled(1_000)
     requests, units, _ = cost(model, lambda: model.count("by", "m1"))

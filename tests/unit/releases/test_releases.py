@@ -39,6 +39,7 @@ def test_this_release_reads_what_an_earlier_one_wrote(world: World, dumped: dict
     assert view(world) == dumped["read"]
 
 
+@pytest.mark.slow
 def test_what_is_written_today_is_read_alike() -> None:
     """Else a file of a release would show what its own library made of it, and not what was appended."""
     written = World()

@@ -63,6 +63,7 @@ def largest_item(tables: MemoryTables) -> int:
     return max(map(item_size, tables.items("tips")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [300 * KB, 399 * KB, 400 * KB, 401 * KB, 1024 * KB, 5 * 1024 * KB])
 @pytest.mark.parametrize("field", ["data", "meta"])
 def test_a_large_body_comes_back_whole_and_its_item_stays_small(
@@ -156,6 +157,7 @@ def test_long_types_and_ids_leave_less_room_for_bodies(streams: Streams, tables:
     assert largest_item(tables) < ITEM_BYTES
 
 
+@pytest.mark.slow
 def test_more_small_events_than_an_item_holds_are_refused_with_the_size_and_nothing_is_written(
     streams: Streams, tables: MemoryTables
 ) -> None:

@@ -198,6 +198,7 @@ def raised_by(call: Callable[[MemoryFeed], None], feed: MemoryFeed) -> EpochalEr
     return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_write_whose_answer_is_lost_before_all_else_is_denied_is_said_to_be_perhaps_applied(

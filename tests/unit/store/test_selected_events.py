@@ -49,6 +49,7 @@ def is_wanted(event: Recorded, types: Any = None, since: Any = None, until: Any 
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_what_is_wanted_comes_in_order_and_the_limit_counts_it_alone(seed: int, direction: Direction) -> None:

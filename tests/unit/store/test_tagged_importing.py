@@ -66,6 +66,7 @@ def test_an_import_that_follows_later_events_keeps_its_times_all_the_same() -> N
     assert stored(tables)[1:] == expected(events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", range(3))
 @pytest.mark.parametrize("answered", [True, False])
 def test_whatever_ends_a_run_the_next_one_writes_what_is_missing(at: int, *, answered: bool) -> None:

@@ -420,6 +420,7 @@ def test_states_kept_for_so_long_hold_nobody_who_was_forgotten_longer_ago() -> N
     assert users.query("User-7", str) == "(forgotten)"
 
 
+@pytest.mark.slow
 @mock_aws
 def test_kms_wraps_keys_and_unwraps_them_for_their_subject_alone() -> None:
     client = boto3.client("kms", region_name="us-east-1")

@@ -178,6 +178,7 @@ def refused(error: EpochalError, *names: str) -> Any:
     return refusing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [

@@ -47,6 +47,7 @@ def test_a_sweep_deletes_an_item_of_what_is_over_that_a_slow_reactor_has_put_aga
     assert (came.fired, came.gone, world.items()) == (0, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pending", [0, 300])
 def test_a_sweep_without_anything_due_asks_the_same_however_much_is_pending(pending: int) -> None:
     world = World()

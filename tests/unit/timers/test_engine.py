@@ -507,6 +507,7 @@ def test_a_stream_that_is_emptied_between_two_attempts_has_no_timer() -> None:
     assert world.types("Loan-1") == ["Lent"]
 
 
+@pytest.mark.slow
 @LAYOUTS
 @pytest.mark.parametrize("seed", range(10))
 def test_replicas_that_lag_lose_no_timer_and_fire_none_twice_or_after_it_was_called_off(

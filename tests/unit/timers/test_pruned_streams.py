@@ -33,6 +33,7 @@ def long_stream(layout: str = "pages") -> World:
     return world
 
 
+@pytest.mark.slow
 @LAYOUTS
 @pytest.mark.parametrize("before", [1, 20, 40, 41])
 def test_a_timer_behind_what_was_pruned_fires(layout: str, before: int) -> None:

@@ -35,6 +35,7 @@ def written(world: World) -> int:
     return len(world.store().events_after(ALICE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("before", [0, 1, 2])
 @pytest.mark.parametrize("since", [0, 1, 7])

@@ -41,6 +41,7 @@ def pay(store: AggregateStore, expected: ExpectedLock = ANY) -> AggregateAppende
     return store.try_append(ALICE, [event(1)], snapshot=STATE, expected=expected, idempotency_key="pay-1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "then"), list(product(EXPECTATIONS, EXPECTATIONS)))
 @pytest.mark.parametrize("others", [0, 2])
 def test_a_repeat_under_another_expectation_is_answered_like_the_first(
