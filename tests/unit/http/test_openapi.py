@@ -15,9 +15,11 @@ from openapi_spec_validator import validate
 from epochal.contrib.event_store_adapter.http.operations import NOT_FOUND
 from epochal.contrib.sekiban.http.operations import BEHIND
 from epochal.contrib.sekiban.http.operations import NOT_FOUND as STATE_NOT_FOUND
-from epochal.http.openapi import described_by, document, text
+from epochal.http.openapi import document, text
 from epochal.http.operation import Operation, operations
 from epochal.http.problems import KINDS
+from epochal.http.several import MAX_APPENDS
+from epochal.settings import RESPONSE_BYTES
 from tests.support.api import Api, gateway_event
 
 COMMITTED = Path(__file__).parents[3] / "docs" / "reference" / "openapi.json"
@@ -42,7 +44,7 @@ def test_every_route_is_an_operation_and_nothing_else_is() -> None:
     }
     assert documented == {(route.method, route.path, route.name) for route in operations()}
     functions = {getattr(import_module(route.module), route.perform) for route in operations()}
-    assert len({id(described_by(route)) for route in operations()}) == len(functions)
+    assert len({function.__doc__ for function in functions}) == len(functions)
 
 
 def test_an_operation_on_another_layouts_store_says_what_is_true_of_it_there() -> None:
@@ -50,6 +52,15 @@ def test_an_operation_on_another_layouts_store_says_what_is_true_of_it_there() -
     assert "tagged_everything" in ours["description"]
     assert "lags by moments" in others["description"]
     assert {**others, "description": "", "operationId": ""} == {**ours, "description": "", "operationId": ""}
+
+
+def test_sizes_in_descriptions_are_those_that_the_code_has() -> None:
+    said = [each["description"] for methods in document()["paths"].values() for each in methods.values()]
+    pages = [each for each in said if "A page ends" in each or "the answer says" in each]
+    assert len(pages) > 6
+    assert all(f"{RESPONSE_BYTES // 1024**2} MB" in each for each in pages)
+    (several,) = (each for each in said if "With an `Idempotency-Key` at most" in each)
+    assert f"at most {MAX_APPENDS - 1}." in several
 
 
 def test_every_problem_is_documented_somewhere() -> None:

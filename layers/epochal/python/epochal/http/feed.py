@@ -106,12 +106,13 @@ def opened(deployment: Deployment) -> Reading:
 
 
 @shapes.operation(
-    "List the feed's partitions and how far each has got",
-    "A stream's events are all in one partition.",
     gives=PARTITIONS,
 )
 def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
-    """Every partition and how far it has got; an empty one is at the beginning."""
+    """List the feed's partitions and how far each has got.
+
+    A stream's events are all in one partition.
+    """
     source, meter = measured(reading.feed, request)
     found = _tails(source)
     shown = [{"partition": each, "tail": str(found.get(each, BEGINNING))} for each in reading.partitions]
@@ -119,10 +120,6 @@ def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -
 
 
 @shapes.operation(
-    "Read a page of the feed",
-    "A page ends with an entry of the index, so it may hold more than its limit. It ends "
-    f"at {shapes.MEGABYTES} MB too; of an entry whose events are more, what has no room is omitted. A filtered page "
-    "may be empty and still move on: follow `next` until `atTail`.",
     parameters=(
         shapes.path("partition", shapes.whole("Its number.", 0, 999_999_999)),
         shapes.query(
@@ -165,7 +162,12 @@ def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -
     fails=(problems.PARTITION_NOT_FOUND,),
 )
 def read_feed(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of a partition from a checkpoint on, waiting for one at the tail if asked to."""
+    """Read a page of the feed.
+
+    A page ends with an entry of the index, so it may hold more than its limit. It ends at 4 MB too; of an entry whose
+    events are more, what has no room is omitted. A filtered page may be empty and still move on: follow `next` until
+    `atTail`.
+    """
     start, chosen = asked.text("from"), categories_of(reading, asked.texts("category"))
     partition = _partition(request.path["partition"])
     backward = asked.choice("direction") == "backward"

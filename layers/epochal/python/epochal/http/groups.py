@@ -110,14 +110,15 @@ def opened(deployment: Deployment) -> Groups:
 
 
 @shapes.operation(
-    "Look at a group",
-    "How far it is in each partition, and which processes run it.",
     parameters=(_GROUP,),
     gives=STANDING,
     fails=(problems.GROUP_NOT_FOUND,),
 )
 def read_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
-    """How far a group is, and who runs it."""
+    """Look at a group.
+
+    How far it is in each partition, and which processes run it.
+    """
     found, meter, group = _measured(groups, request)
     partitions = [standing_view(each) for each in found.standing(group)]
     return shapes.answer(
@@ -126,16 +127,17 @@ def read_group(groups: Groups, request: Request, _: shapes.QueryString) -> Respo
 
 
 @shapes.operation(
-    "Steer a group",
-    "Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused "
-    "what it has not committed, and goes on from there.",
     parameters=(_GROUP,),
     takes=STEERING,
     gives=STEERED,
     fails=(problems.GROUP_NOT_FOUND,),
 )
 def steer_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
-    """Do what is asked with a group."""
+    """Steer a group.
+
+    Pause it, let it go on, set its checkpoints, begin it where another is, or delete it. Whoever runs it is refused
+    what it has not committed, and goes on from there.
+    """
     fields = STEERING.read(shapes.document(request))
     steered, meter, group = _measured(groups, request)
     try:

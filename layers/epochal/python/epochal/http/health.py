@@ -37,9 +37,12 @@ def opened(deployment: Deployment) -> Probe:
     return Probe(driver=deployment.driver, read=_read(deployment.settings))
 
 
-@operation("Whether the store answers", "One strongly consistent read.", gives=HEALTH)
+@operation(gives=HEALTH)
 def check_health(probe: Probe, request: Request, _: QueryString) -> Response:
-    """Whether the store answers: one strongly consistent read."""
+    """Whether the store answers.
+
+    One strongly consistent read.
+    """
     probe, meter = measured(probe, request)
     probe.driver.ask(probe.read)
     return answer(meter, HEALTH(status="ok"))

@@ -15,12 +15,24 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from epochal.http import events, feed, groups, health, problems, several, streams, tagged, timers, whole_feed
+from epochal.http import (
+    events,
+    feed,
+    groups,
+    health,
+    problems,
+    several,
+    shapes,
+    streams,
+    tagged,
+    timers,
+    whole_feed,
+)
 from epochal.http.events import INDEX, POSITION
 from epochal.http.operation import JSON, PROBLEM, Operation, operations
 from epochal.http.problems import METHOD_NOT_ALLOWED, PRECONDITION_FAILED, UNAVAILABLE, VERSION_CONFLICT, Kind
 from epochal.http.several import IN_THE_WAY
-from epochal.http.shapes import Component, Description, Schema, array, flag, ref, whole
+from epochal.http.shapes import PARAGRAPH, Component, Schema, array, flag, ref, whole
 from epochal.http.shapes import text as text_schema
 from epochal.http.streams import APPEND, APPEND_UNTAGGED, VERSION
 from epochal.plugins import layouts, parts
@@ -36,7 +48,10 @@ ALWAYS: Final = (
 )
 """Problems that any operation may answer with."""
 
-_UNTAGGED: Final[Mapping[str | None, str]] = {APPEND.name: APPEND_UNTAGGED.name}
+_OF_BODIES: Final = (problems.TOO_LARGE, problems.UNSUPPORTED_MEDIA)
+"""And one whose request has a body."""
+
+_UNTAGGED: Final[Mapping[str, str]] = {APPEND.name: APPEND_UNTAGGED.name}
 """What operations take instead of what they declare, on a store that keeps no tags."""
 
 _CORRELATION: Final = "X-Correlation-Id"
@@ -136,40 +151,44 @@ def _security() -> dict[str, Any]:
     }
 
 
-def described_by(operation: Operation) -> Description:
+def described_by(operation: Operation) -> shapes.operation:
     """What an operation's function declares."""
-    found: Description = getattr(import_module(operation.module), operation.perform).described
+    found: shapes.operation = _function(operation).described
     return found
+
+
+def _function(operation: Operation) -> Any:
+    return getattr(import_module(operation.module), operation.perform)
 
 
 def _operation(operation: Operation) -> dict[str, Any]:
     described = described_by(operation)
+    summary, _, description = _function(operation).__doc__.partition(PARAGRAPH)
     made: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.function],
-        "summary": described.summary,
-        "description": described.description,
+        "summary": summary.removesuffix("."),
+        "description": " ".join(description.split()),
         "security": [{"sigv4": []}, {"jwt": [operation.scope]}],
     }
     if described.parameters:
         made["parameters"] = list(described.parameters)
-    untagged = {each.plugin.streams for each in layouts() if not each.plugin.tagged}
-    takes = (
-        _UNTAGGED.get(described.takes, described.takes) if operation.store in untagged else described.takes
-    )
-    if takes is not None:
+    if described.takes is not None:
+        untagged = {each.plugin.streams for each in layouts() if not each.plugin.tagged}
+        form = described.takes.name
+        takes = _UNTAGGED.get(form, form) if operation.store in untagged else form
         made["requestBody"] = {"required": True, "content": {JSON: {"schema": ref(takes)}}}
     made["responses"] = _responses(described)
     return made
 
 
-def _responses(described: Description) -> dict[str, Any]:
+def _responses(described: shapes.operation) -> dict[str, Any]:
     headers = _headers(described.headers)
     made: dict[str, Any] = {
         str(described.status): {
-            "description": f"{described.gives}.",
+            "description": f"{described.gives.name}.",
             "headers": headers,
-            "content": {JSON: {"schema": ref(described.gives)}},
+            "content": {JSON: {"schema": ref(described.gives.name)}},
         }
     }
     if described.not_modified:
@@ -179,10 +198,11 @@ def _responses(described: Description) -> dict[str, Any]:
     return dict(sorted(made.items()))
 
 
-def _by_status(described: Description) -> dict[int, list[Kind]]:
+def _by_status(described: shapes.operation) -> dict[int, list[Kind]]:
     """The problems that an operation may answer with."""
     found: dict[int, list[Kind]] = {}
-    for kind in (*ALWAYS, *described.fails):
+    of_body = () if described.takes is None else _OF_BODIES
+    for kind in (*ALWAYS, *of_body, *described.fails):
         found.setdefault(kind.status, []).append(kind)
     return found
 

@@ -130,9 +130,6 @@ IN_THE_WAY: Final = shapes.record(
 
 
 @shapes.operation(
-    "Append to several streams, all or nothing",
-    "One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. "
-    f"With an `Idempotency-Key` at most {MAX_APPENDS - 1}. `If-Match` and `If-None-Match` are refused.",
     parameters=(shapes.IDEMPOTENCY_KEY,),
     takes=APPEND_ALL,
     status=201,
@@ -145,8 +142,10 @@ IN_THE_WAY: Final = shapes.record(
     ),
 )
 def append_all(on: Opened, request: Request, _: shapes.QueryString) -> Response:
-    """Append to several streams. A header names the state of one, so a token is in each one's `expected` here: the
-    stream's ETag, without its quotes.
+    """Append to several streams, all or nothing.
+
+    One transaction. Each append is what `POST /streams/{stream}/events` takes, with its stream. With an
+    `Idempotency-Key` at most 99. `If-Match` and `If-None-Match` are refused.
     """
     for given in ("If-Match", "If-None-Match"):
         if request.header(given) is not None:
@@ -315,15 +314,16 @@ ANSWERED: Final = shapes.Shown(
 
 
 @shapes.operation(
-    "Append to streams, each for itself",
-    "Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it "
-    "would be there. Appends to one stream are made in their order, as one write where they can be; others side by "
-    "side. What is malformed is refused before anything is written.",
     takes=APPEND_EACH,
     gives=ANSWERED,
 )
 def append_each(on: Opened, request: Request, _: shapes.QueryString) -> Response:
-    """Make several appends, of which each is atomic by itself."""
+    """Append to streams, each for itself.
+
+    Each append is what `POST /streams/{stream}/events` takes, with its stream and its key, and is answered as it would
+    be there. Appends to one stream are made in their order, as one write where they can be; others side by side. What
+    is malformed is refused before anything is written.
+    """
     for given in ("If-Match", "If-None-Match", "Idempotency-Key"):
         if request.header(given) is not None:
             raise InvalidInput(given, "is of one append: each has its own `expected` and `idempotencyKey`")

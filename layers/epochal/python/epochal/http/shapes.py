@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, TypeV
 from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput, TooLarge
-from epochal.http import problems
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, UnsupportedMedia
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import MAX_NAME_BYTES, USER_NAME, parse_time
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 from epochal.plan.values import Units
-from epochal.settings import KEY_WINDOW_SECONDS, RESPONSE_BYTES
+from epochal.settings import KEY_WINDOW_SECONDS
 from epochal.store.driver import Driver, Meter
 
 if TYPE_CHECKING:
@@ -53,8 +52,6 @@ MAX_ID_BYTES: Final = 512
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 10_000
 """Events of a page. Most pages of the usual 300 bytes an event reach 4 MB before."""
-
-MEGABYTES: Final = RESPONSE_BYTES // 1024**2
 
 _DAY: Final = r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])"
 _CLOCK: Final = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?([.,]\d+)?"
@@ -674,69 +671,44 @@ def checked_key(key: object, field: str) -> str:
 # What an operation declares.
 
 
+PARAGRAPH: Final = "\n\n"
+"""Between the summary of an operation and its description, in its docstring."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Description:
-    """What an operation takes and answers.
+class operation:  # noqa: N801  a decorator, named as it reads
+    """What a function takes and answers, as its `described`. Its request has no body, unless it `takes` one, and no
+    other query parameters than these, which it gets. Its docstring is what the document says of it: a summary, and a
+    description.
 
     Attributes:
-        takes, gives: names of the schemas of the request's and the answer's body.
+        takes, gives: the request's and the answer's body.
         headers: of the answer.
         fails: kinds of problem besides those of every operation.
     """
 
-    summary: str
-    description: str
-    gives: str
-    takes: str | None = None
+    gives: Component
+    takes: Component | None = None
     status: int = 200
     parameters: tuple[Parameter, ...] = ()
     headers: Mapping[str, Schema] = field(default_factory=dict)
     not_modified: bool = False
     fails: tuple[Kind, ...] = ()
 
+    def __call__(
+        self, perform: Callable[[R, Request, QueryString], Response]
+    ) -> Callable[[R, Request], Response]:
+        """The function that is served."""
+        declared = {each["name"]: each["schema"] for each in self.parameters if each["in"] == "query"}
 
-TAKES_JSON: Final = (problems.TOO_LARGE, problems.UNSUPPORTED_MEDIA)
-
-
-def operation(
-    summary: str,
-    description: str,
-    *,
-    gives: Component,
-    takes: Component | None = None,
-    status: int = 200,
-    parameters: tuple[Parameter, ...] = (),
-    headers: Mapping[str, Schema] | None = None,
-    not_modified: bool = False,
-    fails: tuple[Kind, ...] = (),
-) -> Callable[[Callable[[R, Request, QueryString], Response]], Callable[[R, Request], Response]]:
-    """Declares what a function takes and answers, as its `described`. Its request has no body, unless it `takes` one,
-    and no other query parameters than these, which it gets.
-    """
-    declared = {each["name"]: each["schema"] for each in parameters if each["in"] == "query"}
-
-    def describe(perform: Callable[[R, Request, QueryString], Response]) -> Callable[[R, Request], Response]:
         @wraps(perform)
         def performed(opened: R, request: Request) -> Response:
-            if takes is None:
+            if self.takes is None:
                 no_document(request)
             return perform(opened, request, QueryString(request, declared))
 
-        described = Description(
-            summary=summary,
-            description=description,
-            gives=gives.name,
-            takes=None if takes is None else takes.name,
-            status=status,
-            parameters=parameters,
-            headers=headers or {},
-            not_modified=not_modified,
-            fails=fails if takes is None else (*TAKES_JSON, *fails),
-        )
-        vars(performed)["described"] = described
+        vars(performed)["described"] = self
         return performed
-
-    return describe
 
 
 def described(
@@ -748,7 +720,7 @@ def described(
     def performed(opened: R, request: Request) -> Response:
         return perform(opened, request)
 
-    vars(performed)["described"] = replace(vars(perform)["described"], description=description)
+    performed.__doc__ = f"{(perform.__doc__ or '').partition(PARAGRAPH)[0]}{PARAGRAPH}{description}"
     return performed
 
 

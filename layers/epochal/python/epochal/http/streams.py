@@ -257,10 +257,6 @@ def opened(deployment: Deployment, streams: str) -> Opened:
 
 
 @shapes.operation(
-    "Append events, replace unfolds, or both",
-    "One atomic write. What the stream is expected to be stands in one place: `If-Match`, "
-    "`If-None-Match: *` or `expected`. With `failIf` it is refused, too, if an event that matches lies beyond "
-    "`after`; the answer has these events.",
     parameters=(_STREAM, _IF_MATCH, _IF_NONE_MATCH_ANY, shapes.IDEMPOTENCY_KEY),
     takes=APPEND,
     status=201,
@@ -275,7 +271,12 @@ def opened(deployment: Deployment, streams: str) -> Opened:
     ),
 )
 def append_events(on: Opened, request: Request, _: shapes.QueryString) -> Response:
-    """Append events and replace unfolds, in one atomic write."""
+    """Append events, replace unfolds, or both.
+
+    One atomic write. What the stream is expected to be stands in one place: `If-Match`, `If-None-Match: *` or
+    `expected`. With `failIf` it is refused, too, if an event that matches lies beyond `after`; the answer has these
+    events.
+    """
     stream = stream_name(request.path["stream"])
     root = shapes.document(request)
     sent = APPEND.read(root)
@@ -384,16 +385,16 @@ def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Stream
 
 
 @shapes.operation(
-    "Get a URL to upload a body that is too large for a request",
-    "The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 "
-    "from the URL says that it has been uploaded already. An event then carries the `claim`. What is not claimed "
-    "within a day expires.",
     takes=BODY,
     status=201,
     gives=UPLOAD,
 )
 def upload_body(on: Opened, request: Request, _: shapes.QueryString) -> Response:
-    """Sign the upload of a body that is too large for a request; an append then claims it."""
+    """Get a URL to upload a body that is too large for a request.
+
+    The upload is bound to the size and SHA-256 named here, and to the headers in the answer; 412 from the URL says that
+    it has been uploaded already. An event then carries the `claim`. What is not claimed within a day expires.
+    """
     claim = claim_of(BODY.read(shapes.document(request)))
     if claim.size > on.most:
         raise TooLarge("bytes", claim.size, on.most)
@@ -403,15 +404,16 @@ def upload_body(on: Opened, request: Request, _: shapes.QueryString) -> Response
 
 
 @shapes.operation(
-    "Make the first events of a stream gone, for good",
-    "At once for readers; what held the events is deleted a part at a time.",
     parameters=(_STREAM,),
     takes=PRUNE,
     gives=PRUNED,
     fails=(problems.STREAM_NOT_FOUND,),
 )
 def prune_stream(on: Opened, request: Request, _: shapes.QueryString) -> Response:
-    """Make the events below an index gone, and delete a bounded part of what held them; an archive gets them first."""
+    """Make the first events of a stream gone, for good.
+
+    At once for readers; what held the events is deleted a part at a time.
+    """
     stream = stream_name(request.path["stream"])
     before = PRUNE.read(shapes.document(request))["before"]
     store, meter = shapes.streams_for(on.streams, request)
@@ -422,9 +424,6 @@ def prune_stream(on: Opened, request: Request, _: shapes.QueryString) -> Respons
 
 
 @shapes.operation(
-    "Delete a stream",
-    "Its name takes no more events, unless it is left open. Where `done` is false, send the request "
-    "again, without `If-Match`.",
     parameters=(
         _STREAM,
         _IF_MATCH,
@@ -434,7 +433,11 @@ def prune_stream(on: Opened, request: Request, _: shapes.QueryString) -> Respons
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED, problems.PRECONDITION_FAILED),
 )
 def delete_stream(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
-    """Delete a stream, or a bounded part of what is left of it."""
+    """Delete a stream.
+
+    Its name takes no more events, unless it is left open. Where `done` is false, send the request again, without
+    `If-Match`.
+    """
     stream = stream_name(request.path["stream"])
     expected, in_header = shapes.precondition(request, None, parse_token)
     leave_open = asked.flag("leaveOpen")
@@ -448,8 +451,6 @@ def delete_stream(on: Opened, request: Request, asked: shapes.QueryString) -> Re
 
 
 @shapes.operation(
-    "Read a stream's version and unfolds",
-    "One request of one item, whatever the stream's length.",
     parameters=(
         _STREAM,
         shapes.KNOWN_STATES,
@@ -463,7 +464,10 @@ def delete_stream(on: Opened, request: Request, asked: shapes.QueryString) -> Re
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
 def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
-    """A stream's head: its state in one request where unfolds hold it."""
+    """Read a stream's version and unfolds.
+
+    One request of one item, whatever the stream's length.
+    """
     stream, events = stream_name(request.path["stream"]), asked.flag("events")
     store, meter = shapes.streams_for(on.streams, request)
     found = store.load(stream, fetch=False)
@@ -479,8 +483,6 @@ def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Respo
 
 
 @shapes.operation(
-    "Read a page of a stream's events",
-    f"A page ends at its limit or at {shapes.MEGABYTES} MB, and says where to go on.",
     parameters=(
         _STREAM,
         shapes.query(
@@ -517,7 +519,10 @@ def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Respo
     fails=(problems.STREAM_NOT_FOUND, problems.STREAM_DELETED),
 )
 def read_events(on: Opened, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of a stream's events, either way."""
+    """Read a page of a stream's events.
+
+    A page ends at its limit or at 4 MB, and says where to go on.
+    """
     backward = asked.choice("direction") == "backward"
     stream = stream_name(request.path["stream"])
     start, limit = asked.whole("from"), asked.limit()

@@ -425,10 +425,6 @@ def opened(deployment: Deployment, store: str) -> Tagged:
 
 
 @shapes.operation(
-    "Append tagged events, unless what they were decided on has changed",
-    "One transaction: all events or none. With `failIf` it is refused if an event that matches lies "
-    "beyond `after`; the answer has these events, as many as fit, and the position that has seen them. A repeat "
-    "with the same ids, or the same key, is answered like the first, as long as the events are there.",
     parameters=(shapes.IDEMPOTENCY_KEY,),
     takes=APPEND,
     status=201,
@@ -436,7 +432,12 @@ def opened(deployment: Deployment, store: str) -> Tagged:
     fails=(problems.CONDITION_FAILED,),
 )
 def append_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
-    """Append events, unless one that matches a query has been appended since a position."""
+    """Append tagged events, unless what they were decided on has changed.
+
+    One transaction: all events or none. With `failIf` it is refused if an event that matches lies beyond `after`; the
+    answer has these events, as many as fit, and the position that has seen them. A repeat with the same ids, or the
+    same key, is answered like the first, as long as the events are there.
+    """
     key = shapes.idempotency_key(request)
     sent = APPEND.read(shapes.document(request))
     nodes, most = sent["events"], tagged.store.most_events
@@ -457,14 +458,15 @@ def append_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Re
 
 
 @shapes.operation(
-    "Read the events that match a query, and the position to append after",
-    f"A page ends at its limit, at {shapes.MEGABYTES} MB, or after 1,000 events that were looked at, and may "
-    "be empty: while `next` is not null, send the same request with it as `from`. All pages are of one moment.",
     takes=QUERY,
     gives=EVENT_PAGE,
 )
 def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
-    """A page of the events that match a query."""
+    """Read the events that match a query, and the position to append after.
+
+    A page ends at its limit, at 4 MB, or after 1,000 events that were looked at, and may be empty: while `next` is not
+    null, send the same request with it as `from`. All pages are of one moment.
+    """
     sent = QUERY.read(shapes.document(request))
     backward, limit = sent["direction"] == "backward", sent["limit"]
     wanted = query_of(sent["query"], tagged.store)
@@ -483,14 +485,15 @@ def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Res
 
 
 @shapes.operation(
-    "Read a tagged event by its id",
-    "Strongly consistent. By an id that its writer has chosen.",
     parameters=(shapes.path("id", ID),),
     gives=EVENT,
     fails=(problems.EVENT_NOT_FOUND,),
 )
 def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
-    """One event by its id."""
+    """Read a tagged event by its id.
+
+    Strongly consistent. By an id that its writer has chosen.
+    """
     event_id = parse_event_id(request.path["id"])
     store, meter = tagged.on(request)
     found = store.event(event_id)
@@ -500,10 +503,6 @@ def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Resp
 
 
 @shapes.operation(
-    "List events, or a tag's, that came after a place",
-    f"In order of their places. A page ends at its limit or at {shapes.MEGABYTES} MB, and never between "
-    "events of one place. A tag's are strongly consistent. All events come from the stream that has them, where the "
-    "stage has one (`tagged_everything`); without `tag` it is refused otherwise.",
     parameters=(
         shapes.query("tag", {**TAG, "description": "Only events with this tag."}),
         _FROM,
@@ -512,7 +511,12 @@ def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Resp
     gives=LISTED,
 )
 def list_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of all events, or of a tag's, after a place."""
+    """List events, or a tag's, that came after a place.
+
+    In order of their places. A page ends at its limit or at 4 MB, and never between events of one place. A tag's are
+    strongly consistent. All events come from the stream that has them, where the stage has one (`tagged_everything`);
+    without `tag` it is refused otherwise.
+    """
     tag = asked.text("tag")
     if tag is not None:
         check_tag(tag, "tag")
@@ -530,23 +534,21 @@ def _since(asked: shapes.QueryString) -> str | None:
 
 
 @shapes.operation(
-    "Count all events, or those that came after a place",
-    "As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` "
-    "tells the number.",
     parameters=(shapes.query("from", {**PLACE, "description": "Only events after this place."}),),
     gives=COUNT,
 )
 def count_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
-    """How many events there are after a place."""
+    """Count all events, or those that came after a place.
+
+    As the stream of all events says, where the stage has one (`tagged_everything`). Of a tag `readTag` tells the
+    number.
+    """
     since = _since(asked)
     store, meter = tagged.on(request)
     return shapes.answer(meter, COUNT(events=listings_of(store).count(since=since)))
 
 
 @shapes.operation(
-    "List tags with their numbers of events",
-    "Those of a group, or of all, by reading through the table of streams, in no order. A page may be "
-    "empty: go by `next`.",
     parameters=(
         shapes.query(
             "group", shapes.text("Only tags that have this before their first `:`.", most=MAX_TAG_BYTES)
@@ -558,7 +560,11 @@ def count_tagged(tagged: Tagged, request: Request, asked: shapes.QueryString) ->
     gives=TAG_PAGE,
 )
 def list_tags(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of tags: of a group, of all, or the one that is asked for."""
+    """List tags with their numbers of events.
+
+    Those of a group, or of all, by reading through the table of streams, in no order. A page may be empty: go by
+    `next`.
+    """
     tag, group, start = asked.text("tag"), asked.text("group"), asked.text("from")
     if tag is not None and (group is not None or start is not None):
         raise InvalidInput("tag", "asks for one tag: without group and from")
@@ -583,14 +589,15 @@ def _tags_from(listings: Listings, group: str | None, start: str | None, limit: 
 
 
 @shapes.operation(
-    "Read how many events a tag has, and which is the latest",
-    "Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.",
     parameters=(_TAG,),
     gives=TAG_SHOWN,
     fails=(problems.TAG_NOT_FOUND,),
 )
 def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
-    """How many events a tag has, and the latest of them."""
+    """Read how many events a tag has, and which is the latest.
+
+    Strongly consistent. A path cannot hold every tag: for one with `/` or `%` list it by `?tag=`.
+    """
     tag = check_tag(request.path["tag"], "tag")
     store, meter = tagged.on(request)
     listings = listings_of(store)
@@ -602,9 +609,6 @@ def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Respons
 
 
 @shapes.operation(
-    "List a tag's entries that came after a place",
-    "Which events the tag has, without their bodies: what is counted is listed. None where no event has "
-    "the tag.",
     parameters=(
         _TAG,
         _FROM,
@@ -613,7 +617,10 @@ def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Respons
     gives=ENTRIES,
 )
 def list_entries(tagged: Tagged, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of a tag's entries: which events it has had, without their bodies."""
+    """List a tag's entries that came after a place.
+
+    Which events the tag has, without their bodies: what is counted is listed. None where no event has the tag.
+    """
     tag = check_tag(request.path["tag"], "tag")
     since, limit = _since(asked), asked.limit()
     store, meter = tagged.on(request)

@@ -84,13 +84,14 @@ def opened(deployment: Deployment, store: str) -> Any:
 
 
 @shapes.operation(
-    "List the timers of a stream that are pending",
-    "All of the stream is read. A stream without timers has none, and so has one that is not there.",
     parameters=(shapes.path("stream", STREAM),),
     gives=TIMERS,
 )
 def read_timers(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
-    """The timers of a stream, by their due times, as many as an answer has room for."""
+    """List the timers of a stream that are pending.
+
+    All of the stream is read. A stream without timers has none, and so has one that is not there.
+    """
     stream = stream_name(request.path["stream"])
     store, meter = shapes.streams_for(streams, request)
     found = timers_of(store).pending(stream)
@@ -99,16 +100,16 @@ def read_timers(streams: Streams, request: Request, _: shapes.QueryString) -> Re
 
 
 @shapes.operation(
-    "Call a timer of a stream off",
-    "All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is "
-    "pending: it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does "
-    "not tell.",
     parameters=(shapes.path("stream", STREAM), shapes.path("timer", _TIMER)),
     gives=TIMER,
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
 def cancel_timer(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
-    """Call a timer off, if it is pending."""
+    """Call a timer of a stream off.
+
+    All of the stream is read, and the answer has the timer, which never fires. 404 where none of the name is pending:
+    it has fired, was called off, or never was. An append of `$timer-cancelled` reads nothing, and does not tell.
+    """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
     store, meter = shapes.streams_for(streams, request)
     try:
@@ -123,13 +124,14 @@ def cancel_timer(streams: Streams, request: Request, _: shapes.QueryString) -> R
 
 
 @shapes.operation(
-    "List the timers of tags that are pending",
-    "All events with these tags are read. Timers of streams are not among them, whatever tags these have.",
     takes=TAGS_ASKED,
     gives=TAG_TIMERS,
 )
 def read_tag_timers(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
-    """The timers of tags, by their due times, as many as an answer has room for."""
+    """List the timers of tags that are pending.
+
+    All events with these tags are read. Timers of streams are not among them, whatever tags these have.
+    """
     tags = TAGS_ASKED.read(shapes.document(request))["tags"]
     store, meter = shapes.measured(tagged, request)
     found = timers_of(store).pending(tags)
@@ -138,15 +140,16 @@ def read_tag_timers(tagged: TaggedStore, request: Request, _: shapes.QueryString
 
 
 @shapes.operation(
-    "Call a timer of tags off",
-    "The tags are exactly those of its setting. All events with them are read, and the answer has the timer, which "
-    "never fires. 404 where none of the name is pending.",
     takes=TAG_TIMER_NAMED,
     gives=TAG_TIMER,
     fails=(problems.TIMER_NOT_FOUND, problems.VERSION_CONFLICT),
 )
 def cancel_tag_timer(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
-    """Call a timer off, if it is pending."""
+    """Call a timer of tags off.
+
+    The tags are exactly those of its setting. All events with them are read, and the answer has the timer, which never
+    fires. 404 where none of the name is pending.
+    """
     sent = TAG_TIMER_NAMED.read(shapes.document(request))
     tags, name = sent["tags"], sent["timer"]
     store, meter = shapes.measured(tagged, request)

@@ -117,8 +117,6 @@ _asked: Final = partial(shapes.parameter, "query", required=True)
 
 
 @shapes.operation(
-    "Read the newest of the feed",
-    f"Of all partitions, newest first. A page ends with an entry of the index, or at {shapes.MEGABYTES} MB.",
     parameters=(
         shapes.query(
             "before",
@@ -133,7 +131,10 @@ _asked: Final = partial(shapes.parameter, "query", required=True)
     gives=NEWEST_PAGE,
 )
 def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of all partitions, backward."""
+    """Read the newest of the feed.
+
+    Of all partitions, newest first. A page ends with an entry of the index, or at 4 MB.
+    """
     before = asked.text("before")
     start = None if before is None else parse_position(before, "before")
     source, meter = measured(reading.feed, request)
@@ -152,16 +153,17 @@ def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -
 
 
 @shapes.operation(
-    "Read the feed in order",
-    "All partitions as one, with their events, in the order of their writes: an event is held back for `within` "
-    "seconds, so that what was written before it comes first. It is a POST, as `next` may be longer than an address. "
-    "Each page reads its window anew: ask for large ones.",
     takes=ORDERED,
     gives=ORDERED_PAGE,
     headers=AGAIN,
 )
 def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
-    """A page of all partitions in the order of their writes."""
+    """Read the feed in order.
+
+    All partitions as one, with their events, in the order of their writes: an event is held back for `within` seconds,
+    so that what was written before it comes first. It is a POST, as `next` may be longer than an address. Each page
+    reads its window anew: ask for large ones.
+    """
     fields = ORDERED.read(shapes.document(request))
     if "within" not in fields:
         raise InvalidInput("within", "is required")
@@ -194,9 +196,6 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
 
 
 @shapes.operation(
-    "Wait until events are in the feed",
-    "The position behind a stream's events, for readers to compare: what has got there has seen them. Null where "
-    "they are not in the feed by the end of `wait`.",
     parameters=(
         _asked("stream", shapes.text("Its name, or `$tag-` and a tag.")),
         _asked("version", shapes.whole("The stream's version, as an append answers it.", 1, MAX_VERSION)),
@@ -208,7 +207,11 @@ def _start_in_order(given: str) -> OrderedCheckpoint | Moment | Literal["beginni
     gives=INDEXED,
 )
 def read_position(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
-    """The position behind a stream's events once they are indexed."""
+    """Wait until events are in the feed.
+
+    The position behind a stream's events, for readers to compare: what has got there has seen them. Null where they are
+    not in the feed by the end of `wait`.
+    """
     stream, version, layout = asked.text("stream"), asked.whole("version"), asked.choice("source")
     if not stream or version is None:
         raise InvalidInput("version" if stream else "stream", "is required")
@@ -225,10 +228,6 @@ def read_position(reading: Reading, request: Request, asked: shapes.QueryString)
 
 
 @shapes.operation(
-    "List streams by the time of their creation, or by name",
-    "It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every "
-    "page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a "
-    "request may, and is refused.",
     parameters=(
         shapes.query(
             "from",
@@ -257,7 +256,12 @@ def read_position(reading: Reading, request: Request, asked: shapes.QueryString)
     gives=STREAMS_PAGE,
 )
 def list_streams(reading: Reading, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of streams of all partitions."""
+    """List streams by the time of their creation, or by name.
+
+    It reads through the index, so a page may be empty and still move on: follow `next` until `atEnd`. By name every
+    page reads all of the index: ask for large ones. Of more than some ten million events that takes longer than a
+    request may, and is refused.
+    """
     start, by_name = asked.text("from"), asked.choice("order") == "name"
     place = None if start is None or by_name else parse_places(start)
     source, meter = measured(reading.feed, request)

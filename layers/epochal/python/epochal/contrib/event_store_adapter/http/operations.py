@@ -268,9 +268,6 @@ def opened(deployment: Deployment) -> Aggregates:
 
 
 @shapes.operation(
-    "Append events to an aggregate, with a snapshot or without",
-    "One transaction, and one request to the store where an ETag is given. What the aggregate is "
-    "expected to be stands in one place: `If-Match`, `If-None-Match: *` or `expected`.",
     parameters=(
         *_WHICH,
         shapes.header(
@@ -288,7 +285,11 @@ def opened(deployment: Deployment) -> Aggregates:
     fails=(problems.VERSION_CONFLICT, problems.PRECONDITION_FAILED),
 )
 def append_to_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryString) -> Response:
-    """Append events, and the state they lead to where one is sent, in one transaction."""
+    """Append events to an aggregate, with a snapshot or without.
+
+    One transaction, and one request to the store where an ETag is given. What the aggregate is expected to be stands in
+    one place: `If-Match`, `If-None-Match: *` or `expected`.
+    """
     aggregate = aggregate_of(aggregates.types, request)
     sent = APPEND.read(shapes.document(request))
     events, snapshot = sent["events"], sent.get("snapshot")
@@ -329,8 +330,6 @@ def _refused(
 
 
 @shapes.operation(
-    "Read an aggregate: its snapshot, and the events after it",
-    f"Where the events are more than {shapes.MEGABYTES} MB the answer says in `next` where to go on reading them.",
     parameters=(*_WHICH, shapes.KNOWN_STATES),
     gives=AGGREGATE,
     headers={**_ETAG, **shapes.NO_CACHE},
@@ -338,7 +337,10 @@ def _refused(
     fails=(NOT_FOUND,),
 )
 def read_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryString) -> Response:
-    """An aggregate's snapshot and the events after it: two requests, where these are not many."""
+    """Read an aggregate: its snapshot, and the events after it.
+
+    Where the events are more than 4 MB the answer says in `next` where to go on reading them.
+    """
     aggregate = aggregate_of(aggregates.types, request)
     store, meter = shapes.measured(aggregates.store, request)
     snapshot = store.latest_snapshot(aggregate)
@@ -355,8 +357,6 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryStri
 
 
 @shapes.operation(
-    "Read a page of an aggregate's events",
-    f"A page ends at its limit or at {shapes.MEGABYTES} MB, and says where to go on.",
     parameters=(
         *_WHICH,
         shapes.query("from", {**SEQ_NR, "description": "Number of the first event; left out: 1."}),
@@ -366,7 +366,10 @@ def read_aggregate(aggregates: Aggregates, request: Request, _: shapes.QueryStri
     fails=(NOT_FOUND,),
 )
 def read_aggregate_events(aggregates: Aggregates, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of an aggregate's events."""
+    """Read a page of an aggregate's events.
+
+    A page ends at its limit or at 4 MB, and says where to go on.
+    """
     aggregate = aggregate_of(aggregates.types, request)
     start, limit = asked.whole("from") or 1, asked.limit()
     store, meter = shapes.measured(aggregates.store, request)

@@ -255,8 +255,6 @@ def opened(deployment: Deployment) -> Projections:
 
 
 @shapes.operation(
-    "Read the state of a version of a projection",
-    "The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.",
     parameters=(*_WHICH, shapes.KNOWN_STATES),
     gives=STATE,
     headers={"ETag": shapes.text("The exact state, for `If-None-Match`."), **shapes.NO_CACHE},
@@ -264,7 +262,10 @@ def opened(deployment: Deployment) -> Projections:
     fails=(NOT_FOUND, problems.MISSING_BODY),
 )
 def read_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
-    """A state, or where it is."""
+    """Read the state of a version of a projection.
+
+    The state itself up to 3 MB; beyond that in gzip, or a URL to get it from, as it is stored.
+    """
     name, version = path_of(request)
     states, meter = shapes.measured(projections.states, request)
     found = states.find(name, version)
@@ -280,8 +281,6 @@ def read_projection_state(projections: Projections, request: Request, _: shapes.
 
 
 @shapes.operation(
-    "List the versions of a projection that have a state",
-    "Without the states. A projection that has none is an empty page.",
     parameters=(
         _NAME,
         shapes.query("from", shapes.text("`next` of the page before.")),
@@ -290,7 +289,10 @@ def read_projection_state(projections: Projections, request: Request, _: shapes.
     gives=VERSIONS_SHOWN,
 )
 def list_projection_states(projections: Projections, request: Request, asked: shapes.QueryString) -> Response:
-    """A page of a projection's versions, without their states."""
+    """List the versions of a projection that have a state.
+
+    Without the states. A projection that has none is an empty page.
+    """
     name, beyond = request.path["name"], asked.text("from")
     check_path(name, "-" if beyond is None else beyond, "from")
     limit = asked.limit()
@@ -301,16 +303,16 @@ def list_projection_states(projections: Projections, request: Request, asked: sh
 
 
 @shapes.operation(
-    "Store the state of a version of a projection",
-    "Unless the stored one has processed more events. At most 4 MB: the library, and the command line, "
-    "write larger ones.",
     parameters=_WHICH,
     takes=WRITE,
     gives=WRITTEN,
     fails=(BEHIND,),
 )
 def write_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
-    """Store a state, unless one that has processed more events is there."""
+    """Store the state of a version of a projection.
+
+    Unless the stored one has processed more events. At most 4 MB: the library, and the command line, write larger ones.
+    """
     name, version = path_of(request)
     root = shapes.document(request)
     fields = root.members(WRITE.names)
@@ -338,13 +340,14 @@ def write_projection_state(projections: Projections, request: Request, _: shapes
 
 
 @shapes.operation(
-    "Delete the state of a version of a projection",
-    "If it is there. What it left in the bucket `epochal projections orphans` removes.",
     parameters=_WHICH,
     gives=DELETED,
 )
 def delete_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
-    """Delete a state, if it is there."""
+    """Delete the state of a version of a projection.
+
+    If it is there. What it left in the bucket `epochal projections orphans` removes.
+    """
     name, version = path_of(request)
     states, meter = shapes.measured(projections.states, request)
     states.delete(name, version)

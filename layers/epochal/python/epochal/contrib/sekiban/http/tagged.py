@@ -64,8 +64,6 @@ def opened(deployment: Deployment, _store: str) -> Tagged:
 
 
 @shapes.operation(
-    "Append tagged events, unless what they were decided on has changed",
-    "As `POST /events` does, to Sekiban's tables.",
     parameters=(shapes.IDEMPOTENCY_KEY,),
     takes=APPEND_HERE,
     status=201,
@@ -73,7 +71,10 @@ def opened(deployment: Deployment, _store: str) -> Tagged:
     fails=(problems.CONDITION_FAILED,),
 )
 def append_tagged(on: Tagged, request: Request, _: shapes.QueryString) -> Response:
-    """Append events, unless one that matches a query has been appended since a position."""
+    """Append tagged events, unless what they were decided on has changed.
+
+    As `POST /events` does, to Sekiban's tables.
+    """
     return tagged.append_tagged(on, request)
 
 
@@ -81,7 +82,7 @@ query_tagged, read_tag = tagged.query_tagged, tagged.read_tag
 read_tagged = shapes.described(tagged.read_tagged, "Strongly consistent.")
 list_tagged = shapes.described(
     tagged.list_tagged,
-    f"In order of their places. A page ends at its limit or at {shapes.MEGABYTES} MB, and never between events of one "
+    "In order of their places. A page ends at its limit or at 4 MB, and never between events of one "
     "place. A tag's are strongly consistent. All events come through an index that lags by moments; what an append "
     "that is under way brings later may sort before what was listed; and events that have expired are missing.",
 )
