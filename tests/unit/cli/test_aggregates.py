@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
-from epochal.contrib.event_store_adapter.commands import AggregateMissing
 from epochal.errors import EpochalError, InvalidInput, WrongExpectedVersion
 from tests.support.terminal import Terminal
 
@@ -130,7 +130,7 @@ def test_a_command_that_makes_no_sense_is_told_so(terminal: Terminal, arguments:
 
 @pytest.mark.parametrize("command", ["show", "events"])
 def test_an_aggregate_that_is_not_there_is_an_error(terminal: Terminal, command: str) -> None:
-    assert isinstance(terminal.run("aggregate", command, *CART).exception, AggregateMissing)
+    assert isinstance(terminal.run("aggregate", command, *CART).exception, NotThere)
 
 
 def test_where_no_tables_of_aggregates_are_named_the_option_is(terminal: Terminal) -> None:

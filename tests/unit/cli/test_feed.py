@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from epochal import NO_STREAM, Event
-from epochal.cli.inputs import PartitionMissing
+from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
 from epochal.contrib.event_store_adapter import AggregateEvent, aggregate_id
 from epochal.errors import EpochalError, EventsPruned
@@ -244,7 +244,7 @@ def test_a_partition_that_is_not_there_is_told_with_those_that_are(
 ) -> None:
     error = filled.run(*command).exception
     assert str(error) == "the feed has no partition 1; it has 0"
-    assert isinstance(error, PartitionMissing)
+    assert isinstance(error, NotThere)
 
 
 def test_stats_show_partitions_epochs_checkpoints_and_table_sizes(filled: Terminal) -> None:

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, ProfileNotFound
 
 from epochal.cli import main as command_line
 from epochal.cli import target
-from epochal.cli.inputs import StackMissing
+from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
 from epochal.cli.target import TABLES, Choice, OpenedStore, open_store, tables_of
 from epochal.contrib.equinox import memory_tips
@@ -262,7 +262,7 @@ def test_the_second_store_of_a_stack_is_found_by_its_name_and_never_taken_for_th
         settings = opened(stack, outputs).deployment.settings
         assert (settings.table("streams"), settings.index_table) == (f"{begin}streams", f"{begin}index")
         assert (settings.bucket, settings.value("journal_shards")) == (f"{begin}bucket", shards)
-    with pytest.raises(StackMissing, match="shop/Other: has no outputs"):
+    with pytest.raises(NotThere, match="shop/Other: has no outputs"):
         opened("shop/Other", outputs)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from epochal.cli.inputs import DocumentMissing
+from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
 from epochal.cli.target import OpenedStore
 from epochal.codec import json
@@ -65,7 +65,7 @@ def test_models_are_listed_with_their_generations(feed: MemoryFeed) -> None:
 
 def test_a_document_is_printed_or_missed_by_name(feed: MemoryFeed) -> None:
     assert lines(feed, "get", "loans", "Loan-1") == ['{"member":"ann","due":3}']
-    assert isinstance(run(feed, "get", "loans", "Loan-9").exception, DocumentMissing)
+    assert isinstance(run(feed, "get", "loans", "Loan-9").exception, NotThere)
 
 
 def test_documents_are_found_by_prefix_and_by_key_page_by_page(feed: MemoryFeed) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from epochal.cli.inputs import NotThere
 from epochal.cli.main import epochal
-from epochal.contrib.sekiban.commands import ProjectionMissing
 from epochal.errors import ConflictError, InvalidInput, MissingBody
 from tests.support.terminal import Terminal
 
@@ -101,7 +101,7 @@ def test_a_deleted_state_is_gone(terminal: Terminal, small: Path) -> None:
     put(terminal, str(small))
     for _ in range(2):
         assert terminal.lines("projections", "delete", "Totals", "v1") == ["Totals v1: deleted"]
-    assert isinstance(terminal.run("projections", "get", "Totals", "v1").exception, ProjectionMissing)
+    assert isinstance(terminal.run("projections", "get", "Totals", "v1").exception, NotThere)
     assert terminal.lines("projections", "list", "Totals") == []
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from epochal.cli.inputs import StreamMissing
+from epochal.cli.inputs import NotThere
 from epochal.contrib.equinox import memory_tips, pruning
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.port import ARCHIVE
@@ -99,7 +99,7 @@ def test_what_comes_while_it_asks_is_not_deleted(filled: Terminal, monkeypatch: 
 
 @pytest.mark.parametrize("command", [("prune", "None-1", "1"), ("delete", "None-1")])
 def test_a_stream_that_is_not_there_is_named(terminal: Terminal, command: tuple[str, ...]) -> None:
-    assert isinstance(terminal.run(*command, "--yes").exception, StreamMissing)
+    assert isinstance(terminal.run(*command, "--yes").exception, NotThere)
 
 
 class Archiving(Terminal):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from epochal.cli.inputs import TimerMissing
+from epochal.cli.inputs import NotThere
 from epochal.copying.importing import marked
 from epochal.errors import InvalidInput
 from epochal.model.events import Event, parse_time
@@ -76,7 +76,7 @@ def test_a_timer_is_called_off_once() -> None:
     ]
     assert terminal.lines("timers", "list", "Loan-17") == []
     refused = terminal.run("timers", "cancel", "Loan-17", "reminder")
-    assert isinstance(refused.exception, TimerMissing)
+    assert isinstance(refused.exception, NotThere)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_timer_of_tags_is_listed_and_called_off_by_them() -> None:
     assert terminal.lines("timers", "list", "--tag", "seat:4A") == [line]
     both = [part for tag in tags for part in ("--tag", tag)]
     missing = terminal.run("timers", "cancel", "hold", "--tag", "seat:4A")
-    assert isinstance(missing.exception, TimerMissing)
+    assert isinstance(missing.exception, NotThere)
     assert terminal.lines("timers", "cancel", *both, "hold") == [
         f"seat:4A, show:1: hold is called off, which was due at {timer.due[:19]}"
     ]

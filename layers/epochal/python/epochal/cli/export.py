@@ -17,7 +17,7 @@ import click
 
 from epochal.cli import inputs, output
 from epochal.cli.feed import CATEGORIES
-from epochal.cli.inputs import EventsUnreadable
+from epochal.cli.inputs import Unsound
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
 from epochal.copying.exports import SpooledTables, export_at
@@ -274,7 +274,9 @@ def export(
     named = f"{output.count(files, 'file')} of {folder}"
     output.document(view, [f"{output.count(counts.rows)} in {named}{gone}"])
     if counts.faults:
-        raise EventsUnreadable(counts.faults)
+        raise Unsound(
+            f"{counts.faults:,} of the events cannot be read: `select stream, index, fault` says which and why"
+        )
 
 
 def _exported(

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from epochal.care.status import PartitionStanding, groups_of, standings
 from epochal.cli import index, output
-from epochal.cli.inputs import ConversationMissing, PartitionMissing, Seconds
+from epochal.cli.inputs import NotThere, Seconds
 from epochal.cli.target import OpenedStore, on_store
 from epochal.errors import EventsPruned, InvalidInput, StreamDeleted
 from epochal.feed.history import FeedEvent, FeedItem, ListedStream
@@ -181,7 +181,8 @@ def _check_there(store: OpenedStore, chosen: Sequence[int]) -> None:
     known = [each.partition for each in store.feed.partitions()] if chosen else []
     for number in chosen:
         if number not in known:
-            raise PartitionMissing(number, known)
+            listed = ", ".join(map(str, known)) or "none yet"
+            raise NotThere(f"the feed has no partition {number}; it has {listed}")
 
 
 def _waiting(looks: Iterator[Sequence[T]], end: float | None) -> Iterator[T]:
@@ -356,7 +357,10 @@ def trace(store: OpenedStore, *, correlation_id: str, items: int) -> None:
     """
     roots = tree(conversation(store.feed, correlation_id, items))
     if not roots:
-        raise ConversationMissing(correlation_id, items)
+        raise NotThere(
+            f"{correlation_id}: no event among the last {items:,} entries of each partition has this correlation id "
+            "or this place; --items looks further back"
+        )
     view = {"id": correlation_id, "roots": [_view(each) for each in roots]}
     output.document(view, output.fitting(_lines(roots)))
 

@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.inputs import CopyUnsound, ImportIncomplete, must_be_named
+from epochal.cli.inputs import NAMED, ImportIncomplete, Unsound, must_be_named
 from epochal.cli.output import count
 from epochal.cli.target import Choice, OpenedStore, on_store, open_store, side_by_side
 from epochal.codec import json
@@ -374,4 +374,7 @@ def _print_copied(tally: Tally, *, dry_run: bool) -> None:
     tombstones = [count(tally.tombstones, "tombstone")] if tally.tombstones else []
     output.document(view, ["; ".join([line, *pruned, *tombstones])])
     if tally.unsound:
-        raise CopyUnsound([each.stream for each in tally.unsound])
+        first = ", ".join(each.stream for each in tally.unsound[:NAMED])
+        others = len(tally.unsound) - NAMED
+        rest = f" and {others:,} others" if others > 0 else ""
+        raise Unsound(f"not every stream has a sound copy: {first}{rest}")

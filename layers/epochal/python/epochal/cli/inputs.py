@@ -163,6 +163,21 @@ NAMED: Final = 3
 """Streams that an error names."""
 
 
+class NotThere(EpochalError, LookupError):
+    """What a command is about is not there."""
+
+
+def there(found: T | None, words: str) -> T:
+    """What was found; raises `NotThere` where that is nothing."""
+    if found is None:
+        raise NotThere(words)
+    return found
+
+
+class Unsound(EpochalError):
+    """A command did what it could, and not all is as it should be."""
+
+
 class NoStore(EpochalError):
     """Nothing says which store is meant."""
 
@@ -188,104 +203,6 @@ class TableUnnamed(InvalidInput):
         super().__init__(f"--{option}", f"{why}; {variable} names it as well")
 
 
-class PartitionMissing(EpochalError, LookupError):
-    """The feed has no such partition."""
-
-    def __init__(self, partition: int, known: Sequence[int]) -> None:
-        super().__init__(
-            f"the feed has no partition {partition}; it has {', '.join(map(str, known)) or 'none yet'}"
-        )
-        self.partition = partition
-
-
-class StackMissing(EpochalError, LookupError):
-    """There is no stack of that name, or it is not Epochal's."""
-
-    def __init__(self, stack: str, why: str) -> None:
-        super().__init__(f"stack {stack}: {why}")
-        self.stack = stack
-
-
-class EventMissing(EpochalError, LookupError):
-    """There is no such tagged event, or it has expired."""
-
-    def __init__(self, event_id: str) -> None:
-        super().__init__(f"{event_id}: there is no such event, or it has expired")
-        self.event_id = event_id
-
-
-class TagMissing(EpochalError, LookupError):
-    """No event has this tag."""
-
-    def __init__(self, tag: str) -> None:
-        super().__init__(f"{tag}: no event has this tag")
-        self.tag = tag
-
-
-class ConditionFailed(EpochalError):
-    """Events that a condition forbids have been appended; `events` names the first of them."""
-
-    def __init__(self, events: Sequence[str], *, more: bool) -> None:
-        rest = " and others" if more else ""
-        named = ", ".join(events)
-        super().__init__(f"not appended: --fail-if matches {named}{rest}; query again, and append after that")
-        self.events = events
-
-
-class ImportStopped(EpochalError):
-    """An import ended early; what it had read until then is stored."""
-
-    def __init__(self, read: int, cause: EpochalError) -> None:
-        super().__init__(f"{cause} (the first {read:,} events are stored: go on with --skip {read})")
-        self.read = read
-
-
-class ConversationMissing(EpochalError, LookupError):
-    """No event that was looked at belongs to a conversation."""
-
-    def __init__(self, correlation_id: str, items: int) -> None:
-        super().__init__(
-            f"{correlation_id}: no event among the last {items:,} entries of each partition has this correlation id "
-            "or this place; --items looks further back"
-        )
-
-
-class StreamMissing(EpochalError, LookupError):
-    """There is no such stream."""
-
-    def __init__(self, stream: str) -> None:
-        super().__init__(f"{stream}: there is no such stream; `epochal streams` lists those that there are")
-        self.stream = stream
-
-
-class DocumentMissing(EpochalError, LookupError):
-    """A read model has no such document."""
-
-    def __init__(self, model: str, key: str) -> None:
-        super().__init__(f"{model} has no document {key}")
-        self.model = model
-        self.key = key
-
-
-class TimerMissing(EpochalError, LookupError):
-    """No timer of the name is pending."""
-
-    def __init__(self, stream: str, name: str) -> None:
-        super().__init__(f"{stream}: no timer {name} is pending; its events have what became of it")
-        self.stream = stream
-        self.name = name
-
-
-class CopyUnsound(EpochalError):
-    """Streams that were not copied, or whose copies are not what they should be: `streams` names them."""
-
-    def __init__(self, streams: Sequence[str]) -> None:
-        named = ", ".join(streams[:NAMED])
-        rest = f" and {len(streams) - NAMED:,} others" if len(streams) > NAMED else ""
-        super().__init__(f"not every stream has a sound copy: {named}{rest}")
-        self.streams = streams
-
-
 class ImportIncomplete(EpochalError):
     """Rows were not brought in, `first` says where and why; or streams read otherwise than their source (`unlike`)."""
 
@@ -295,15 +212,6 @@ class ImportIncomplete(EpochalError):
         super().__init__("; ".join(each for each in (rows, other) if each))
         self.rejected = rejected
         self.unlike = unlike
-
-
-class EventsUnreadable(EpochalError):
-    """Events that an export has as rows without bodies: their column `fault` says why."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(
-            f"{count:,} of the events cannot be read: `select stream, index, fault` says which and why"
-        )
 
 
 class IndexUnsound(EpochalError):

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from epochal.cli import output
-from epochal.cli.inputs import DocumentMissing, must_be_named
+from epochal.cli.inputs import must_be_named, there
 from epochal.cli.target import OpenedStore, given
 from epochal.codec import json
 from epochal.plan.ops import Scan
@@ -82,9 +82,7 @@ def list_(models: ReadModels, *, items: int) -> None:
 @on_models
 def get(models: ReadModels, *, name: str, key: str, generation: int | None) -> None:
     """Print the document KEY of the read model NAME."""
-    value = _opened(models, name, generation).get(key)
-    if value is None:
-        raise DocumentMissing(name, key)
+    value = there(_opened(models, name, generation).get(key), f"{name} has no document {key}")
     output.document(value, [json.dumps(value).decode()])
 
 

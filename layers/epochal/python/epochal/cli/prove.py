@@ -18,7 +18,7 @@ from epochal.cli import inputs, output
 from epochal.cli.target import OpenedStore, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import credentials
-from epochal.errors import EpochalError, InvalidInput, Unavailable
+from epochal.errors import InvalidInput, Unavailable
 from epochal.hosting.services import Metric, measuring
 from epochal.http.operation import operations
 from epochal.layout.port import layouts_in
@@ -304,14 +304,6 @@ GATEWAY = "ApiUrl"
 """The output that tells where the gateway is. Without one there may be `AppendUrl` and its like."""
 
 
-class NotKept(EpochalError):
-    """A promise does not hold on this stage; `checks` names those that failed."""
-
-    def __init__(self, checks: Sequence[str]) -> None:
-        super().__init__(f"not everything holds: {', '.join(checks)}")
-        self.checks = checks
-
-
 @click.command()
 @click.option(
     "--api", default="", envvar="EPOCHAL_API_URL", help="The HTTP API, where no stack tells its URL."
@@ -376,7 +368,7 @@ def prove(
     _print(done)
     bad = ("failed", "not proven") if strict else ("failed",)
     if failed := [each.check.name for each in results if each.verdict in bad]:
-        raise NotKept(failed)
+        raise inputs.Unsound(f"not everything holds: {', '.join(failed)}")
 
 
 def _price(index: str, checks: Sequence[Trial]) -> str:

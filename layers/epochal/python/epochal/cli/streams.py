@@ -12,9 +12,8 @@ import click
 from epochal import scheduling
 from epochal.bulk import MAX_APPENDS, Bulk, BulkAppend
 from epochal.cli import inputs, output
-from epochal.cli.inputs import StreamMissing
 from epochal.cli.tagged import conditional, one_event, position_of, query_of
-from epochal.cli.target import OpenedStore, existing, on_store, on_streams
+from epochal.cli.target import OpenedStore, existing, on_store, on_streams, stream_there
 from epochal.cli.timers import later_of
 from epochal.codec import json
 from epochal.errors import EpochalError, StreamDeleted, WrongExpectedVersion
@@ -283,7 +282,7 @@ def prune(streams: Streams, *, stream: str, before: int, yes: bool) -> None:
     head = existing(streams, stream, fetch=False)
     gone = max(0, min(before, head.version) - head.low_water)
     inputs.confirm(f"{output.count(gone)} of {stream} will be gone. Go on?", yes=yes)
-    pruned, count = _to_the_end(lambda: _found(stream, streams.archive_and_prune(stream, before)))
+    pruned, count = _to_the_end(lambda: stream_there(stream, streams.archive_and_prune(stream, before)))
     _print(stream, pruned, count, f"pruned below {pruned.low_water}")
 
 
@@ -326,13 +325,7 @@ def _to_the_end(again: Callable[[], Pruned], first: Pruned | None = None) -> tup
 
 def _rest(streams: Streams, stream: str, first: Pruned) -> Pruned:
     """The next part of what is below the mark. A deleted stream is pruned in the same way, whatever its archive has."""
-    return _found(stream, streams.prune(stream, first.low_water, unarchived=True))
-
-
-def _found(stream: str, pruned: Pruned | None) -> Pruned:
-    if pruned is None:
-        raise StreamMissing(stream)
-    return pruned
+    return stream_there(stream, streams.prune(stream, first.low_water, unarchived=True))
 
 
 def _print(stream: str, pruned: Pruned, count: int, said: str) -> None:

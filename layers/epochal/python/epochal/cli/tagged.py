@@ -12,7 +12,7 @@ from typing import IO, Any
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.inputs import ConditionFailed, EventMissing, ImportStopped, TagMissing, must_be_named
+from epochal.cli.inputs import Unsound, must_be_named, there
 from epochal.cli.output import body_text, no_link
 from epochal.cli.target import OpenedStore, given
 from epochal.copying.importing import Imported, ImportedEvent
@@ -173,9 +173,9 @@ def query(
 @on_tagged
 def event(store: TaggedStore, *, event_id: str) -> None:
     """Print the event of an ID."""
-    found = store.event(parse_event_id(event_id, "ID"))
-    if found is None:
-        raise EventMissing(event_id)
+    found = there(
+        store.event(parse_event_id(event_id, "ID")), f"{event_id}: there is no such event, or it has expired"
+    )
     view = shown(found)
     rows = [
         (name, " ".join(value) if name == "tags" else value)
@@ -238,7 +238,11 @@ def _made(
         case Appended() as made:
             return made
         case Conflict(events=found, more=more):
-            raise ConditionFailed([f"{each.type} {each.id}" for each in found], more=more)
+            named = ", ".join(f"{each.type} {each.id}" for each in found)
+            rest = " and others" if more else ""
+            raise Unsound(
+                f"not appended: --fail-if matches {named}{rest}; query again, and append after that"
+            )
 
 
 def query_of(store: TaggedStore, source: str, option: str) -> Query:
@@ -313,9 +317,7 @@ def tags(store: TaggedStore, *, group: str | None, groups: bool) -> None:
 def tag(store: TaggedStore, *, name: str) -> None:
     """Print how many events TAG has, and the latest of them."""
     listings = listings_of(store)
-    latest = listings.latest(name)
-    if latest is None:
-        raise TagMissing(name)
+    latest = there(listings.latest(name), f"{name}: no event has this tag")
     (count,) = listings.counted([name])
     view = over_http.tag_shown(count, latest)
     rows = [
@@ -382,7 +384,8 @@ def import_(store: OpenedStore, *, source: str, skip: int) -> None:
                 _imported_lines(lines, store.event_of), after=done, progress=heard
             )
         except EpochalError as error:
-            raise ImportStopped(done.read, error) from error
+            on = f"the first {done.read:,} events are stored: go on with --skip {done.read}"
+            raise Unsound(f"{error} ({on})") from error
     view = {"read": done.read, "written": done.written, "found": done.found, "renumbered": done.renumbered}
     output.document(view, output.table(view.items()))
 

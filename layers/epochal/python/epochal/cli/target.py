@@ -10,13 +10,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 
 from epochal.care.checking import distinct
 from epochal.cli import output
-from epochal.cli.inputs import NoStore, StackMissing, StreamMissing, must_be_named
+from epochal.cli.inputs import NoStore, NotThere, must_be_named, there
 from epochal.copying.importing import Importer, TaggedImporter
 from epochal.declaration import Flag, Names, Number, OneOf, Setting, Text
 from epochal.deployment import Deployment
@@ -42,6 +42,8 @@ from epochal.store.driver import SIDE_BY_SIDE
 from epochal.store.reading import StreamState
 from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
+
+T = TypeVar("T")
 
 _URL = re.compile(r"https?://[^/\s]+")
 
@@ -151,11 +153,13 @@ on_streams = given(_streams)
 def existing(
     streams: Streams, stream: str, *, fetch: bool = True, as_of: int | Moment | None = None
 ) -> StreamState:
-    """The state of a stream; raises `StreamMissing` where there is none."""
-    found = streams.load(stream, fetch=fetch, as_of=as_of)
-    if found is None:
-        raise StreamMissing(stream)
-    return found
+    """The state of a stream; raises `NotThere` where there is none."""
+    return stream_there(stream, streams.load(stream, fetch=fetch, as_of=as_of))
+
+
+def stream_there(stream: str, found: T | None) -> T:
+    """What was found of a stream; raises `NotThere` where there is none."""
+    return there(found, f"{stream}: there is no such stream; `epochal streams` lists those that there are")
 
 
 def open_store(choice: Choice) -> OpenedStore:
@@ -163,7 +167,7 @@ def open_store(choice: Choice) -> OpenedStore:
 
     Raises:
         NoStore: nothing was said, and nothing is deployed from here.
-        StackMissing: there is no such stack, or it is not the one that holds a store's tables.
+        NotThere: there is no such stack, or it is not the one that holds a store's tables.
         InvalidInput: tables are named, and not those that every store has.
     """
     if choice.endpoint and not _URL.match(choice.endpoint):
@@ -251,16 +255,15 @@ def _outputs(choice: Choice) -> Settings:
             (stack,) = client.describe_stacks(StackName=named)["Stacks"]
     except InvalidRequest as error:
         why = f"{error.message}: deploy first, or check the name, --region and the account"
-        raise StackMissing(choice.stack, why) from error
+        raise NotThere(f"stack {choice.stack}: {why}") from error
     outputs: Mapping[str, str] = {
         each["OutputKey"].removeprefix(begin): each["OutputValue"]
         for each in stack.get("Outputs", ())
         if each["OutputKey"].startswith(begin)
     }
     if not outputs.keys() >= set(FOUND_BY):
-        raise StackMissing(
-            choice.stack, f"has no outputs {', '.join(FOUND_BY)}: name the stack of the tables"
-        )
+        why = f"has no outputs {', '.join(FOUND_BY)}: name the stack of the tables"
+        raise NotThere(f"stack {choice.stack}: {why}")
     told = Settings.from_outputs(outputs)
     known = {
         each.name for each in declared().values() if each.output in outputs and not _is_named(each, choice)

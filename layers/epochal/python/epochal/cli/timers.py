@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from epochal.cli import output
-from epochal.cli.inputs import Seconds, TimerMissing, must_be_named
+from epochal.cli.inputs import Seconds, must_be_named, there
 from epochal.cli.target import OpenedStore, on_store, on_streams
 from epochal.errors import InvalidInput
 from epochal.hosting.timers import TimerQueue, told_to_function
@@ -71,9 +71,8 @@ def cancel(streams: Streams, *, named: tuple[str, ...], tags: tuple[str, ...]) -
     if len(of) != (0 if tags else 1):
         raise InvalidInput("STREAM", "and NAME are given, or NAME and each --tag")
     where = of[0] if of else ", ".join(sorted(set(tags)))
-    timer = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
-    if timer is None:
-        raise TimerMissing(where, name)
+    found = timers_of(streams).cancel(where, name) if of else timers_of(streams.tagged).cancel(tags, name)
+    timer = there(found, f"{where}: no timer {name} is pending; its events have what became of it")
     output.document(shown(timer), [f"{where}: {name} is called off, which was due at {timer.due[:19]}"])
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.inputs import must_be_named
+from epochal.cli.inputs import must_be_named, there
 from epochal.cli.output import body_text
 from epochal.cli.target import OpenedStore, on_store
 from epochal.contrib.event_store_adapter import AdapterOptions
@@ -29,7 +29,7 @@ from epochal.contrib.event_store_adapter.model import (
 from epochal.contrib.event_store_adapter.store import AggregateAppended, AggregateStore, opened, walk
 from epochal.copying.stream_copy import CopiedEvent, Original, Said, said_by
 from epochal.deployment import Deployment
-from epochal.errors import EpochalError, InvalidInput
+from epochal.errors import InvalidInput
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Claim, RecordedUnfold, parse_time
@@ -39,13 +39,7 @@ from epochal.proving.store import KIND, NamedOverHttp, Outcome, ProofWriter, bod
 from epochal.store.driver import Meter
 from epochal.store.encoding import BodyCodec
 
-
-class AggregateMissing(EpochalError, LookupError):
-    """There is no such aggregate."""
-
-    def __init__(self, aggregate: str) -> None:
-        super().__init__(f"{aggregate}: there is no such aggregate")
-        self.aggregate = aggregate
+T = TypeVar("T")
 
 
 @click.group()
@@ -118,9 +112,7 @@ def append(
 @_about_one
 def show(store: AggregateStore, which: AggregateId) -> None:
     """Print an aggregate's snapshot, and the events after it."""
-    found = store.replay(which)
-    if found is None:
-        raise AggregateMissing(str(which))
+    found = _there(which, store.replay(which))
     snapshot = found.snapshot
     view = {
         "aggregate": str(which),
@@ -146,11 +138,13 @@ def show(store: AggregateStore, which: AggregateId) -> None:
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many events.")
 def events(store: AggregateStore, which: AggregateId, *, start: int, limit: int | None) -> None:
     """Print the events of an aggregate."""
-    lock = store.lock(which)
-    if lock is None:
-        raise AggregateMissing(str(which))
+    lock = _there(which, store.lock(which))
     found: Iterable[RecordedAggregateEvent] = walk(store, which, lock, start=start, limit=limit)
     output.stream(found, shapes.event, _line)
+
+
+def _there(which: AggregateId, found: T | None) -> T:
+    return there(found, f"{which}: there is no such aggregate")
 
 
 def _event(kind: str, data: str | None, occurred_at: str | None) -> AggregateEvent:

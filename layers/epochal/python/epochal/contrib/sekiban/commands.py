@@ -14,7 +14,7 @@ from typing import IO, Final
 import click
 
 from epochal.cli import inputs, output
-from epochal.cli.inputs import must_be_named
+from epochal.cli.inputs import must_be_named, there
 from epochal.cli.tagged import append, count, event, import_, query, read, tag, tags
 from epochal.cli.target import OpenedStore, given
 from epochal.codec.bodies import CHUNK
@@ -29,13 +29,6 @@ from epochal.lazy_dataclasses import replace
 from epochal.model.tags import parse_place
 
 Tell = Callable[[str], None]
-
-
-class ProjectionMissing(EpochalError, LookupError):
-    """A version of a projection has no state."""
-
-    def __init__(self, name: str, version: str) -> None:
-        super().__init__(f"{name} {version}: there is no such state")
 
 
 @click.group()
@@ -93,9 +86,7 @@ def get(states: ProjectionStates, *, name: str, version: str, target: str) -> No
 
     To standard output, unless told; with --json what is known of it, too.
     """
-    found = states.find(name, version)
-    if found is None:
-        raise ProjectionMissing(name, version)
+    found = there(states.find(name, version), f"{name} {version}: there is no such state")
     if output.as_json() and target == "-":
         output.document(shapes.in_full(found, b"".join(states.open(found))), ())
         return
