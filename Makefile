@@ -125,7 +125,7 @@ prerequisites:
 		echo "missing: Python 3.11 or newer (tried: $(or $(PYTHON),python3)). To get it: apt-get install python3 python3-venv" >&2; exit 1; }
 	@"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "missing: Python's venv ($(PYTHON)). To get it: apt-get install python3-venv" >&2; exit 1; }
-	@PYTHONPATH=$(LIBRARY) "$(PYTHON)" -m epochal.local.programs $(NEEDED)
+	@PYTHONPATH=$(LIBRARY) "$(PYTHON)" -m tests.support.needed $(NEEDED)
 	@test ! -e $(VENV) || $(BIN)/python -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo "in the way: $(VENV) is there, but has no Python 3.11 or newer with pip: remove it, and run this again" >&2; exit 1; }
 

@@ -18,6 +18,7 @@ from epochal.local import processes, programs
 from epochal.local.errors import LocalError
 from epochal.local.processes import Server, Tell
 from epochal.local.programs import Package, Places, here
+from tests.support.needed import JAVA
 
 PACKAGE = Package(
     title="DynamoDB Local, 54 MB",
@@ -39,7 +40,7 @@ def fetch(places: Places, *, tell: Tell = str) -> Path:
 
 def start(places: Places, *, port: int | None = None, tell: Tell = str) -> Server:
     """A ready DynamoDB Local, empty and in memory, that ends with this process; any credentials see the same tables."""
-    java = programs.find(programs.JAVA)
+    java = programs.find(JAVA)
     directory = fetch(places, tell=tell)
     port = port or processes.free_port()
     command = [

@@ -13,6 +13,7 @@ import pytest
 import epochal
 from epochal.local import programs
 from epochal.local.errors import ProgramMissing
+from tests.support import needed
 
 LIBRARY = Path(epochal.__file__).parent.parent
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,12 +52,12 @@ def test_the_major_version_is_read_from_what_programs_print(printed: str, major:
 
 def test_a_program_that_is_new_enough_is_found(path: Path) -> None:
     install(path, "java", 'openjdk version "17.0.15"')
-    assert programs.find(programs.JAVA) == str(path / "java")
+    assert programs.find(needed.JAVA) == str(path / "java")
 
 
 def test_a_program_that_is_not_there_is_reported_with_how_to_get_it(path: Path) -> None:
     with pytest.raises(ProgramMissing, match="java: not on PATH.*apt-get install default-jre-headless"):
-        programs.find(programs.JAVA)
+        programs.find(needed.JAVA)
 
 
 def test_a_program_that_is_too_old_is_reported_with_both_versions(path: Path) -> None:
@@ -76,7 +77,8 @@ def test_everything_missing_is_listed_at_once_on_the_standard_library_alone(tmp_
     environment = {"PATH": str(tmp_path), "PYTHONPATH": os.fspath(LIBRARY)}
     # -S leaves out site-packages: so it is before anything is installed.
     ran = subprocess.run(
-        [sys.executable, "-S", "-m", "epochal.local.programs"],
+        [sys.executable, "-S", "-m", "tests.support.needed"],
+        cwd=ROOT,
         env=environment,
         capture_output=True,
         text=True,
@@ -88,8 +90,8 @@ def test_everything_missing_is_listed_at_once_on_the_standard_library_alone(tmp_
 
 def test_only_what_is_named_is_looked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     install(path, "npm", "10.1.0")
-    assert programs.main(["npm"]) == 0
-    assert programs.main(["npm", "node"]) == 1
+    assert needed.main(["npm"]) == 0
+    assert needed.main(["npm", "node"]) == 1
     assert [line.split(":")[1].strip() for line in capsys.readouterr().err.splitlines()] == ["node"]
 
 
@@ -109,7 +111,7 @@ def make(*arguments: str) -> subprocess.CompletedProcess[str]:
 )
 def test_who_wants_the_demo_needs_no_java(tmp_path: Path, target: str, needed: str) -> None:
     asked = re.findall(
-        r"-m epochal\.local\.programs (.*)$", make("-n", f"VENV={tmp_path}", target).stdout, re.MULTILINE
+        r"-m tests\.support\.needed (.*)$", make("-n", f"VENV={tmp_path}", target).stdout, re.MULTILINE
     )
     assert asked
     assert set(asked) == {needed}

@@ -1,7 +1,4 @@
-"""What a machine needs: where a project keeps it, what npm's registry carries, and programs that pip cannot bring.
-
-`python -m epochal.local.programs` lists what is missing.
-"""
+"""What a machine needs: where a project keeps it, what npm's registry carries, and programs that pip cannot bring."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -200,10 +196,6 @@ def _move_into_place(unpacked: Path, directory: Path) -> None:
 
 
 # Programs that pip cannot bring: whether they are here, new enough, and how to get them.
-#
-# `python -m epochal.local.programs` checks them, or those that are named, and lists everything missing at once, so
-# that a fresh machine needs one `apt-get`, not one per attempt. It runs before anything is installed, hence on the
-# standard library alone.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,19 +218,11 @@ NODE = Program(
 )
 NPM = Program(
     name="npm",
-    purpose="installs the CDK command line and fetches DynamoDB Local",
+    purpose="installs and fetches the CDK command line",
     version_option="--version",
     minimum=9,
     how="apt-get install nodejs npm, or brew install node",
 )
-JAVA = Program(
-    name="java",
-    purpose="runs DynamoDB Local, which judges the storage code",
-    version_option="-version",  # with one dash every release from 8 on understands it
-    minimum=11,
-    how="apt-get install default-jre-headless, or brew install openjdk",
-)
-ALL = (NODE, NPM, JAVA)
 
 
 def find(program: Program) -> str:
@@ -269,26 +253,3 @@ def major_version(text: str) -> int:
     first, second = match.groups()
     # Java called itself 1.8 before it became 9.
     return int(second) if first == "1" and second else int(first)
-
-
-def missing(programs: Sequence[Program]) -> list[ProgramMissing]:
-    """Every one of `programs` that cannot be used, in order."""
-    found: list[ProgramMissing] = []
-    for program in programs:
-        try:
-            find(program)
-        except ProgramMissing as error:
-            found.append(error)
-    return found
-
-
-def main(names: Sequence[str]) -> int:
-    """Print what is missing of the programs named, or of all; the exit status says whether anything is."""
-    problems = missing([program for program in ALL if not names or program.name in names])
-    for problem in problems:
-        print(f"missing: {problem}", file=sys.stderr)  # noqa: T201  this is the check's one purpose
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
