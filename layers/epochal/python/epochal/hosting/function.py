@@ -16,13 +16,12 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from epochal.dynamo.aws_errors import kinds_of
 from epochal.dynamo.interpreter import lazily
 from epochal.dynamo.stores import HERE
-from epochal.errors import EpochalError, InvalidInput
+from epochal.errors import EpochalError, InvalidInput, brought_by
 from epochal.hosting.wakeups import Queue, Standstill, WakeUp, WakeUpCall, Woken, read_wake_ups, tick, wake
 from epochal.index.checkpoints import Checkpoint
 from epochal.index.groups import MAX_CAUSE, GroupState, Unit
@@ -30,6 +29,7 @@ from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
+from epochal.plugins import at
 from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet, words_of
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
@@ -112,13 +112,8 @@ def log_attempt(logger: Logger, attempt: Attempt) -> None:
 
 def logger_of(service: str) -> Logger:
     """A function's logger, imported here: `lambda_handler` is at the top of the library, which does without it."""
-    try:
+    with brought_by("lambda", "functions", "aws_lambda_powertools"):
         from aws_lambda_powertools import Logger  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "aws_lambda_powertools":
-            raise
-        how = "a function needs aws-lambda-powertools, which the extra brings: pip install 'epochal[lambda]'"
-        raise ModuleNotFoundError(how, name=error.name) from error
     return Logger(service=service)
 
 
@@ -352,5 +347,4 @@ def _handler() -> Handler:
         from epochal.hosting.recipients import deployed_publisher  # noqa: PLC0415  reactions do without recipients
 
         return deployed_publisher(os.environ)
-    module, _, name = os.environ[ENTRY].partition(":")
-    return lambda_handler(getattr(import_module(module), name))
+    return lambda_handler(at(os.environ[ENTRY]))

@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import cache, partial
 from http import HTTPStatus
 from http.client import HTTPException
-from importlib import import_module
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -31,6 +30,7 @@ from epochal.errors import EpochalError, InvalidInput, InvalidRequest, Unavailab
 from epochal.feed.history import FeedEvent, name_of
 from epochal.hosting.function import PUBLISH, Handler, lambda_handler
 from epochal.lazy_dataclasses import asdict, dataclass, replace
+from epochal.plugins import at
 from epochal.reactions.cloudevents import (
     Keep,
     Message,
@@ -466,15 +466,10 @@ def proof_of(publication: Publication, client: Any = None) -> Proof:
 def shown_by(publication: Publication) -> Shown:
     """What is shown of an event: as the user's mapping says, or all of it, by his codec where there is one."""
     if publication.mapping is not None:
-        shown: Shown = _named(publication.mapping)
+        shown: Shown = at(publication.mapping)
         return shown
-    codec = None if publication.codec is None else _named(publication.codec)
+    codec = None if publication.codec is None else at(publication.codec)
     return partial(cloud_event, codec=codec)
-
-
-def _named(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 def publisher(

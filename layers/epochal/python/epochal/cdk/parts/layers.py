@@ -86,18 +86,14 @@ def _pip(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
     """The folder with the wheels of `requirements` for `platform`, laid out as a layer; fetched if missing."""
-    interpreter = interpreter_of(platform.python)
-    kind = "bytecode" if interpreter else "sources"
-    identity = f"{RECIPE}\n{kind}\n{platform.name}\n{requirements.read_text()}"
-    folder = cache / hashlib.sha256(identity.encode()).hexdigest()[:24]
-    if not folder.exists():
-        with filling(folder) as content:
-            named = content.parent / "pins.txt"
-            named.write_text("\n".join(_pinned(requirements, platform)))
-            complete = ["--no-deps", "--require-hashes", "--requirement", str(named)]
-            _fetch(requirements, platform, content / "python", run, complete)
-            compile_modules(content / "python", interpreter)
-    return folder
+
+    def fill(content: Path) -> None:
+        named = content.parent / "pins.txt"
+        named.write_text("\n".join(_pinned(requirements, platform)))
+        complete = ["--no-deps", "--require-hashes", "--requirement", str(named)]
+        _fetch(requirements, platform, content / "python", run, complete)
+
+    return _kept(cache, "", platform, requirements.read_text(), fill)
 
 
 def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
@@ -108,48 +104,41 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
     """
     lines = _lines(requirements)
     text = "\n".join(line for line in lines if not _OURS.match(line))
-    interpreter = interpreter_of(platform.python)
     fresh = str(uuid4()) if _REFERRING.search(text) else ""
-    identity = f"{RECIPE}\n{bool(interpreter)}\n{platform.name}\n{fresh}\n{text}"
-    folder = cache / f"bundled-{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
-    if not folder.exists():
-        with filling(folder) as content:
-            content.mkdir()
-            named = requirements
-            if len(text.splitlines()) < len(lines):
-                named = content.parent / requirements.name
-                named.write_text(text)
-            _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
-            compile_modules(content / "python", interpreter)
-    return folder
+
+    def fill(content: Path) -> None:
+        content.mkdir()
+        named = requirements
+        if len(text.splitlines()) < len(lines):
+            named = content.parent / requirements.name
+            named.write_text(text)
+        _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
+
+    return _kept(cache, "bundled-", platform, f"{fresh}\n{text}", fill)
 
 
 def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
     """A layer with the packages that bring layouts of these names, as they are installed here: what makes the tables is
     what runs on them. What a package needs beside the library is fetched.
     """
-    interpreter, entries = interpreter_of(platform.python), [entry_of(name) for name in names]
+    entries = [entry_of(name) for name in names]
     packages = {each.module.partition(".")[0]: cast("Distribution", each.dist) for each in entries}
     places = {name: _place_of(name) for name in packages}
     contents = (f"{packages[name].version} {_digest(place, name)}" for name, place in places.items())
-    identity = "\n".join((f"{RECIPE}\n{bool(interpreter)}\n{platform.name}", *contents))
-    folder = cache / f"layouts-{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
-    if not folder.exists():
-        with filling(folder) as content:
-            for name, package in packages.items():
-                needed = [each for each in package.requires or () if not _NOT_NEEDED.search(each)]
-                if needed:
-                    _fetch(Path(package.name), platform, content / "python", run, needed)
-                _copy(places[name], content / "python" / places[name].name)
-                # By these the entry point is found there.
-                metadata = (
-                    content / "python" / f"{package.name.replace('-', '_')}-{package.version}.dist-info"
-                )
-                metadata.mkdir()
-                for each in ("METADATA", "entry_points.txt"):
-                    (metadata / each).write_text(package.read_text(each) or "")
-            compile_modules(content / "python", interpreter)
-    return folder
+
+    def fill(content: Path) -> None:
+        for name, package in packages.items():
+            needed = [each for each in package.requires or () if not _NOT_NEEDED.search(each)]
+            if needed:
+                _fetch(Path(package.name), platform, content / "python", run, needed)
+            _copy(places[name], content / "python" / places[name].name)
+            # By these the entry point is found there.
+            metadata = content / "python" / f"{package.name.replace('-', '_')}-{package.version}.dist-info"
+            metadata.mkdir()
+            for each in ("METADATA", "entry_points.txt"):
+                (metadata / each).write_text(package.read_text(each) or "")
+
+    return _kept(cache, "layouts-", platform, "\n".join(contents), fill)
 
 
 def checking(document: Path, platform: Platform, cache: Path) -> Path:
@@ -162,13 +151,22 @@ def checking(document: Path, platform: Platform, cache: Path) -> Path:
         source = compiled(schemas_in(json.loads(document.read_text("utf-8"))))
     except (OSError, ValueError) as error:
         raise BadSetting("event_schemas", f"cannot be used: {document.name}: {error}") from error
+
+    def fill(content: Path) -> None:
+        (content / "python").mkdir(parents=True)
+        (content / "python" / f"{SCHEMAS}.py").write_text(source, "utf-8")
+
+    return _kept(cache, "schemas-", platform, source, fill)
+
+
+def _kept(cache: Path, kind: str, platform: Platform, identity: str, fill: Callable[[Path], None]) -> Path:
+    """The folder of a layer, filled and compiled where none is kept that is of the same."""
     interpreter = interpreter_of(platform.python)
-    identity = f"{RECIPE}\n{bool(interpreter)}\n{platform.name}\n{source}"
-    folder = cache / f"schemas-{hashlib.sha256(identity.encode()).hexdigest()[:24]}"
+    told = f"{RECIPE}\n{'bytecode' if interpreter else 'sources'}\n{platform.name}\n{identity}"
+    folder = cache / f"{kind}{hashlib.sha256(told.encode()).hexdigest()[:24]}"
     if not folder.exists():
         with filling(folder) as content:
-            (content / "python").mkdir(parents=True)
-            (content / "python" / f"{SCHEMAS}.py").write_text(source, "utf-8")
+            fill(content)
             compile_modules(content / "python", interpreter)
     return folder
 

@@ -32,7 +32,7 @@ from epochal.contrib.event_store_adapter.store import (
     AggregateStore,
     Replay,
 )
-from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.codecs import EventCodec
 from epochal.deciders.loop import (
     ATTEMPTS,
     Answer,
@@ -45,7 +45,7 @@ from epochal.deciders.loop import (
 )
 from epochal.deciders.on_streams import Decider
 from epochal.deciders.shapes import Mismatch, shape_of
-from epochal.errors import CorruptData, EpochalError, InvalidInput, UnknownType
+from epochal.errors import CorruptData, EpochalError, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim
 from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
@@ -334,22 +334,8 @@ class AggregateDeciders(Generic[C, S, E]):
         )
 
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:
-        decoded = self._decoded(event)
+        decoded = self.codec.read(event)
         return state if decoded is None else self._moved(state, decoded)
-
-    def _decoded(self, event: RecordedAggregateEvent) -> E | None:
-        """The event, or None where its type is unknown and may be skipped."""
-        stored = Stored(
-            type=event.type,
-            data=event.data,
-            timestamp=event.occurred_at,
-            index=event.seq_nr,
-            stream=str(event.aggregate),
-        )
-        decoded = must_be_done(self.codec.decode(stored), "decode")
-        if decoded is None and not self.codec.skips_unknown:
-            raise UnknownType(str(event.aggregate), event.seq_nr, event.type)
-        return decoded
 
     def _moved(self, state: S, event: E) -> S:
         return must_be_state(self.decider.evolve(state, event), state, self.decider.initial, event)
@@ -449,7 +435,7 @@ class _OnAggregate(
         result = cast("R", None)
         if self.answers:
             result = decision_of(self.decision(deciders._at(aggregate, first).state)).result  # noqa: SLF001  its own
-        found = map(deciders._decoded, deciders.store.events_after(aggregate, first, limit=last - first))  # noqa: SLF001
+        found = map(deciders.codec.read, deciders.store.events_after(aggregate, first, limit=last - first))
         return result, AggregateTransacted(
             standing=replace(deciders._at(aggregate, last), lock=made.lock),  # noqa: SLF001
             events=tuple(event for event in found if event is not None),
