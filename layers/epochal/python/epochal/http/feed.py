@@ -105,9 +105,7 @@ def opened(deployment: Deployment) -> Reading:
     )
 
 
-@shapes.operation(
-    gives=PARTITIONS,
-)
+@shapes.operation(gives=PARTITIONS)
 def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
     """List the feed's partitions and how far each has got.
 
@@ -130,12 +128,10 @@ def list_partitions(reading: Reading, request: Request, _: shapes.QueryString) -
         ),
         shapes.query(
             "direction",
-            {
-                "enum": ["forward", "backward"],
-                "default": "forward",
-                "description": "Backward comes what is before `from`, or the tail if left out, newest first; `next` is "
-                "then where to go on backward, and `atTail` says that nothing is older.",
-            },
+            shapes.direction(
+                "Backward comes what is before `from`, or the tail if left out, newest first; `next` is then where to "
+                "go on backward, and `atTail` says that nothing is older."
+            ),
         ),
         shapes.query("limit", {**shapes.LIMIT, "description": "Items after which the page ends."}),
         shapes.query("data", shapes.flag("Also the events themselves.")),

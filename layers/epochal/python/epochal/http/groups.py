@@ -109,11 +109,7 @@ def opened(deployment: Deployment) -> Groups:
     return deployment.groups
 
 
-@shapes.operation(
-    parameters=(_GROUP,),
-    gives=STANDING,
-    fails=(problems.GROUP_NOT_FOUND,),
-)
+@shapes.operation(parameters=(_GROUP,), gives=STANDING, fails=(problems.GROUP_NOT_FOUND,))
 def read_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
     """Look at a group.
 
@@ -126,12 +122,7 @@ def read_group(groups: Groups, request: Request, _: shapes.QueryString) -> Respo
     )
 
 
-@shapes.operation(
-    parameters=(_GROUP,),
-    takes=STEERING,
-    gives=STEERED,
-    fails=(problems.GROUP_NOT_FOUND,),
-)
+@shapes.operation(parameters=(_GROUP,), takes=STEERING, gives=STEERED, fails=(problems.GROUP_NOT_FOUND,))
 def steer_group(groups: Groups, request: Request, _: shapes.QueryString) -> Response:
     """Steer a group.
 

@@ -313,10 +313,7 @@ ANSWERED: Final = shapes.Shown(
 )
 
 
-@shapes.operation(
-    takes=APPEND_EACH,
-    gives=ANSWERED,
-)
+@shapes.operation(takes=APPEND_EACH, gives=ANSWERED)
 def append_each(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Append to streams, each for itself.
 

@@ -124,6 +124,11 @@ def or_null(schema: Schema, description: str) -> Schema:
     return {"description": description, "anyOf": [inner, {"type": "null"}]}
 
 
+def direction(description: str) -> Schema:
+    """Which way to read."""
+    return {"enum": ["forward", "backward"], "default": "forward", "description": description}
+
+
 def record(
     properties: dict[str, Schema],
     *,

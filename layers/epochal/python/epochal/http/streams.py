@@ -197,10 +197,7 @@ EVENT_PAGE: Final = shapes.Shown(
         "version": (VERSION, "version"),
         "lowWater": (_LOW_WATER, "low_water"),
         "events": shapes.array(shapes.ref("Event"), "In the order asked for."),
-        "next": {
-            "description": "`from` of the next page; null where there is none.",
-            "anyOf": [INDEX, {"type": "null"}],
-        },
+        "next": shapes.or_null(INDEX, "`from` of the next page; null where there is none."),
         "hole": shapes.record(
             {
                 "first": shapes.whole("The first index that was asked for.", 0, MAX_VERSION),
@@ -384,11 +381,7 @@ def forbidden_by(conflict: Conflict, condition: Mapping[str, Any], store: Stream
     return listed.refused(sealed, meter.units)
 
 
-@shapes.operation(
-    takes=BODY,
-    status=201,
-    gives=UPLOAD,
-)
+@shapes.operation(takes=BODY, status=201, gives=UPLOAD)
 def upload_body(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Get a URL to upload a body that is too large for a request.
 
@@ -403,12 +396,7 @@ def upload_body(on: Opened, request: Request, _: shapes.QueryString) -> Response
     return Response(status=201, body=shapes.text_of(view))
 
 
-@shapes.operation(
-    parameters=(_STREAM,),
-    takes=PRUNE,
-    gives=PRUNED,
-    fails=(problems.STREAM_NOT_FOUND,),
-)
+@shapes.operation(parameters=(_STREAM,), takes=PRUNE, gives=PRUNED, fails=(problems.STREAM_NOT_FOUND,))
 def prune_stream(on: Opened, request: Request, _: shapes.QueryString) -> Response:
     """Make the first events of a stream gone, for good.
 
@@ -494,10 +482,7 @@ def read_state(on: Opened, request: Request, asked: shapes.QueryString) -> Respo
             ),
         ),
         shapes.query("limit", {**shapes.LIMIT, "description": "Events at most."}),
-        shapes.query(
-            "direction",
-            {"enum": ["forward", "backward"], "default": "forward", "description": "Which way to read."},
-        ),
+        shapes.query("direction", shapes.direction("Which way to read.")),
         shapes.query(
             "type",
             {

@@ -142,11 +142,7 @@ QUERY: Final = shapes.Component(
             "after": {**POSITION, "description": "Only what is new since this position."},
             "from": _NEXT,
             "limit": shapes.whole("Events at most.", 1, shapes.MAX_LIMIT, default=shapes.DEFAULT_LIMIT),
-            "direction": {
-                "enum": ["forward", "backward"],
-                "default": "forward",
-                "description": "Backward: newest first. The first page then has the last events.",
-            },
+            "direction": shapes.direction("Backward: newest first. The first page then has the last events."),
             "positions": {**shapes.flag("Whether each event tells its position."), "default": False},
         },
         required=("query",),
@@ -457,10 +453,7 @@ def append_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Re
     return shapes.answer(meter, view, status=201, figures=shapes.appends(events, replayed=outcome.replayed))
 
 
-@shapes.operation(
-    takes=QUERY,
-    gives=EVENT_PAGE,
-)
+@shapes.operation(takes=QUERY, gives=EVENT_PAGE)
 def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """Read the events that match a query, and the position to append after.
 
@@ -484,11 +477,7 @@ def query_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Res
     return shapes.answer(meter, _page(found, listed))
 
 
-@shapes.operation(
-    parameters=(shapes.path("id", ID),),
-    gives=EVENT,
-    fails=(problems.EVENT_NOT_FOUND,),
-)
+@shapes.operation(parameters=(shapes.path("id", ID),), gives=EVENT, fails=(problems.EVENT_NOT_FOUND,))
 def read_tagged(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """Read a tagged event by its id.
 
@@ -588,11 +577,7 @@ def _tags_from(listings: Listings, group: str | None, start: str | None, limit: 
         raise InvalidInput("from" if error.field == "after" else error.field, error.rule) from error
 
 
-@shapes.operation(
-    parameters=(_TAG,),
-    gives=TAG_SHOWN,
-    fails=(problems.TAG_NOT_FOUND,),
-)
+@shapes.operation(parameters=(_TAG,), gives=TAG_SHOWN, fails=(problems.TAG_NOT_FOUND,))
 def read_tag(tagged: Tagged, request: Request, _: shapes.QueryString) -> Response:
     """Read how many events a tag has, and which is the latest.
 

@@ -5,7 +5,8 @@ be called off.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from epochal.deployment import Deployment
@@ -83,10 +84,7 @@ def opened(deployment: Deployment, store: str) -> Any:
     return getattr(deployment, store)
 
 
-@shapes.operation(
-    parameters=(shapes.path("stream", STREAM),),
-    gives=TIMERS,
-)
+@shapes.operation(parameters=(shapes.path("stream", STREAM),), gives=TIMERS)
 def read_timers(streams: Streams, request: Request, _: shapes.QueryString) -> Response:
     """List the timers of a stream that are pending.
 
@@ -112,21 +110,12 @@ def cancel_timer(streams: Streams, request: Request, _: shapes.QueryString) -> R
     """
     stream, name = stream_name(request.path["stream"]), timer_name(request.path["timer"], "timer")
     store, meter = shapes.streams_for(streams, request)
-    try:
-        timer = timers_of(store).cancel(stream, name)
-    except Contended:
-        raise _contended(meter, stream, stream=stream) from None
-    if timer is None:
-        raise Problem(
-            problems.TIMER_NOT_FOUND, f"{stream} has no timer {name} that is pending", stream=stream
-        )
-    return _called_off(meter, timer)
+    return _called_off(
+        meter, partial(timers_of(store).cancel, stream), name, stream, f"{stream} has", stream=stream
+    )
 
 
-@shapes.operation(
-    takes=TAGS_ASKED,
-    gives=TAG_TIMERS,
-)
+@shapes.operation(takes=TAGS_ASKED, gives=TAG_TIMERS)
 def read_tag_timers(tagged: TaggedStore, request: Request, _: shapes.QueryString) -> Response:
     """List the timers of tags that are pending.
 
@@ -153,25 +142,24 @@ def cancel_tag_timer(tagged: TaggedStore, request: Request, _: shapes.QueryStrin
     sent = TAG_TIMER_NAMED.read(shapes.document(request))
     tags, name = sent["tags"], sent["timer"]
     store, meter = shapes.measured(tagged, request)
+    return _called_off(meter, partial(timers_of(store).cancel, tags), name, "these tags", "these tags have")
+
+
+def _called_off(
+    meter: Meter, cancel: Callable[[str], Timer | None], name: str, where: str, has: str, **place: Any
+) -> Response:
+    """The timer that is called off by its name; what `has` none, and where others write, is said in words."""
     try:
-        timer = timers_of(store).cancel(tags, name)
+        timer = cancel(name)
     except Contended:
-        raise _contended(meter, "these tags") from None
+        raise Problem(
+            problems.VERSION_CONFLICT,
+            f"others write to {where} all the time: try again",
+            figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
+            **place,
+        ) from None
     if timer is None:
-        raise Problem(problems.TIMER_NOT_FOUND, f"these tags have no timer {name} that is pending")
-    return _called_off(meter, timer)
-
-
-def _contended(meter: Meter, where: str, **place: Any) -> Problem:
-    return Problem(
-        problems.VERSION_CONFLICT,
-        f"others write to {where} all the time: try again",
-        figures={"Conflicts": 1.0, **shapes.consumed(meter.units)},
-        **place,
-    )
-
-
-def _called_off(meter: Meter, timer: Timer) -> Response:
+        raise Problem(problems.TIMER_NOT_FOUND, f"{has} no timer {name} that is pending", **place)
     view = AnswerSize().put(shown(timer), _frame(timer))
     return shapes.answer(meter, view, figures=shapes.appends((timer,), replayed=False))
 

@@ -152,11 +152,7 @@ def read_newest(reading: Reading, request: Request, asked: shapes.QueryString) -
     return shapes.answer(meter, view, figures={"Items": float(len(items))})
 
 
-@shapes.operation(
-    takes=ORDERED,
-    gives=ORDERED_PAGE,
-    headers=AGAIN,
-)
+@shapes.operation(takes=ORDERED, gives=ORDERED_PAGE, headers=AGAIN)
 def read_ordered(reading: Reading, request: Request, _: shapes.QueryString) -> Response:
     """Read the feed in order.
 
@@ -246,10 +242,7 @@ def read_position(reading: Reading, request: Request, asked: shapes.QueryString)
             },
         ),
         shapes.query("limit", {**shapes.LIMIT, "description": "Streams after which the page ends."}),
-        shapes.query(
-            "direction",
-            {"enum": ["forward", "backward"], "default": "forward", "description": "Or the newest first."},
-        ),
+        shapes.query("direction", shapes.direction("Or the newest first.")),
         shapes.query("prefix", {"type": "string", "description": "Only streams whose names begin so."}),
         CATEGORIES,
     ),

@@ -68,10 +68,7 @@ _STANDS: Final[dict[str, shapes.Schema]] = {
 OF_PROBLEMS: Final = {"aggregate": shapes.text("The aggregate concerned.")}
 """What problems say of aggregates."""
 
-_NEXT: Final = {
-    "description": "`from` of the page that goes on; null where there is none.",
-    "anyOf": [SEQ_NR, {"type": "null"}],
-}
+_NEXT: Final = shapes.or_null(SEQ_NR, "`from` of the page that goes on; null where there is none.")
 
 NEW_EVENT: Final = shapes.Component(
     "NewAggregateEvent",

@@ -109,7 +109,7 @@ _DESCRIBED: Final[shapes.Members] = {
     "name": (NAME, "projector"),
     "version": (VERSION, "version"),
     "eventsProcessed": (PROCESSED, "events_processed"),
-    "lastSortableId": {"description": _LAST["description"], "anyOf": [SORTABLE_ID, {"type": "null"}]},
+    "lastSortableId": shapes.or_null(SORTABLE_ID, _LAST["description"]),
     "safeWindow": shapes.words(_WINDOW["description"]),
     "bytes": (shapes.whole("Size of the state."), "original_bytes"),
     "compressedBytes": (shapes.whole("Its size as it is stored, compressed."), "compressed_bytes"),
@@ -138,10 +138,7 @@ VERSIONS_SHOWN: Final = shapes.Shown(
         "versions": shapes.array(
             shapes.ref("ProjectionVersion"), "In the order of text, without their states."
         ),
-        "next": {
-            "description": "`from` of the page that goes on; null where there is none.",
-            "anyOf": [VERSION, {"type": "null"}],
-        },
+        "next": shapes.or_null(VERSION, "`from` of the page that goes on; null where there is none."),
     },
 )
 STATE: Final = shapes.Shown(
@@ -302,12 +299,7 @@ def list_projection_states(projections: Projections, request: Request, asked: sh
     return shapes.answer(meter, VERSIONS_SHOWN(name=name, versions=versions, next=following))
 
 
-@shapes.operation(
-    parameters=_WHICH,
-    takes=WRITE,
-    gives=WRITTEN,
-    fails=(BEHIND,),
-)
+@shapes.operation(parameters=_WHICH, takes=WRITE, gives=WRITTEN, fails=(BEHIND,))
 def write_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
     """Store the state of a version of a projection.
 
@@ -339,10 +331,7 @@ def write_projection_state(projections: Projections, request: Request, _: shapes
     return shapes.answer(meter, view)
 
 
-@shapes.operation(
-    parameters=_WHICH,
-    gives=DELETED,
-)
+@shapes.operation(parameters=_WHICH, gives=DELETED)
 def delete_projection_state(projections: Projections, request: Request, _: shapes.QueryString) -> Response:
     """Delete the state of a version of a projection.
 
