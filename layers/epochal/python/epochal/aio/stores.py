@@ -37,7 +37,7 @@ from epochal.wire.environment import Signer
 from epochal.wire.http import CONNECT_SECONDS, READ_SECONDS, NoAnswer, Unsent, host_of
 
 if TYPE_CHECKING:
-    from epochal.read_models.keys import Dropped, SecondaryKey
+    from epochal.read_models.keys import SecondaryKey
     from epochal.subjects.sealing import Shredded, Subjects
 
 
@@ -359,6 +359,8 @@ class AsyncReadModels:
 
     store: ReadModels
 
+    drop = writes(ReadModels.drop)
+
     def open(
         self,
         name: str,
@@ -376,10 +378,6 @@ class AsyncReadModels:
     async def live(self, name: str, *, of: type | None = None) -> AsyncReadModel:
         """`ReadModels.live`."""
         return AsyncReadModel(await run(partial(self.store.live, of=of), name))
-
-    async def drop(self, name: str, generation: int, *, after: str | None = None) -> Dropped:
-        """`ReadModels.drop`."""
-        return await finished(run(partial(self.store.drop, after=after), name, generation))
 
     async def swap(self, name: str, generation: int) -> AsyncReadModel:
         """`ReadModels.swap`."""
