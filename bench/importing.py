@@ -42,7 +42,7 @@ EVENTS: Final = 100_000
 BYTES: Final = 300
 A_STREAM: Final = 50
 OPEN: Final = 2_000
-"""Orders under way at once, of which any may be next."""
+"""Orders under way at once, of which any may be next; in a short file, half as many as it has events."""
 
 MAP: Final = {"stream": "Order-{order}", "type": "what", "time": "at", "data": "body"}
 
@@ -65,10 +65,10 @@ class Imported:
 
 def lines(events: int) -> Iterator[str]:
     """So many events, a line each."""
-    luck, begun = random.Random(7), OPEN
-    under_way = [[number, 0] for number in range(OPEN)]
+    luck, begun = random.Random(7), min(OPEN, events // 2)
+    under_way = [[number, 0] for number in range(begun)]
     for number in range(events):
-        order = under_way[luck.randrange(OPEN)]
+        order = under_way[luck.randrange(len(under_way))]
         body = {"customer": luck.randbytes(16).hex(), "total": luck.randrange(100_000) / 100, "note": ""}
         body["note"] = luck.randbytes((BYTES - len(json.dumps(body))) // 2).hex()
         at = f"2026-01-01T{number // 3_600_000 % 24:02d}:{number // 60_000 % 60:02d}:{number // 1_000 % 60:02d}Z"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from bench.bill import MILLION, REGION, STEADY, TRICKLE, Pace
@@ -19,7 +20,7 @@ from epochal.reactions.cloudevents import Message
 from epochal.testing.feeds import MemoryFeed
 
 STREAMS: Final = 15
-EVENTS: Final = 1_000
+EVENTS: Final = 300
 SECONDS: Final = 300
 
 CHARGED: Final = 5 * 1024
@@ -34,6 +35,7 @@ PUT: Final = 5.0 / MILLION
 """Dollars for a file that is put into S3."""
 
 
+@cache
 def charged(together: int) -> float:
     """Bytes of an event that Firehose charges, where so many are indexed at a time."""
     taken: list[int] = []

@@ -70,7 +70,7 @@ class Taken:
     late: float
 
 
-async def waiting(readers: int, *, large: bool = False) -> Taken:
+async def waiting(readers: int, *, large: bool, seconds: float) -> Taken:
     """Readers of one process that follow a feed, each begun at a moment of its own."""
     feed, rng = MemoryFeed(), random.Random(1)
     feed.streams.append("Tail-1", [Event(type=rng.randbytes(250).hex()) for _ in range(120 if large else 1)])
@@ -95,22 +95,22 @@ async def waiting(readers: int, *, large: bool = False) -> Taken:
             tasks.create_task(follow())
         await asyncio.sleep(60)
         before = meter.capacity
-        await asyncio.sleep(SECONDS)
+        await asyncio.sleep(seconds)
         took = meter.capacity
         came = loop.time()
         await run(feed.streams.append, "Tail-2", [Event(type="Came")])
         await run(feed.index)
     assert len(late) == readers
     return Taken(
-        units=(took.read - before.read) / SECONDS,
-        requests=(took.requests - before.requests) / SECONDS,
+        units=(took.read - before.read) / seconds,
+        requests=(took.requests - before.requests) / seconds,
         late=max(late) - came,
     )
 
 
-def measured(readers: int, *, large: bool = False) -> Taken:
+def measured(readers: int, *, large: bool = False, seconds: float = SECONDS) -> Taken:
     """The same, measured."""
-    return jumping(waiting(readers, large=large))
+    return jumping(waiting(readers, large=large, seconds=seconds))
 
 
 def main() -> None:

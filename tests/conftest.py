@@ -52,18 +52,10 @@ MARKS = {
 """What a test that uses a fixture is marked with."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Tell the kinds of tests and how much is tried; hide the user's AWS settings, whatever is imported.
-
-    A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
+def _hide_the_users_settings() -> None:
+    """At once: the conftest of a folder that the command line names may start CDK's engine, which takes them as they
+    are then.
     """
-    settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.register_profile("check", settings.get_profile("proof"), max_examples=CHECK)
-    settings.register_profile("test", settings.get_profile("proof"), max_examples=TEST)
-    settings.load_profile("proof")  # where the command line names none; it is read after this
-    for kind in KINDS:
-        config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     if contract_run.REGION:  # `make contract PLACE=aws`: the caller's own account is what is meant
         os.environ["AWS_DEFAULT_REGION"] = contract_run.REGION
         return
@@ -81,6 +73,23 @@ def pytest_configure(config: pytest.Config) -> None:
         # CDK still runs on Node 20, past its end of life, and would say so before every run.
         JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION="20",
     )
+
+
+_hide_the_users_settings()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell the kinds of tests and how much is tried.
+
+    A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
+    """
+    settings.register_profile("proof", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile("check", settings.get_profile("proof"), max_examples=CHECK)
+    settings.register_profile("test", settings.get_profile("proof"), max_examples=TEST)
+    settings.load_profile("proof")  # where the command line names none; it is read after this
+    for kind in KINDS:
+        config.addinivalue_line("markers", f"{kind.name}: needs {kind.about}")
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,15 +1,22 @@
+from functools import cache
+
 import pytest
 
-from bench.index_contention import LOADS, Load, World
+from bench.index_contention import LOADS, Load, Measured, World
+
+
+@cache
+def played(load: Load) -> Measured:
+    return World(load=load, seconds=4).play()
 
 
 @pytest.mark.parametrize("load", LOADS, ids=str)
 def test_what_the_index_costs_stays_within_its_bound_however_many_shards_there_are(load: Load) -> None:
-    World(load=load, seconds=4).play().fail()
+    played(load).fail()
 
 
 def test_a_single_shard_is_never_refused_and_asks_for_no_more_than_it_writes() -> None:
-    measured = World(load=Load(shards=1, rate=1_000, units=14, late=1.1), seconds=4).play()
+    measured = played(Load(shards=1, rate=1_000, units=14, late=1.1))
     assert measured.refused == 0
     assert measured.requests < 4 * measured.invocations
 
@@ -28,6 +35,6 @@ def test_kinesis_saves_dollars_where_there_are_many_shards_and_few_heads(
     loads = [load for load in LOADS if load.rate == rate and load.shards == 40 and not load.together]
     plain = next(load for load in loads if not load.kinesis)
     through = next(load for load in loads if load.kinesis == shards)
-    spent, instead = (World(load=load, seconds=4).play().dollars for load in (plain, through))
+    spent, instead = (played(load).dollars for load in (plain, through))
     assert (instead < spent / 4) is saves
     assert instead < 0.15

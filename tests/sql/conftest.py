@@ -21,7 +21,7 @@ def database(postgres: Postgres) -> str:
     """The name of an empty one."""
     name = f"test_{next(_NUMBERS)}"
     with psycopg.connect(postgres.conninfo(), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
+        connection.execute(f"CREATE DATABASE {name} STRATEGY FILE_COPY".encode())
     return name
 
 

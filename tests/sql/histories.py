@@ -41,8 +41,8 @@ from epochal.errors import Contended
 from epochal.layout.port import Removal
 from epochal.read_models.sql import SqlReadModel, SqlReadModels
 
-RATE: Final = 0.01
-"""Of statements, and of commits, that something happens to."""
+OF_STATEMENTS, OF_COMMITS = 0.01, 0.05
+"""The share that something happens to; commits are few."""
 
 FATES: Final = ("killed", "cut", "ended by the server")
 
@@ -143,9 +143,9 @@ class Fates:
         commit = engine.dialect.do_commit
 
         def committing(connection: Any) -> None:
-            self._befall(connection.dbapi_connection, "before a commit")
+            self._befall(connection.dbapi_connection, "before a commit", OF_COMMITS)
             commit(connection)
-            if self._befall(connection.dbapi_connection, "after a commit"):
+            if self._befall(connection.dbapi_connection, "after a commit", OF_COMMITS):
                 connection.dbapi_connection.execute("SELECT 1")  # the answer is lost
 
         engine.dialect.do_commit = committing  # type: ignore[method-assign]
@@ -160,10 +160,10 @@ class Fates:
         self._befall(cursor.connection, "after a statement")
         return True
 
-    def _befall(self, driver: psycopg.Connection[Any], where: str) -> bool:
+    def _befall(self, driver: psycopg.Connection[Any], where: str, share: float = OF_STATEMENTS) -> bool:
         """Whether anything happened that leaves the worker alive."""
         luck = getattr(self._lucks, "luck", None)
-        if luck is None or luck.random() > RATE:
+        if luck is None or luck.random() > share:
             return False
         fate = luck.choice(FATES)
         with self._lock:

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 from tests.sql.histories import FATES, Fates, World
 from tests.support.postgres import Postgres
 
-FEW = 300
+FEW = 60
 MANY = 10_000
 AT_ONCE = 4
 

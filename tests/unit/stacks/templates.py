@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from copy import deepcopy
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,19 +89,33 @@ class Deployment:
         self.directory = app.outdir
         stacks = [child for child in app.node.children if isinstance(child, Stack)]
         self.stacks = {stack.stack_name.rpartition("-")[2]: stack for stack in stacks}
-        self.templates = {kind: Template.from_stack(stack) for kind, stack in self.stacks.items()}
-        self._resources = cache(self._resources_of)  # a question to Node takes longer than most tests
+        app.synth()
+        # As files: a question to Node takes longer than most tests.
+        self._texts = {
+            kind: (Path(app.outdir) / stack.template_file).read_text() for kind, stack in self.stacks.items()
+        }
+        self._resources = cache(self._resources_of)
+        self._asked = cache(lambda kind: Template.from_string(self._texts[kind]))
 
     def __getitem__(self, kind: str) -> Template:
-        return self.templates[kind]
+        return self._asked(kind)
+
+    def template(self, kind: str) -> dict[str, Any]:
+        """What `cdk synth` writes, anew for each that asks."""
+        found: dict[str, Any] = json.loads(self._texts[kind])
+        return found
 
     def in_order(self) -> dict[str, dict[str, Any]]:
         """Templates by the names of their stacks, in the order in which these are deployed."""
-        waiting, found = dict(self.stacks), dict[str, dict[str, Any]]()
+        return {name: self.template(kind) for name, kind in self._order.items()}
+
+    @cached_property
+    def _order(self) -> dict[str, str]:
+        waiting, found = dict(self.stacks), dict[str, str]()
         while waiting:
             for kind, stack in list(waiting.items()):
                 if found.keys() >= {each.stack_name for each in stack.dependencies}:
-                    found[stack.stack_name] = self.templates[kind].to_json()
+                    found[stack.stack_name] = kind
                     del waiting[kind]
         return found
 
@@ -116,16 +130,16 @@ class Deployment:
 
     def resources(self) -> list[Resource]:
         """Everything in every stack."""
-        return [deepcopy(each) for kind in self.templates for each in self._resources(kind).values()]
+        return [deepcopy(each) for kind in self.stacks for each in self._resources(kind).values()]
 
     def _resources_of(self, kind: str) -> dict[str, Resource]:
-        found: dict[str, Resource] = self.templates[kind].to_json()["Resources"]
+        found: dict[str, Resource] = self.template(kind)["Resources"]
         return found
 
 
 def stream_told(deployment: Deployment, reference: dict[str, str]) -> str:
     """The logical id of the table whose stream the stack `feed` refers to: one parameter tells it, the other asks."""
-    asked = deployment["feed"].to_json()["Parameters"][reference["Ref"]]
+    asked = deployment.template("feed")["Parameters"][reference["Ref"]]
     assert asked["Type"] == "AWS::SSM::Parameter::Value<String>"
     (told,) = [
         each["Properties"]["Value"]
@@ -211,7 +225,7 @@ def synthesiser(sources: Sources) -> Synthesise:
             "target": target,
             "stages": {stage: json.loads(settings)},
         }
-        app = App(context=context)
+        app = App(context=context, tree_metadata=False)
         deployment(app, sources)
         return Deployment(app)
 

@@ -24,7 +24,7 @@ def of_type(deployment: Deployment, type_: str) -> dict[str, Any]:
     """Properties of all resources of a type, by stack and logical id."""
     return {
         f"{kind}/{id_}": each["Properties"]
-        for kind in deployment.templates
+        for kind in deployment.stacks
         for id_, each in deployment.of_type(kind, type_).items()
     }
 

@@ -35,7 +35,7 @@ def test_its_table_is_made_with_its_keys_and_stream_and_told(deployed: Deploymen
     assert table["TableName"] == "epochal-dev-lists"
     assert [each["AttributeName"] for each in table["KeySchema"]] == list(LISTS.keys)
     assert table["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}
-    outputs = deployed["store"].to_json()["Outputs"]
+    outputs = deployed.template("store")["Outputs"]
     told = Settings.from_outputs({name: f"value of {name}" for name in outputs if name.endswith("Table")})
     assert told.table(LISTS.kind) == "value of ListsTable"
 

@@ -62,7 +62,7 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_every_entry_an_alarm(synthe
     )
     found = {
         each["Properties"]["AlarmName"].removeprefix("epochal-prod-"): each["Properties"]["AlarmDescription"]
-        for kind in deployment.templates
+        for kind in deployment.stacks
         for each in deployment.of_type(kind, "AWS::CloudWatch::Alarm").values()
     }
     of_lakes = {"lake-<name>-late", "lake-<name>-unconverted"}  # `test_lake` has them
@@ -100,7 +100,7 @@ def test_what_alarms_cost_is_counted_as_they_are(synthesise: Synthesise) -> None
     deployment = synthesise("prod", reactions={"board": {"entry": "board"}})
     alarms = {
         kind: [each["Properties"] for each in deployment.of_type(kind, "AWS::CloudWatch::Alarm").values()]
-        for kind in deployment.templates
+        for kind in deployment.stacks
     }
     # An alarm on an expression is paid for by each metric in it.
     metrics = sum(

@@ -34,7 +34,7 @@ def test_its_tables_are_not_made_and_those_of_others_keep_their_ids(
 
 
 def test_outputs_tell_a_client_of_the_others_alone(sparse: Deployment) -> None:
-    outputs = sparse["store"].to_json()["Outputs"]
+    outputs = sparse.template("store")["Outputs"]
     told = Settings.from_outputs({name: name for name in outputs if name.endswith("Table")})
     assert set(told.tables) == {spec.kind for name in KEPT for spec in layout_named(name).port.tables}
 

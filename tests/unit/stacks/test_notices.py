@@ -17,7 +17,7 @@ def test_nothing_follows_the_stream_of_the_index_which_stays_as_it_was(synthesis
     """What it carries cannot be changed in place."""
     index = synthesise().named("store", "AWS::DynamoDB::GlobalTable", "Index")
     assert index["Properties"]["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}
-    assert "/streams/index" not in json.dumps(synthesise().templates["feed"].to_json())
+    assert "/streams/index" not in json.dumps(synthesise().template("feed"))
 
 
 def test_what_a_new_mapping_finds_in_a_stream_that_is_there_is_not_too_old_for_it(

@@ -128,7 +128,7 @@ def test_the_gateway_has_a_name_and_says_where_dns_is_to_lead(deployed: Deployme
     assert configured["CertificateArn"] == CERTIFICATE
     mapping = deployed.named("api", "AWS::ApiGatewayV2::ApiMapping", "DomainMapping")["Properties"]
     assert "ApiMappingKey" not in mapping
-    assert {"DomainTarget", "DomainZone", "ApiUrl"} <= deployed["api"].to_json()["Outputs"].keys()
+    assert {"DomainTarget", "DomainZone", "ApiUrl"} <= deployed.template("api")["Outputs"].keys()
 
 
 def test_every_replica_that_falls_behind_alarms(deployed: Deployment, synthesise: Synthesise) -> None:

@@ -62,7 +62,7 @@ def id_of(deployed: Deployment, type_: str, name: str) -> str:
 
 
 def test_a_stage_without_reactions_has_no_stack_of_them(synthesise: Synthesise) -> None:
-    assert "reactions" not in synthesise("prod").templates
+    assert "reactions" not in synthesise("prod").stacks
 
 
 def test_each_declared_reaction_is_a_function_of_its_own(deployed: Deployment) -> None:
@@ -100,8 +100,8 @@ def test_it_is_told_its_name_its_queue_and_where_everything_is(deployed: Deploym
 
 def test_no_stack_exports_anything_for_it(deployed: Deployment, synthesise: Synthesise) -> None:
     """An export that is in use could not be changed until every reaction lets go of it."""
-    assert "Fn::ImportValue" not in str(deployed["reactions"].to_json())
-    assert deployed["feed"].to_json() == synthesise("prod", read_models=True)["feed"].to_json()
+    assert "Fn::ImportValue" not in str(deployed.template("reactions"))
+    assert deployed.template("feed") == synthesise("prod", read_models=True).template("feed")
 
 
 def test_a_queue_wakes_it_by_partition_and_batches_may_fail_in_part(deployed: Deployment) -> None:
@@ -270,7 +270,7 @@ def test_what_someone_should_know_of_it_alarms(
 
 
 def test_function_and_queue_are_told(deployed: Deployment) -> None:
-    outputs = deployed["reactions"].to_json()["Outputs"].values()
+    outputs = deployed.template("reactions")["Outputs"].values()
     told = [each["Value"] for each in outputs if each["Description"].endswith("the reaction board")]
     assert told == [
         {"Ref": id_of(deployed, FUNCTION, "boardFunction")},

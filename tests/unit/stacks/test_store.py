@@ -111,13 +111,13 @@ def test_there_are_tables_of_read_models_and_timers_where_the_stage_wants_them(
     added = set(wanted.of_type("store", TABLE)) - set(plain.of_type("store", TABLE))
     wanted_ids = {"ReadModels539C9E0D", "ArchiveDA4CB258", "StreamsArchive0CFCA05D", "Timers8BCB401C"}
     assert added == wanted_ids, "another id would be another table"
-    outputs = wanted["store"].to_json()["Outputs"]
+    outputs = wanted.template("store")["Outputs"]
     assert outputs["ReadModelsTable"]["Value"] == {"Ref": "ReadModels539C9E0D"}
     assert outputs["TimersTable"]["Value"] == {"Ref": "Timers8BCB401C"}
-    assert "ReadModelsTable" not in plain["store"].to_json()["Outputs"]
+    assert "ReadModelsTable" not in plain.template("store")["Outputs"]
     elsewhere = synthesise(**OPTIONAL, **ELSEWHERE)
     assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
-    assert elsewhere["store"].to_json()["Outputs"]["ReadModelsTable"]["Value"] == "kept"
+    assert elsewhere.template("store")["Outputs"]["ReadModelsTable"]["Value"] == "kept"
 
 
 def test_there_is_an_archive_of_each_layout_where_the_stage_wants_one(synthesise: Synthesise) -> None:
@@ -125,11 +125,11 @@ def test_there_is_an_archive_of_each_layout_where_the_stage_wants_one(synthesise
     found, tips = table_of(wanted, ARCHIVE), table_of(wanted, TIPS)
     assert found["KeySchema"] == tips["KeySchema"]
     assert table_of(wanted, STREAMS_ARCHIVE)["KeySchema"] == table_of(wanted, STREAMS)["KeySchema"]
-    assert wanted["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == {"Ref": "ArchiveDA4CB258"}
-    assert not {"ArchiveTable", "StreamsArchiveTable"} & set(plain["store"].to_json()["Outputs"])
+    assert wanted.template("store")["Outputs"]["ArchiveTable"]["Value"] == {"Ref": "ArchiveDA4CB258"}
+    assert not {"ArchiveTable", "StreamsArchiveTable"} & set(plain.template("store")["Outputs"])
     elsewhere = synthesise(**OPTIONAL, **ELSEWHERE)
     assert set(elsewhere.of_type("store", TABLE)) == set(plain.of_type("store", TABLE))
-    assert elsewhere["store"].to_json()["Outputs"]["ArchiveTable"]["Value"] == "kept"
+    assert elsewhere.template("store")["Outputs"]["ArchiveTable"]["Value"] == "kept"
 
 
 def test_production_tables_are_kept_protected_and_recoverable(synthesise: Synthesise) -> None:
@@ -238,7 +238,7 @@ def test_retained_tables_and_bucket_are_used_without_being_managed(synthesise: S
     settings = {f"existing_{kind.replace('-', '_')}": arn for kind, arn in existing.items()}
     stage = synthesise(**settings, existing_bucket="kept-bodies")
     # A stack without any resource would not be deployed, and its outputs would be missing.
-    (nothing,) = stage["store"].to_json()["Resources"].values()
+    (nothing,) = stage.template("store")["Resources"].values()
     assert nothing == {"Type": "AWS::CloudFormation::WaitConditionHandle"}
     mappings = stage.of_type("feed", "AWS::Lambda::EventSourceMapping").values()
     read = followed - {"index"}  # whose stream no function reads
@@ -267,7 +267,7 @@ def test_what_holds_data_never_changes_its_logical_id(synthesise: Synthesise, st
 
 
 def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
-    store, api = (synthesise()[kind].to_json()["Outputs"] for kind in ("store", "api"))
+    store, api = (synthesise().template(kind)["Outputs"] for kind in ("store", "api"))
     tables = {"TipsTable", "IndexTable", "JournalTable", "SnapshotTable"}
     assert {
         *tables,
@@ -294,7 +294,7 @@ def test_outputs_name_what_a_client_needs(synthesise: Synthesise) -> None:
 def test_outputs_name_the_tenant_and_the_types_of_aggregates_where_there_are_any(
     synthesise: Synthesise,
 ) -> None:
-    outputs = synthesise(**CHOSEN)["store"].to_json()["Outputs"]
+    outputs = synthesise(**CHOSEN).template("store")["Outputs"]
     facts = {"Service": "shop", "TypeHeads": "true", "AggregateTypes": "order,user-account"}
     facts |= {"JournalKeys": "rust", "JournalSerializer": "java"}
     assert {name: outputs[name]["Value"] for name in facts} == facts

@@ -43,8 +43,8 @@ def test_the_two_targets_differ_only_in_what_is_intended(synthesise: Synthesise,
 
 
 def test_nothing_is_deployed_locally_that_aws_would_not_get(synthesise: Synthesise) -> None:
-    assert set(synthesise("prod", "embedded").templates) == {"store", "feed", "api"}
-    assert set(synthesise("prod", "aws").templates) == {"store", "feed", "api", "watch"}
+    assert set(synthesise("prod", "embedded").stacks) == {"store", "feed", "api"}
+    assert set(synthesise("prod", "aws").stacks) == {"store", "feed", "api", "watch"}
     here, there = dict(leaves(synthesise("prod", "embedded"))), dict(leaves(synthesise("prod", "aws")))
     named_otherwise = re.compile(r"/(Indexer|AuditAuditor)Role")
     assert not [path for path in here.keys() - there.keys() if not named_otherwise.search(path)]
@@ -78,7 +78,7 @@ def test_the_embedded_aws_gets_what_runs_on_this_machine() -> None:
 
 def leaves(deployment: Deployment) -> Iterator[tuple[str, Any]]:
     """Every value in every template, by its path."""
-    waiting = [(f"/{kind}", template.to_json()) for kind, template in deployment.templates.items()]
+    waiting = [(f"/{kind}", deployment.template(kind)) for kind in deployment.stacks]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict) and value:

@@ -23,7 +23,7 @@ def test_each_function_has_an_address_that_wants_a_signature_and_an_output_tells
 ) -> None:
     urls = addressed.of_type("api", "AWS::Lambda::Url")
     assert {each["Properties"]["AuthType"] for each in urls.values()} == {"AWS_IAM"}
-    outputs = addressed.templates["api"].to_json()["Outputs"]
+    outputs = addressed.template("api")["Outputs"]
     told = {name: value["Value"]["Fn::GetAtt"] for name, value in outputs.items() if name.endswith("Url")}
     assert told.keys() == {"AppendUrl", "ReplayUrl", "FeedUrl"}
     for name in FUNCTIONS:
