@@ -110,6 +110,18 @@ def a_map(each: Rule, *, keys: Collection[str] | None = None) -> Rule:
     return rule
 
 
+def _chosen(default: Any, rule: Rule) -> Any:
+    """Declare a setting, as the default of a field, and what it may hold."""
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: default, metadata={"rule": rule})
+    return field(default=default, metadata={"rule": rule})
+
+
+def _rules(settings: type) -> dict[str, Rule]:
+    """Of the settings that a class declares so, by their names."""
+    return {each.name: each.metadata["rule"] for each in fields(settings) if "rule" in each.metadata}
+
+
 # Reactions as a stage declares them in `cdk.json`, for those who need no stack of their own.
 #
 # "reactions": {"board": {"entry": "reactions/board", "allow": [
@@ -126,34 +138,6 @@ class Allow:
 
     actions: tuple[str, ...]
     resources: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """A reaction; what is left out is the construct's own (`reaction.py`).
-
-    Attributes:
-        entry: folder of its code, from where `cdk.json` is.
-        handler: `module:reaction` or `module.function` in it.
-        memory_mb, timeout_seconds: of the function.
-        batch_size: wake-ups of one invocation, which runs what they wake one after another.
-        reserved_concurrency: invocations at once, and kept for it.
-        environment: of the handler.
-        allow: what the handler needs.
-        read_models: names of those that it makes, in the stage's table.
-        process: it is a process, and so two reactions.
-    """
-
-    entry: str
-    handler: str = "handler.handler"
-    memory_mb: int | None = None
-    timeout_seconds: int | None = None
-    batch_size: int | None = None
-    reserved_concurrency: int | None = None
-    environment: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    allow: tuple[Allow, ...] = ()
-    read_models: tuple[str, ...] = ()
-    process: bool = False
 
 
 def _an_environment(value: object) -> Mapping[str, str]:
@@ -174,24 +158,36 @@ def _an_allow(value: object) -> Allow:
     return Allow(**fields)
 
 
-_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {
-        "entry": a_text(r"\S(.*\S)?", "a folder"),
-        "handler": a_text(r"\w+[.:]\w+", "module:reaction or module.function"),
-        "memory_mb": a_number(128, 10_240),
-        "timeout_seconds": a_number(10, 900),
-        "batch_size": a_number(1, 10),
-        "reserved_concurrency": a_number(1, 100_000),
-        "environment": _an_environment,
-        "allow": a_list(_an_allow),
-        "read_models": a_list(a_text(_MODEL, "the name of a read model")),
-        "process": a_flag,
-    }
-)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A reaction; what is left out is the construct's own (`reaction.py`).
+
+    Attributes:
+        entry: folder of its code, from where `cdk.json` is.
+        handler: `module:reaction` or `module.function` in it.
+        memory_mb, timeout_seconds: of the function.
+        batch_size: wake-ups of one invocation, which runs what they wake one after another.
+        reserved_concurrency: invocations at once, and kept for it.
+        environment: of the handler.
+        allow: what the handler needs.
+        read_models: names of those that it makes, in the stage's table.
+        process: it is a process, and so two reactions.
+    """
+
+    entry: str = field(metadata={"rule": a_text(r"\S(.*\S)?", "a folder")})
+    handler: str = _chosen("handler.handler", a_text(r"\w+[.:]\w+", "module:reaction or module.function"))
+    memory_mb: int | None = _chosen(None, a_number(128, 10_240))
+    timeout_seconds: int | None = _chosen(None, a_number(10, 900))
+    batch_size: int | None = _chosen(None, a_number(1, 10))
+    reserved_concurrency: int | None = _chosen(None, a_number(1, 100_000))
+    environment: Mapping[str, str] = _chosen(_NOTHING, _an_environment)
+    allow: tuple[Allow, ...] = _chosen((), a_list(_an_allow))
+    read_models: tuple[str, ...] = _chosen((), a_list(a_text(_MODEL, "the name of a read model")))
+    process: bool = _chosen(False, a_flag)
 
 
 def _a_reaction(value: object) -> Declared:
-    fields = _members(_RULES, value)
+    fields = _members(_rules(Declared), value)
     if "entry" not in fields:
         raise wrong("an object with an entry", value)
     return Declared(**fields)
@@ -292,13 +288,6 @@ OF_LAYOUTS: Final = {
     **{name: each for layout in layouts() for name, each in own_settings(layout).items() if each.chosen},
 }
 """Settings that say how many partitions a layout's part of the feed has, and those that plug-ins declare."""
-
-
-def _chosen(default: Any, rule: Rule) -> Any:
-    """Declare a setting of a stage, as the default of a field, and what it may hold."""
-    if isinstance(default, Mapping):
-        return field(default_factory=lambda: default, metadata={"rule": rule})
-    return field(default=default, metadata={"rule": rule})
 
 
 # A stage.
@@ -478,7 +467,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         **{each.name: _rule(DECLARED[each.name]) for each in fields(Options) if each.name in DECLARED},
         **{name: _rule(each) for name, each in OF_LAYOUTS.items()},
-        **{each.name: each.metadata["rule"] for each in fields(Stage) if "rule" in each.metadata},
+        **_rules(Stage),
         **{name: _STREAM if _TABLES[kind].stream else _TABLE for name, kind in EXISTING.items()},
     }
 )
