@@ -79,6 +79,7 @@ def by_pyright(place: Path) -> list[str]:
         "extraPaths": [str(ROOT / "layers" / "epochal" / "python")],
         "pythonVersion": "3.11",
         "typeCheckingMode": "standard",
+        "reportMatchNotExhaustive": "error",
     }
     (place / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
     done = subprocess.run(
@@ -95,6 +96,7 @@ def by_pyright(place: Path) -> list[str]:
     return [
         f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']}"
         for each in json.loads(done.stdout)["generalDiagnostics"]
+        if 'Unhandled type: "object"' not in each["message"]  # a process is given what nobody can list
     ]
 
 

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from epochal.model.events import MAX_ID_BYTES
 from epochal.plan.ops import Execute, Get, Op, Reply
 from tests.support.api import Api, gateway_event
 
@@ -310,6 +311,13 @@ def test_a_body_in_the_bucket_is_claimed_and_one_that_is_not_there_is_refused(ap
         "bytes": 1000,
         "encoding": "identity",
     }
+
+
+def test_ids_are_as_long_as_those_of_the_library(api: Api) -> None:
+    ids = dict.fromkeys(("correlationId", "causationId"), "x" * MAX_ID_BYTES)
+    assert api.call("POST", "/streams/Cat-1/events", {"events": [{"type": "T", **ids}]}).status == 201
+    (event,) = events(api)
+    assert {name: event[name] for name in ids} == ids
 
 
 def test_events_that_do_not_fit_an_item_are_413_with_sizes_and_nothing_is_written(api: Api) -> None:

@@ -140,7 +140,7 @@ BODIES: dict[str, tuple[object, str]] = {
     ),
     "an id that is a number": ({"events": [{**EVENT, "correlationId": 1}]}, "events[0].correlationId"),
     "an empty id": ({"events": [{**EVENT, "causationId": ""}]}, "events[0].causationId"),
-    "an id too long": ({"events": [{**EVENT, "causationId": "x" * 513}]}, "events[0].causationId"),
+    "an id too long": ({"events": [{**EVENT, "causationId": "x" * 1_025}]}, "events[0].causationId"),
     "a claim that is text": ({"events": [{**EVENT, "claim": "x"}]}, "events[0].claim"),
     "a claim without a hash": (
         {"events": [{**EVENT, "claim": {"key": "k", "bytes": 1}}]},

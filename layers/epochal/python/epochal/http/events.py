@@ -36,6 +36,7 @@ from epochal.errors import InvalidInput
 from epochal.http import shapes
 from epochal.http.problems import fault_of
 from epochal.model.events import (
+    MAX_ID_BYTES,
     MAX_TAG_BYTES,
     MAX_TYPE_BYTES,
     TAG_STREAMS,
@@ -174,8 +175,8 @@ def json_text(body: bytes) -> str | None:
 
 
 _IDS: Final = {
-    "correlationId": shapes.text("The conversation that it belongs to.", most=shapes.MAX_ID_BYTES),
-    "causationId": shapes.text("What caused it.", most=shapes.MAX_ID_BYTES),
+    "correlationId": shapes.text("The conversation that it belongs to.", most=MAX_ID_BYTES),
+    "causationId": shapes.text("What caused it.", most=MAX_ID_BYTES),
 }
 ID: Final = shapes.text(
     "The event's id, a UUID.",

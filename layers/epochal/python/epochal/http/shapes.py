@@ -26,7 +26,7 @@ from epochal.errors import InvalidInput, TooLarge
 from epochal.http.operation import Request, Response
 from epochal.http.problems import Kind, UnsupportedMedia
 from epochal.lazy_dataclasses import dataclass, field, replace
-from epochal.model.events import MAX_NAME_BYTES, USER_NAME, parse_time
+from epochal.model.events import MAX_ID_BYTES, MAX_NAME_BYTES, USER_NAME, parse_time
 from epochal.model.versions import ANY, MAX_VERSION, NO_STREAM, STREAM_EXISTS, AtVersion, Expected, Token
 from epochal.plan.values import Units
 from epochal.settings import KEY_WINDOW_SECONDS
@@ -46,8 +46,6 @@ _BY_SCHEMA: Final[Mapping[str, Read]] = MappingProxyType({})
 
 Perform = Callable[[Any, Request], Response]
 """What performs an operation: on what `opened` of its module made, and a request."""
-
-MAX_ID_BYTES: Final = 512
 
 DEFAULT_LIMIT: Final = 1_000
 MAX_LIMIT: Final = 10_000

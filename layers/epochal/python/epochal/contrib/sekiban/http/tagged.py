@@ -14,10 +14,10 @@ from epochal.http.events import NEW_EVENT
 from epochal.http.operation import Request, Response
 from epochal.http.tagged import APPEND, APPENDED, Tagged, event_of
 from epochal.lazy_dataclasses import replace
-from epochal.model.events import MAX_EXPIRES, Claim, Event
+from epochal.model.events import MAX_EXPIRES, MAX_ID_BYTES, Claim, Event
 
 _BESIDES: Final = {
-    "executedUser": shapes.text("Who did it.", most=shapes.MAX_ID_BYTES),
+    "executedUser": shapes.text("Who did it.", most=MAX_ID_BYTES),
     "expires": shapes.whole("Seconds since 1970 after which it may be deleted.", 1, MAX_EXPIRES),
 }
 _SENT: Final = NEW_EVENT.schema["properties"]
