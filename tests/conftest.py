@@ -28,10 +28,12 @@ from epochal.local import deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.programs import Places
+from epochal.store.driver import POOL
 from tests.support import contract_run, dynamodb_local
 from tests.support import postgres as postgres_server
 from tests.support.examples import CHECK, TEST
 from tests.support.ids import refuse_ids_that_differ
+from tests.support.inline import Inline
 from tests.support.kinds import KINDS, mark_by_folder
 from tests.support.postgres import Postgres
 from tests.support.proven import refuse_what_nobody_runs
@@ -135,6 +137,14 @@ def _no_client_keeps_the_account_of_a_test(monkeypatch: pytest.MonkeyPatch) -> I
     # Asked before the patch is undone, which is why the patch is an argument.
     if os.environ.get("AWS_ACCESS_KEY_ID") != KEY and not contract_run.REGION:
         SESSION.cache_clear()
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """What goes out side by side goes out one after the other: to start threads takes longer than tables in memory."""
+    pool = POOL.set(Inline)
+    yield
+    POOL.reset(pool)
 
 
 @pytest.fixture(scope="session")

@@ -17,12 +17,16 @@ class Mutants(dict[str, tuple[Mutant, str]]):
     def __init__(self) -> None:
         super().__init__()
         self.dear = set[str]()
+        self.begin = dict[str, int]()
 
-    def add(self, found: str = "", *, dear: bool = False) -> Callable[[Mutant], Mutant]:
-        """Register a mutant, how it is found out, and whether that takes more seeds than `make test` has time for."""
+    def add(self, found: str = "", *, dear: bool = False, begin: int = 0) -> Callable[[Mutant], Mutant]:
+        """Register a mutant, how it is found out, and whether that takes more seeds than `make test` has time for.
+
+        Seeds are played from `begin` on, which found it out when this was written, and then those before.
+        """
 
         def register(change: Mutant) -> Mutant:
-            self[change.__name__] = change, found
+            self[change.__name__], self.begin[change.__name__] = (change, found), begin
             if dear:
                 self.dear.add(change.__name__)
             return change
@@ -38,10 +42,10 @@ class Mutants(dict[str, tuple[Mutant, str]]):
         change, found = self[name]
         change(patch)
         with pytest.raises(AssertionError, match=rf"^seed \d+: .*({found})"):
-            play_all(play, seeds)
+            play_all(play, seeds, self.begin[name])
 
 
-def play_all(play: Callable[[int], object], seeds: int) -> None:
-    """Plays each seed; raises at the first that fails."""
-    for seed in range(seeds):
+def play_all(play: Callable[[int], object], seeds: int, begin: int = 0) -> None:
+    """Plays each seed, from one on and then those before; raises at the first that fails."""
+    for seed in (*range(begin, seeds), *range(begin)):
         play(seed)

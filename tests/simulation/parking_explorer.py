@@ -51,7 +51,7 @@ from tests.simulation.parking_states import (
     State,
 )
 from tests.simulation.world import NOON, bytes_of, driver_on
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 GROUP = "board"
 STATE = group_stream(0, GROUP)

@@ -38,8 +38,8 @@ from epochal.timers.stores import timers_of
 from tests.simulation.scheduler import PAUSE, Killed, Process
 from tests.simulation.scheduler import run as take_turns
 from tests.simulation.world import NOON, bytes_of, driver_on
+from tests.support.inline import Inline
 from tests.unit.processes.world import CODEC, Outside, Placed, Ship, Shipped, checkout
-from tests.unit.reactions.world import Inline
 
 KEYS = ("1", "2")
 PAGES = base_of("pages")

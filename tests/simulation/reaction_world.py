@@ -35,7 +35,7 @@ from tests.simulation.group_checks import Group
 from tests.simulation.scheduler import PAUSE, Killed, Process, alone
 from tests.simulation.scheduler import run as take_turns
 from tests.simulation.world import NOON, bytes_of, driver_on
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 STREAMS = ("A-1", "A-2", "B-1")
 GROUP = "board"

@@ -26,7 +26,7 @@ from epochal.plan.values import Item
 from epochal.store.driver import POOL
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 STEPS = ("Placed", "Paid", "Packed", "Shipped", "Billed")
 STREAMS = ("Order", "Payment", "Parcel", "Order", "Payment")

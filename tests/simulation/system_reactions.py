@@ -25,7 +25,7 @@ from tests.simulation.group_checks import Group
 from tests.simulation.scheduler import PAUSE, Body, Killed, Pause, mortal
 from tests.simulation.system_weather import Weather
 from tests.simulation.world import Calm, bytes_of, driver_on
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 FUNCTION_SECONDS = 60.0
 

@@ -32,7 +32,7 @@ def keys_are_not_recorded_before_the_write(patch: Patch) -> None:
     patch.setattr(bulk._Line, "_reserved", free)
 
 
-@mutant()
+@mutant(begin=30)
 def a_key_is_taken_for_free_after_others_have_written(patch: Patch) -> None:
     patch.setattr(bulk._Line, "_lose_sight", lambda _: None)
 
@@ -69,7 +69,7 @@ def an_answer_that_was_lost_is_taken_for_a_refusal(patch: Patch) -> None:
     patch.setattr(pages, "append_whole", refused)
 
 
-@mutant()
+@mutant(begin=106)
 def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     def by_its_last(self: Pages, table: str, batches: Any, known: Any) -> Steps[Any]:
         del self
@@ -79,7 +79,7 @@ def a_write_is_known_by_its_last_append_alone(patch: Patch) -> None:
     patch.setattr(Pages, "append_together_on", by_its_last)
 
 
-@mutant()
+@mutant(begin=11)
 def what_goes_out_alone_goes_first(patch: Patch) -> None:
     appended = bulk._appended
 
@@ -105,7 +105,7 @@ def a_conflict_is_told_without_a_look_for_the_key(patch: Patch) -> None:
     patch.setattr(bulk._Line, "_played", hasty)
 
 
-@mutant()
+@mutant(begin=237)
 def what_is_unknown_of_a_write_is_told_of_its_keys_too(patch: Patch) -> None:
     """They can be looked for."""
     written = bulk._Line._written

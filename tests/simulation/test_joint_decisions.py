@@ -154,7 +154,7 @@ def test_what_is_decided_is_decided_on_what_all_streams_were_at_one_moment(seeds
 # ------------------------------------------------------------------------------------------------------------- mutants
 
 
-@mutant("which nobody who saw both")
+@mutant("which nobody who saw both", begin=8)
 def what_is_only_read_is_not_fenced(patch: Patch) -> None:
     kept = Pages.append_all_on
 

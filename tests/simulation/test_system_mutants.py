@@ -74,7 +74,7 @@ def an_indexer_does_not_tell_of_a_partition(patch: Patch) -> None:
     patch.setattr(indexer.Topic, "publish", some)
 
 
-@mutant("was not woken")
+@mutant("was not woken", begin=24)
 def an_indexer_tells_only_of_what_it_has_added_itself(patch: Patch) -> None:
     ingest = Indexer.ingest
 
@@ -87,7 +87,7 @@ def an_indexer_tells_only_of_what_it_has_added_itself(patch: Patch) -> None:
     patch.setattr(Indexer, "ingest", forgetful)
 
 
-@mutant("was not woken")
+@mutant("was not woken", begin=24)
 def what_could_not_be_told_is_not_told_again(patch: Patch) -> None:
     def once(self: Indexer, _records: Any, outcome: Any) -> None:
         try:
@@ -113,7 +113,7 @@ def _carefree(publish: Callable[..., int]) -> Callable[..., int]:
     return published
 
 
-@mutant("was not woken")
+@mutant("was not woken", begin=9)
 def a_wake_up_that_got_nowhere_counts_as_handled(patch: Patch) -> None:
     wake = wakeups.wake
 
@@ -141,7 +141,7 @@ def a_reactor_commits_before_what_it_parks_is_written(patch: Patch) -> None:
     patch.setattr(reactor, "settled", early)
 
 
-@mutant("is not Written")
+@mutant("is not Written", begin=5)
 def the_feed_gives_an_event_the_data_of_its_neighbour(patch: Patch) -> None:
     of_tag, last = feed_history.of_tag, [b""]
 

@@ -100,7 +100,7 @@ def appends_are_told_apart_by_their_contents(patch: Patch) -> None:
     patch.setattr(append, "_in_span", by_contents)
 
 
-@mutant()
+@mutant(begin=68)
 def a_pruned_index_counts_as_never_written(patch: Patch) -> None:
     search = append.find
 
@@ -182,12 +182,12 @@ def the_record_of_a_key_forgets_its_stream(patch: Patch) -> None:
     patch.setattr(once.KeyRecord, "of", lambda _stream, key, now: of("", key, now))
 
 
-@mutant()
+@mutant(begin=66)
 def unfolds_alone_are_remembered_without_their_contents(patch: Patch) -> None:
     patch.setattr(once, "check_contents", lambda *_: None)
 
 
-@mutant()
+@mutant(begin=57)
 def unfolds_alone_are_written_whatever_their_key_was_used_for(patch: Patch) -> None:
     def unasked(*_: Any) -> Steps[bool]:
         yield from ()
@@ -196,7 +196,7 @@ def unfolds_alone_are_written_whatever_their_key_was_used_for(patch: Patch) -> N
     patch.setattr(TipAttempts, "is_pruned", unasked)
 
 
-@mutant()
+@mutant(begin=57)
 def unfolds_alone_are_written_again_under_their_key(patch: Patch) -> None:
     def again(given: Any, expected: Any, _record: Any) -> Steps[Any]:
         return (yield from append.append(given.table, given.batch, expected, given.calving))
@@ -240,7 +240,7 @@ def events_leave_the_tip_before_their_calf_is_put(patch: Patch) -> None:
     patch.setattr(tip_append, "calve", unput)
 
 
-@mutant()
+@mutant(begin=98)
 def a_calf_is_put_over_another(patch: Patch) -> None:
     put_calf = tip_append.put_calf
     for each in (tip_append, append):

@@ -16,6 +16,8 @@ from epochal.store.reading import Direction
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.feed.feeds import Feeds, head, is_read, record
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def world(seed: int) -> tuple[Feeds, list[tuple[str, float]]]:
     """A feed of several partitions whose records come late, twice, and with gaps; streams with their first entry."""

@@ -15,6 +15,8 @@ from epochal.testing.feeds import MemoryFeed
 from tests.unit.feed.feeds import Feeds, head, is_read, record
 from tests.unit.feed.test_reader import Where, everything, many, where
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def backward(feeds: Feeds, limit: int, start: Checkpoint | None = None) -> list[Where]:
     """All that is before a checkpoint, page by page, each of a new reader."""

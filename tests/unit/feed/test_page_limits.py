@@ -18,6 +18,8 @@ from epochal.store.encoding import BodyCodec
 from epochal.testing.stores import MemoryBodies
 from tests.unit.feed.layouts import START, Layouts, of_table
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SOURCES = tuple(START)
 
 

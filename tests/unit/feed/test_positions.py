@@ -14,6 +14,8 @@ from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed
 from tests.unit.feed.feeds import Feeds, is_read
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def holds(feeds: Feeds, position: FeedPosition, stream: str, version: int) -> bool:
     """Whether all events of a stream below a version are before a position."""

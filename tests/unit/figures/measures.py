@@ -29,8 +29,8 @@ from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
 from tests.support.api import Context, gateway_event
+from tests.support.inline import Inline
 from tests.unit.project.test_layouts_named import OFFENDERS, PLUGINS
-from tests.unit.reactions.world import Inline
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 LIBRARY: Final = ROOT / "layers" / "epochal" / "python" / "epochal"

@@ -48,7 +48,7 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedStore
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryBucket, memory_settings
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 S = TypeVar("S")
 

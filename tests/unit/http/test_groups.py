@@ -9,7 +9,7 @@ from epochal.reactions.handling import Member
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
 from tests.support.api import Answer, Api
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 HANDLED: list[str] = []
 

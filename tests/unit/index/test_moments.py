@@ -35,6 +35,8 @@ from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
 from tests.unit.feed.feeds import Feeds, head, is_read, keys_of, record
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 HALF = SKEW // PER_SECOND // 2
 """Seconds by which a clock may be wrong."""

@@ -34,7 +34,7 @@ from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Reactor
 from epochal.scheduling import in_
 from epochal.testing.feeds import MemoryFeed
-from tests.unit.reactions.world import Inline
+from tests.support.inline import Inline
 
 
 @dataclass(frozen=True)

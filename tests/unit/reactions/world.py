@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from epochal.reactions.handling import Member, OnFailed
 from epochal.reactions.parking import Parking
 from epochal.reactions.reaction import Delivery, Reaction
 from epochal.reactions.reactor import Reactor
+from tests.support.inline import Inline
 from tests.unit.feed.feeds import Feeds
 
 
@@ -22,21 +22,6 @@ def is_save(op: Op) -> bool:
     return (isinstance(op, Put) and op.item["p"]["S"] == name) or (
         isinstance(op, Update) and op.key["p"]["S"] == name
     )
-
-
-class Inline(Executor):
-    """Does what it is given at once, in the caller's thread."""
-
-    def __init__(self, _threads: int = 1) -> None:
-        """As many threads as one likes: none is made."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001  # as executors do
-            future.set_exception(error)
-        return future
 
 
 @dataclass
