@@ -120,7 +120,8 @@ def test_what_was_sent_is_there_after_the_guides_commands_and_groups_go_on_where
     )
 
     for example in examples(GUIDE):
-        shown, status = printed(second, monkeypatch, *example.arguments, "--settle", "0")
+        now = ("--settle", "0") if example.arguments[0] == "index" else ()
+        shown, status = printed(second, monkeypatch, *example.arguments, *now)
         assert (example.printed(shown), status) == (True, 0), shown
 
     kept = ["Cart1", "Cart2", "Order1", "Order2", "Room1", "Room2", "Room3"]
@@ -181,8 +182,8 @@ def test_a_record_of_a_key_that_was_sent_earlier_than_its_append_is_told_by_a_re
     again(first)
     records = [item for item in sent(first)["streams"] if item["p"]["S"].startswith(("$event", "$Idemp"))]
     second = replicated(streams=records)
-    with pytest.raises(CorruptData) if tagged else contextlib.nullcontext():
-        assert again(second).replayed
+    with pytest.raises(CorruptData):
+        again(second)
     assert list(second.streams.read("Cart-1")) == []
 
 

@@ -82,7 +82,7 @@ PLUGINS = {
 """The layouts of others, by the libraries that they are of."""
 
 PAGES = Plugin(
-    home=("layout/pages/", "care/training.py", "care/telling.py"),
+    home=("layout/pages/", "care/training.py", "care/telling.py", "care/torn.py"),
     exact=frozenset({"streams_table", "pages_partitions"}),
 )
 """The layout that is Epochal's own."""
@@ -107,6 +107,7 @@ FACES = {
     "epochal/store/seals.py": "a seal is made of what a token names of a page",
     "epochal/dynamo/stores.py": "users open a store by naming its tables",
     "epochal/contrib/eventsourcing/__init__.py": "an environment names the table of streams",
+    "epochal/cli/stats.py": "a command tells what a replica of the table of streams has in part",
     "epochal/cdk/stages.py": "says how many partitions of streams a stage begins with that is kept",
     "tests/support/stream_layouts.py": "says which layouts the contract of streams is asked of",
 }

@@ -1,10 +1,11 @@
-"""Figures of the whole store or of one stream, and the dictionaries that are trained on its events."""
+"""Figures of the whole store or of one stream, dictionaries that are trained on its events, and its tables."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
 import click
 
@@ -14,7 +15,10 @@ from epochal.care.catch_up import Mender
 from epochal.care.checking import specs
 from epochal.care.retention import prunable, rules_of
 from epochal.care.status import Provisioned, complete, create_table, differs
+from epochal.care.torn import SECONDS, Replica, Torn
+from epochal.care.torn import Kind as TornKind
 from epochal.cli import output
+from epochal.cli.inputs import Seconds, StoreTorn
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
@@ -23,6 +27,7 @@ from epochal.feed.history import FeedItem
 from epochal.feed.reader import FeedReader
 from epochal.lazy_dataclasses import asdict, dataclass, field
 from epochal.plan.ops import TableSpec
+from epochal.plugins import NATIVE
 from epochal.store.reading import StreamState
 
 # Figures: of the whole store, or of one stream.
@@ -168,7 +173,7 @@ def _line(found: Trained) -> str:
 
 @click.group()
 def tables() -> None:
-    """Tables of a store that no stack deploys."""
+    """Tables of a store that no stack deploys, or that were replicas."""
 
 
 @tables.command()
@@ -235,6 +240,77 @@ def _made(
             complete(client, name, there, spec, recover=recover)
         return "is there already"
     return "created"
+
+
+# A replica's table after a failover.
+
+
+@tables.command()
+@click.option("--mend", is_flag=True, help="Mend what can be: before writers return, never beside them.")
+@click.option(
+    "--seconds",
+    type=Seconds(min=0),
+    default=SECONDS,
+    show_default=True,
+    help="Keys are looked at that were used so long before the latest write: as long as replication lagged.",
+)
+@click.option(
+    "--segments",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Parts of the table that are scanned at once.",
+)
+@on_store
+def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> None:
+    """Tell what a replica's table of streams got of single writes in part.
+
+    It scans the table once. Fails where something is left.
+    """
+    left = Counter[str]()
+    table = next((each.table for each in store.deployment.sources if each.name == NATIVE), None)
+    if table is None:
+        raise InvalidInput("--streams-table", "is needed: it has the streams")
+
+    def counted(found: Iterable[Torn]) -> Iterator[Torn]:
+        for each in found:
+            left["mended" if each.mended else "left"] += 1
+            yield each
+
+    with output.progress("scanning"):
+        replica = Replica(
+            driver=store.feed.driver, table=table, mend=mend, seconds=seconds, segments=segments
+        )
+        output.stream(counted(replica.findings()), _torn_view, _torn_line)
+    if left["left"]:
+        raise StoreTorn(left["left"])
+    if not output.as_json():
+        click.echo(f"{left['mended']:,} mended; no write is there in part")
+
+
+def _torn_view(found: Torn) -> dict[str, Any]:
+    return {**asdict(found), "advice": found.advice}
+
+
+def _torn_line(found: Torn) -> str:
+    cause = f" ({found.cause})" if found.cause else ""
+    became = "mended" if found.mended else f"left: {found.advice or '--mend mends it'}"
+    what = SENTENCES[found.kind].format(index=found.index, end=found.end, last=found.end - 1)
+    return f"{found.stream}: {what}{cause}: {became}"
+
+
+SENTENCES: Final = MappingProxyType[TornKind, str](
+    {
+        "pruned": "below event {end} it is pruned in part",
+        "open": "its page of events {index} to {last} is not closed",
+        "state": "its unfolds have not come",
+        "key": "a key is on record without its append",
+        "part": "a key is on record with a part of its append",
+        "doubt": "nobody can tell whether the append of a key on record has come",
+        "hole": "events {index} to {last} have not come, and later ones have",
+        "unreadable": "a page cannot be read",
+    }
+)
 
 
 # `keep`: what rules of retention would prune.

@@ -187,7 +187,8 @@ def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Step
     reply = yield query(table, head.stream, at, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
     pages = tuple(read_page(item, table) for item in reply.items)
     ends = (at, *(page.version for page in pages))
-    if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
+    # Each of them was full before the last page was begun.
+    if not pages or any(page.index != end or not page.full for page, end in zip(pages, ends, strict=False)):
         raise CorruptData(f"{head.stream}: pages from event {at} on do not follow each other")
     return pages
 

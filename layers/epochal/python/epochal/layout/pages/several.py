@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar, cast
 
+from epochal.errors import CorruptData
 from epochal.layout import once
 from epochal.layout.once import (
     KeyRecord,
@@ -36,7 +37,7 @@ from epochal.layout.pages.commit import (
     page_of,
     unmoved,
 )
-from epochal.layout.pages.frames import ByteReader, Writer
+from epochal.layout.pages.frames import ByteReader, Writer, time_of
 from epochal.layout.pages.items import Page, page_key, state_of
 from epochal.layout.pages.reading import load_head
 from epochal.layout.pages.streams import Earlier, append_on, find, is_new, settle
@@ -191,6 +192,9 @@ class SeveralKey:
         """The outcome that the record holds, once every stream shows it: a caller that gets it finds its events.
 
         A token is of the page that the append left, also if others have written to it since.
+
+        Raises:
+            CorruptData: a stream lacks it: a replica was sent the record, and not all of what it is of.
         """
         check_contents(found, self.append_id)
         source, firsts, tokens = ByteReader(found.made), dict[str, int](), dict[str, Token]()
@@ -205,7 +209,7 @@ class SeveralKey:
         return DecidedBefore(
             streams={
                 stream: Written(first=firsts[stream], version=token.version, token=token, replayed=replayed)
-                for stream, token in (yield from _waited_for(table, tokens)).items()
+                for stream, token in (yield from _waited_for(table, firsts, tokens)).items()
             }
         )
 
@@ -316,21 +320,26 @@ def _as_read(known: Known[Page]) -> Written:
     return Written(first=version, version=version, token=token)
 
 
-def _waited_for(table: str, left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
+def _waited_for(table: str, first: Mapping[str, int], left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
     """The tokens that were left, once every stream shows their pages."""
-    places = {
-        stream: state.index
-        for stream, token in left.items()
-        if (state := state_of(token.etag or "")) is not None
-    }
-    keys = tuple((table, page_key(stream, index)) for stream, index in places.items())
+    states = {stream: state_of(token.etag or "") for stream, token in left.items()}
+    places = {stream: state for stream, state in states.items() if state is not None}
+    keys = tuple((table, page_key(stream, state.index)) for stream, state in places.items())
     pages: Together = yield TransactGet(keys=keys)
     found = dict(left)
-    for stream, item in zip(places, pages.items, strict=True):
-        page = page_of(item, table)
-        if page is not None and page.etag == left[stream].etag:
+    for (stream, state), item in zip(places.items(), pages.items, strict=True):
+        page, token = page_of(item, table), left[stream]
+        if page is None or not _has(page, first[stream], token.version, state.time):
+            raise CorruptData(f"{stream}: lacks what was appended under this key, whose record came alone")
+        if page.etag == token.etag:
             found[stream] = page.token()
     return found
+
+
+def _has(page: Page, first: int, version: int, time: Ticks) -> bool:
+    """Whether a page has had a write of these events, or of none."""
+    there = first == version or page.base > first or any(time_of(each.stamp) == time for each in page.frames)
+    return there and page.time >= time
 
 
 def searched(batch: Packed, wanted: Commit[T], *, repeatable: bool) -> Steps[Made | Unmet | T | Settled]:
