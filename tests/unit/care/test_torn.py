@@ -268,13 +268,28 @@ def test_a_page_that_is_missing_and_was_not_pruned_is_named_and_no_prune_passes_
         streams_of(tables, clock).prune("Cart-1", 8)
 
 
-def test_a_prune_does_not_go_across_a_page_that_lacks_its_last_events(first: Streams, clock: Clock) -> None:
+@pytest.mark.parametrize("before", [2, 8])
+def test_a_prune_ends_where_a_page_lacks_its_last_events(first: Streams, clock: Clock, before: int) -> None:
     filled(first, "Cart-1", 1)
-    before = items(first)
+    earlier = items(first)
     filled(first, "Cart-1", 7)
-    tables = copied({**items(first), **before}.values())
+    tables = copied({**items(first), **earlier}.values())
     with pytest.raises(CorruptData, match="do not follow each other"):
-        streams_of(tables, clock).prune("Cart-1", 8)
+        streams_of(tables, clock).prune("Cart-1", before)
+
+
+def test_a_page_that_was_not_closed_is_closed_and_a_prune_goes_across_it_as_in_an_archive(
+    first: Streams, clock: Clock
+) -> None:
+    filled(first, "Cart-1", 8)
+    unclosed = {key: {name: item[name] for name in item if name != "x"} for key, item in items(first).items()}
+    tables = copied(unclosed.values())
+    copy = copied(unclosed.values())
+    streams = streams_of(copy, clock)
+    streams.prune("Cart-1", 8)
+    assert read(streams, "Cart-1") == read(streams, "Cart-1", "backward") == []
+    assert {(each.kind, each.mended) for each in torn(tables, clock, mend=True)} == {("open", True)}
+    assert torn(tables, clock) == []
 
 
 def test_a_last_page_that_names_another_for_its_state_has_none_once_mended(

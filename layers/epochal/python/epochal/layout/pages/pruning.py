@@ -158,8 +158,8 @@ def _empty(table: str, head: Page, mark: int, etag: str, writes: int) -> Steps[P
             if keeps and page.unfolds:
                 holding = min(holding, page.index)
             low = max(low, min(page.version, mark))
-            # A page that is open may grow, so that the next one does not begin where it ends now.
-            at = page.version if page.full and page.version <= mark else at
+            # The last page may grow, so that the next one does not begin where it ends now.
+            at = page.version if page.index != head.index and page.version <= mark else at
         if written == writes:
             break
     # A page that still has unfolds is met again, when they count no more.
@@ -187,8 +187,7 @@ def _pages_from(table: str, head: Page, at: int, mark: int, writes: int) -> Step
     reply = yield query(table, head.stream, at, min(head.index, mark) - 1, limit=min(writes, PIECE) + 1)
     pages = tuple(read_page(item, table) for item in reply.items)
     ends = (at, *(page.version for page in pages))
-    # Each of them was full before the last page was begun.
-    if not pages or any(page.index != end or not page.full for page, end in zip(pages, ends, strict=False)):
+    if not pages or any(page.index != end for page, end in zip(pages, ends, strict=False)):
         raise CorruptData(f"{head.stream}: pages from event {at} on do not follow each other")
     return pages
 
