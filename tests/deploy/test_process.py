@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from itertools import count
 from typing import Any
 
 import pytest
 
-from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import Server
-from epochal.local.programs import Places
 from tests.deploy.test_http_api import Caller
 
 SECONDS = 240.0
@@ -46,18 +42,8 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Shop:
-    """The process, deployed beside what is there."""
-    stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
-    checkout = {
-        "entry": "examples/checkout",
-        "handler": "checkout:Checkout",
-        "process": True,
-        "environment": {"CHECKOUT_MINUTES": "1"},
-    }
-    changed = {**stages, "dev": {**stages["dev"], "timers": True, "reactions": {"checkout": checkout}}}
-    context = {"stages": json.dumps(changed)}
-    return Shop(deploy.deploy(places, ministack_server, context=context))
+def shop(furnished: LocalDeployment) -> Shop:
+    return Shop(furnished)
 
 
 def test_an_order_that_is_paid_is_confirmed(shop: Shop) -> None:

@@ -11,10 +11,7 @@ from typing import Any
 
 import pytest
 
-from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import Server
-from epochal.local.programs import Places
 from tests.deploy.commands import epochal
 
 REACTION = "epochal-dev-reaction-proof"
@@ -37,29 +34,15 @@ class Proven:
         return {each["name"]: each["detail"] for each in self.report["checks"] if each["verdict"] == verdict}
 
 
-@pytest.fixture(scope="module")
-def stage(places: Places, ministack_server: Server, deployment: LocalDeployment) -> LocalDeployment:
-    """The deployment, with the reaction that a catch-up is proven with, and the type of aggregates."""
-    stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
-    types = [*stages["dev"].get("aggregate_types", ()), "EpochalProof"]
-    process = {"entry": "examples/proof", "handler": "process:Proving", "process": True}
-    reactions = {"proof": {"entry": "examples/proof", "timeout_seconds": 10}, "EpochalProcess": process}
-    changed = {
-        **stages,
-        "dev": {**stages["dev"], "aggregate_types": types, "reactions": reactions, "timers": True},
-    }
-    return deploy.deploy(places, ministack_server, context={"stages": json.dumps(changed)})
-
-
 @pytest.fixture
-def prove(stage: LocalDeployment, monkeypatch: pytest.MonkeyPatch) -> Prove:
-    for name, value in stage.endpoint.environment({}).items():
+def prove(furnished: LocalDeployment, monkeypatch: pytest.MonkeyPatch) -> Prove:
+    for name, value in furnished.endpoint.environment({}).items():
         monkeypatch.setenv(name, value)
-    where = ("--stack", "epochal-dev-store", "--endpoint", stage.endpoint.url)
+    where = ("--stack", "epochal-dev-store", "--endpoint", furnished.endpoint.url)
 
     def proven(*options: str) -> Proven:
         # What the stack's output names has no name server here.
-        done = epochal(*where, "prove", "--yes", "--json", "--api", stage.api_url, *options)
+        done = epochal(*where, "prove", "--yes", "--json", "--api", furnished.api_url, *options)
         return Proven(status=done.returncode, report=json.loads(done.stdout), error=done.stderr)
 
     return proven
@@ -76,13 +59,13 @@ def test_everything_that_the_embedded_aws_offers_is_proven(prove: Prove, tmp_pat
     assert "| not proven |" in kept.with_suffix(".md").read_text()
 
 
-def test_nothing_is_left_behind_but_what_the_report_says(prove: Prove, stage: LocalDeployment) -> None:
+def test_nothing_is_left_behind_but_what_the_report_says(prove: Prove, furnished: LocalDeployment) -> None:
     proven = prove("--only", "appends", "--only", "uploads", "--only", "quarantine")
     marker, left = proven.report["marker"], proven.report["left"]
-    store = stage.open()
+    store = furnished.open()
     found = set[str]()
-    for table in {*stage.settings.tables.values()}:
-        pages = stage.endpoint.client("dynamodb").get_paginator("scan").paginate(TableName=table)
+    for table in {*furnished.settings.tables.values()}:
+        pages = furnished.endpoint.client("dynamodb").get_paginator("scan").paginate(TableName=table)
         texts = [
             value["S"] for page in pages for item in page["Items"] for value in item.values() if "S" in value
         ]
@@ -100,9 +83,9 @@ def test_nothing_is_left_behind_but_what_the_report_says(prove: Prove, stage: Lo
 
 
 def test_here_it_finds_the_stage_by_what_epochal_local_env_prints(
-    stage: LocalDeployment, monkeypatch: pytest.MonkeyPatch
+    furnished: LocalDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in stage.variables.items():
+    for name, value in furnished.variables.items():
         monkeypatch.setenv(name, value)
     done = epochal("prove", "--yes", "--json", "--only", "mappings", "--only", "appends: pages")
     checks = json.loads(done.stdout)["checks"]
@@ -110,9 +93,9 @@ def test_here_it_finds_the_stage_by_what_epochal_local_env_prints(
 
 
 @pytest.fixture
-def mapping(stage: LocalDeployment) -> Iterator[None]:
+def mapping(furnished: LocalDeployment) -> Iterator[None]:
     """A mapping that somebody has disabled."""
-    lambda_ = stage.endpoint.client("lambda")
+    lambda_ = furnished.endpoint.client("lambda")
     (found, *_) = lambda_.list_event_source_mappings(FunctionName="epochal-dev-indexer")[
         "EventSourceMappings"
     ]
@@ -128,8 +111,10 @@ def test_a_mapping_that_is_disabled_is_found(prove: Prove, mapping: None) -> Non
     assert "epochal: not everything holds: mappings" in proven.error
 
 
-def test_a_reaction_that_lambda_would_take_for_a_loop_is_found(prove: Prove, stage: LocalDeployment) -> None:
-    lambda_ = stage.endpoint.client("lambda")
+def test_a_reaction_that_lambda_would_take_for_a_loop_is_found(
+    prove: Prove, furnished: LocalDeployment
+) -> None:
+    lambda_ = furnished.endpoint.client("lambda")
     lambda_.put_function_recursion_config(FunctionName=REACTION, RecursiveLoop="Terminate")
     try:
         assert REACTION in prove("--only", "loops").of("failed")["loops"]
@@ -138,9 +123,9 @@ def test_a_reaction_that_lambda_would_take_for_a_loop_is_found(prove: Prove, sta
 
 
 def test_a_setting_that_somebody_has_changed_and_a_role_that_allows_too_much_are_found(
-    prove: Prove, stage: LocalDeployment
+    prove: Prove, furnished: LocalDeployment
 ) -> None:
-    lambda_, iam = stage.endpoint.client("lambda"), stage.endpoint.client("iam")
+    lambda_, iam = furnished.endpoint.client("lambda"), furnished.endpoint.client("iam")
     before = lambda_.get_function_configuration(FunctionName="epochal-dev-replay")
     role = before["Role"].rpartition("/")[2]
     everything = {"Effect": "Allow", "Action": "dynamodb:*", "Resource": "*"}
@@ -161,9 +146,9 @@ def test_a_setting_that_somebody_has_changed_and_a_role_that_allows_too_much_are
 
 
 @pytest.mark.proof
-def test_a_reaction_catches_up_over_twenty_invocations(prove: Prove, stage: LocalDeployment) -> None:
+def test_a_reaction_catches_up_over_twenty_invocations(prove: Prove, furnished: LocalDeployment) -> None:
     """With a short time-out, since here it is the seconds that cost; a busy machine starts a function in two."""
-    lambda_ = stage.endpoint.client("lambda")
+    lambda_ = furnished.endpoint.client("lambda")
     lambda_.update_function_configuration(FunctionName=REACTION, Timeout=5)
     try:
         began = time.monotonic()

@@ -26,6 +26,7 @@ from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
 from epochal.local.processes import Server
 from epochal.local.programs import Places
+from tests.deploy.conftest import stages_with
 from tests.deploy.test_http_api import Caller
 from tests.deploy.test_permissions import PREFIX, allowed_on_tables, expected_on_tables, role_of
 
@@ -103,26 +104,23 @@ class Board:
 
 
 @pytest.fixture(scope="module")
-def board(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Board:
-    """The reaction, deployed beside what is there, after events that are older than it."""
-    deployment.endpoint.client("dynamodb").create_table(
+def board(places: Places, ministack_server: Server, furnished: LocalDeployment) -> Board:
+    """The reaction, deployed in the place of others, after events that are older than it."""
+    furnished.endpoint.client("dynamodb").create_table(
         TableName=TABLE,
         KeySchema=[{"AttributeName": "stream", "KeyType": "HASH"}],
         AttributeDefinitions=[{"AttributeName": "stream", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    board = Board(deployment, Caller(deployment))
+    board = Board(furnished, Caller(furnished))
     board.append(OLD, "First", "Second")
     board.append(OLD, "Third")
-    context = {"stages": json.dumps(_stages(places))}
+    context = stages_with(places, reactions=_reactions(), read_models=True)
     return replace(board, deployment=deploy.deploy(places, ministack_server, context=context))
 
 
-def _stages(places: Places) -> dict[str, Any]:
-    """Those of the checkout, and in `dev` three reactions: one is allowed two things on a table of its own, one makes a
-    read model, one cannot be imported.
-    """
-    stages: dict[str, Any] = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
+def _reactions() -> dict[str, Any]:
+    """One is allowed two things on a table of its own, one makes a read model, one cannot be imported."""
     own = f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{TABLE}"
     reaction = {
         "entry": "tests/deploy/reactions/board",
@@ -130,9 +128,7 @@ def _stages(places: Places) -> dict[str, Any]:
         "allow": [{"actions": ["dynamodb:GetItem", "dynamodb:UpdateItem"], "resources": [own]}],
     }
     counts = {"entry": "tests/deploy/reactions/counts", "read_models": ["counts"]}
-    broken = {"entry": "tests/deploy/reactions/broken"}
-    reactions = {"board": reaction, "broken": broken, "counts": counts}
-    return {**stages, "dev": {**stages["dev"], "reactions": reactions, "read_models": True}}
+    return {"board": reaction, "broken": {"entry": "tests/deploy/reactions/broken"}, "counts": counts}
 
 
 @pytest.fixture
@@ -148,6 +144,11 @@ def test_a_new_reaction_begins_with_events_that_are_older_than_it(board: Board) 
         (1, "Second"),
         (2, "Third"),
     ]
+
+
+def test_a_stage_that_has_timers_no_more_has_no_schedules(board: Board) -> None:
+    groups = board.deployment.endpoint.client("scheduler").list_schedule_groups()["ScheduleGroups"]
+    assert "epochal-dev-timers" not in {each["Name"] for each in groups}
 
 
 def test_a_reaction_that_cannot_be_imported_is_deployed_and_fails_by_itself(board: Board) -> None:

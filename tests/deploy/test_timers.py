@@ -15,10 +15,7 @@ from typing import Any
 import pytest
 
 from epochal.layout.port import READ_MODELS, TIMERS
-from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
-from epochal.local.processes import Server
-from epochal.local.programs import Places
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem
 from epochal.scheduling import call_off, in_, later
@@ -32,20 +29,9 @@ NAME = "epochal-dev-timers"
 SECONDS = 120.0
 
 
-@pytest.fixture(scope="module")
-def timed(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Iterator[LocalDeployment]:
-    """The stage with timers, which it has no more afterwards."""
-    stages = json.loads((places.root / "cdk.json").read_text())["context"]["stages"]
-    with_timers = {**stages, "dev": {**stages["dev"], "timers": True}}
-    yield deploy.deploy(places, ministack_server, context={"stages": json.dumps(with_timers)})
-    deploy.deploy(places, ministack_server)
-    groups = deployment.endpoint.client("scheduler").list_schedule_groups()["ScheduleGroups"]
-    assert NAME not in {each["Name"] for each in groups}
-
-
 @pytest.fixture
-def streams(timed: LocalDeployment) -> Streams:
-    return timed.open().streams
+def streams(furnished: LocalDeployment) -> Streams:
+    return furnished.open().streams
 
 
 def types(streams: Streams, stream: str) -> list[str]:
@@ -62,13 +48,13 @@ def until(holds: Callable[[], Any]) -> Any:
     pytest.fail("it did not come to hold")
 
 
-def items(timed: LocalDeployment) -> list[str]:
-    found = timed.endpoint.client("dynamodb").scan(TableName=NAME)["Items"]
+def items(furnished: LocalDeployment) -> list[str]:
+    found = furnished.endpoint.client("dynamodb").scan(TableName=NAME)["Items"]
     return [each["s"]["S"] for each in found]
 
 
 def test_a_timer_fires_in_its_stream_a_few_seconds_later_and_one_that_is_called_off_does_not(
-    timed: LocalDeployment, streams: Streams
+    furnished: LocalDeployment, streams: Streams
 ) -> None:
     soon = later("reminder", [Event.json("Reminded", {"again": False})], at=in_(seconds=3))
     never = later("other", [Event.json("Never", {})], at=in_(seconds=3))
@@ -84,14 +70,14 @@ def test_a_timer_fires_in_its_stream_a_few_seconds_later_and_one_that_is_called_
     assert came.causation_id == "Loan-1@1"
     due = datetime.fromisoformat(set_at.timestamp) + timedelta(seconds=3)
     assert datetime.fromisoformat(came.timestamp) >= due, "never early"
-    until(lambda: not [each for each in items(timed) if "#Loan-1#" in each])
+    until(lambda: not [each for each in items(furnished) if "#Loan-1#" in each])
 
 
-def test_a_timer_of_tags_fires_too(timed: LocalDeployment) -> None:
-    tagged = timed.open().tagged
+def test_a_timer_of_tags_fires_too(furnished: LocalDeployment) -> None:
+    tagged = furnished.open().tagged
     came = Event.json("SeatReleased", {}, tags=("seat:12A",))
     tagged.append([later("release", [came], at=in_(seconds=1), tags=("seat:12A", "flight:LX38"))])
-    released = timed.open().tagged
+    released = furnished.open().tagged
 
     def there() -> bool:
         query = Query(items=(QueryItem(tags=frozenset({"seat:12A"}), types=frozenset({"SeatReleased"})),))
@@ -101,37 +87,42 @@ def test_a_timer_of_tags_fires_too(timed: LocalDeployment) -> None:
 
 
 def test_what_is_far_off_is_a_schedule_that_wakes_the_function_and_is_gone(
-    timed: LocalDeployment, streams: Streams
+    furnished: LocalDeployment, streams: Streams
 ) -> None:
-    scheduler = timed.endpoint.client("scheduler")
+    scheduler = furnished.endpoint.client("scheduler")
+
+    def there() -> set[str]:
+        return {each["Name"] for each in scheduler.list_schedules(GroupName=NAME)["Schedules"]}
+
+    before = there()
     reminders = [later(name, [Event.json("Reminded", {})], at=in_(days=14)) for name in ("a", "b")]
     streams.append("Loan-2", reminders)
-    until(lambda: len([each for each in items(timed) if "#Loan-2#" in each]) == 2)
-    (listed,) = until(lambda: scheduler.list_schedules(GroupName=NAME)["Schedules"])
-    found = scheduler.get_schedule(Name=listed["Name"], GroupName=NAME)
+    until(lambda: len([each for each in items(furnished) if "#Loan-2#" in each]) == 2)
+    (name,) = until(lambda: there() - before)
+    found = scheduler.get_schedule(Name=name, GroupName=NAME)
     slot = read_wake_up(found["Target"]["Input"])
-    assert (slot.timer, slot.name) == (None, listed["Name"])
+    assert (slot.timer, slot.name) == (None, name)
     # The embedded AWS waits for no fortnight: its schedule is brought forward, its timers are not.
     moment = (datetime.now(UTC) + timedelta(seconds=1)).strftime("at(%Y-%m-%dT%H:%M:%S)")
     again = {name: found[name] for name in ("FlexibleTimeWindow", "Target", "ActionAfterCompletion")}
     scheduler.update_schedule(Name=slot.name, GroupName=NAME, ScheduleExpression=moment, **again)
-    until(lambda: not scheduler.list_schedules(GroupName=NAME)["Schedules"])
+    until(lambda: name not in there())
     # The function has found its timers early, and sends a message for each, which the queue keeps back.
-    sqs = timed.endpoint.client("sqs")
+    sqs = furnished.endpoint.client("sqs")
     url = sqs.get_queue_url(QueueName=NAME)["QueueUrl"]
     kept = "ApproximateNumberOfMessagesDelayed"
     until(lambda: sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[kept])["Attributes"][kept] == "2")
     assert types(streams, "Loan-2") == ["$timer-set", "$timer-set"]
 
 
-def test_a_tick_fires_what_no_wake_up_came_for(timed: LocalDeployment, streams: Streams) -> None:
+def test_a_tick_fires_what_no_wake_up_came_for(furnished: LocalDeployment, streams: Streams) -> None:
     """Its wake-up is purged before it comes."""
-    sqs, functions = timed.endpoint.clients("sqs", "lambda")
+    sqs, functions = furnished.endpoint.clients("sqs", "lambda")
     mapping = functions.list_event_source_mappings(FunctionName=NAME)["EventSourceMappings"][0]["UUID"]
     with _disabled(functions, mapping):
         past = datetime.now(UTC) - timedelta(minutes=30)
         streams.append("Loan-3", [later("reminder", [Event.json("Reminded", {})], at=past)])
-        until(lambda: [each for each in items(timed) if "#Loan-3#" in each])
+        until(lambda: [each for each in items(furnished) if "#Loan-3#" in each])
         sqs.purge_queue(QueueUrl=sqs.get_queue_url(QueueName=NAME)["QueueUrl"])
     answer = functions.invoke(FunctionName=NAME, Payload=b"{}")
     assert "FunctionError" not in answer
@@ -149,13 +140,13 @@ def _disabled(functions: Any, mapping: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["timers", "reaction-timers"])
 def test_under_its_role_a_function_can_do_what_the_templates_say_and_nothing_else(
-    timed: LocalDeployment, name: str
+    furnished: LocalDeployment, name: str
 ) -> None:
-    wearing = role_of(timed, name)
+    wearing = role_of(furnished, name)
     of_reaction = {pair for pair in expected_on_tables("reaction") if pair[1] != READ_MODELS.kind}
     arming = of_reaction | on(TIMERS.kind, "PutItem")
     assert allowed_on_tables(wearing) == (FIRING if name == "timers" else arming)
-    sqs, queues = wearing.client("sqs"), timed.endpoint.client("sqs")
+    sqs, queues = wearing.client("sqs"), furnished.endpoint.client("sqs")
     urls = {each: queues.get_queue_url(QueueName=each)["QueueUrl"] for each in (NAME, f"{NAME}-failed")}
     can = {each: allowed(sqs.send_message, QueueUrl=url, MessageBody="{}") for each, url in urls.items()}
     assert can == {NAME: True, f"{NAME}-failed": False}

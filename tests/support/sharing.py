@@ -37,10 +37,14 @@ def group_of(path: Path) -> str:
 FIRST: Final = TESTS / "deploy" / "test_demo.py"
 """Looks at all of the feed, and can do so on the deployment that all share as long as nobody else has used it."""
 
+LAST: Final = TESTS / "deploy" / "test_reactions.py"
+"""Deploys other reactions in the place of those that the others share."""
+
 
 @cache
-def turn(path: Path) -> tuple[int, bool, int]:
+def turn(path: Path) -> tuple[int, int, int]:
     """A file's place among all: the groups of folders, then the kinds in their order."""
     groups = [*dict.fromkeys(TOGETHER.values())]
     group = group_of(path)
-    return groups.index(group) if group in groups else len(groups), path != FIRST, KINDS.index(kind_of(path))
+    place = groups.index(group) if group in groups else len(groups)
+    return place, (path != FIRST) + (path == LAST), KINDS.index(kind_of(path))
