@@ -171,7 +171,7 @@ def closing_does_not_wait_for_marks_that_are_left(patch: Patch) -> None:
     patch.setattr(Partition, "marks", lambda self, due: owed(self, due)[:1])
 
 
-@mutant("backwards|double|rest")
+@mutant("backwards|double|rest", begin=1)
 def an_entry_tells_of_marks_that_were_not_written(patch: Patch) -> None:
     owed = Partition.marks
 
@@ -222,7 +222,7 @@ def an_unknown_stream_is_accepted_where_it_begins(patch: Patch) -> None:
     patch.setattr(ingestion, "decide", lenient)
 
 
-@mutant("backwards|rest")
+@mutant("backwards|rest", begin=1)
 def the_previous_epoch_is_not_looked_at(patch: Patch) -> None:
     hold = Partition.hold
 
@@ -244,7 +244,7 @@ def a_refused_write_learns_the_tip_but_not_its_entries(patch: Patch) -> None:
     patch.setattr(ingestion, "refresh", careless)
 
 
-@mutant("does not come to rest")
+@mutant("does not come to rest", begin=1)
 def a_refused_write_is_tried_again_as_it_was(patch: Patch) -> None:
     def unmoved(_table: str, _partition: int, loaded: LoadedEpochs, _tip: Any = None) -> Steps[LoadedEpochs]:
         yield from ()
