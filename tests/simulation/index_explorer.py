@@ -69,6 +69,7 @@ class Explorer:
     ops: list[Op] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     performed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    constants: dict[tuple[int, int], bool] = field(default_factory=dict)
     same: dict[Past, Past] = field(default_factory=dict)
     firsts: dict[bytes, Past] = field(default_factory=dict)
     following: dict[Past, int | None] = field(default_factory=dict)
@@ -173,16 +174,19 @@ class Explorer:
             past = state.working[slot]
             assert past is not None
             number = self._next(past)
-            if number is None or not self._constant(state.tables, self.ops[number]):
+            if number is None or not self._constant(state.tables, number):
                 return state
             _, reply = self._perform(state.tables, number)
             state = state._replace(working=put(state.working, slot, self._told(past, reply)))
 
-    def _constant(self, index: int, op: Op) -> bool:
-        if not isinstance(op, WRITES) and op.table == "tips":  # type: ignore[union-attr]
-            return True
-        is_epoch = isinstance(op, Get) and EPOCH.fullmatch(op.key["p"]["S"]) is not None
-        return is_epoch and closed(item_of(self.indexes[index], op.key))  # type: ignore[union-attr]
+    def _constant(self, index: int, number: int) -> bool:
+        if (index, number) not in self.constants:
+            op = self.ops[number]
+            epoch = isinstance(op, Get) and EPOCH.fullmatch(op.key["p"]["S"])
+            self.constants[index, number] = (not isinstance(op, WRITES) and op.table == "tips") or (  # type: ignore[union-attr]
+                bool(epoch) and closed(item_of(self.indexes[index], op.key))  # type: ignore[union-attr]
+            )
+        return self.constants[index, number]
 
     # -------------------------------------------------------------------------------------- the generators, and tables
 
@@ -209,7 +213,7 @@ class Explorer:
 
     def _next(self, past: Past) -> int | None:
         """What an invocation with this past asks for next; None at its end."""
-        return self.following[self._same(past._replace(lost=False))]
+        return self.following[self._same(past._replace(lost=False) if past.lost else past)]
 
     def _replay(
         self, past: Past, partition: Partition, made: Iterator[int]
