@@ -96,6 +96,7 @@ class World:
     wakers: list[Process] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.stores = {"pages": memory_streams(self.tables), "tips": memory_tips(self.tables)}
         self.user = self._engine()
         self.reactors = [Process(self._engine()) for _ in range(2)]
         self.wakers = [Process(self._engine()) for _ in range(2)]
@@ -116,8 +117,7 @@ class World:
         )
         fresh = self.luck.randbytes
         streams = {
-            name: replace(store, driver=driver, now=now, fresh=fresh)
-            for name, store in (("pages", memory_streams(self.tables)), ("tips", memory_tips(self.tables)))
+            name: replace(store, driver=driver, now=now, fresh=fresh) for name, store in self.stores.items()
         }
         return Judged(
             driver=driver,
@@ -275,9 +275,8 @@ class World:
     def read(self, layout: str, stream: str) -> Sequence[Recorded]:
         """A stream, without faults."""
         if layout == "tags":
-            return memory_streams(self.tables).tagged.read(QUERY).events
-        store = memory_streams(self.tables) if layout == "pages" else memory_tips(self.tables)
-        return list(store.read(stream))
+            return self.stores["pages"].tagged.read(QUERY).events
+        return list(self.stores[layout].read(stream))
 
     def end(self) -> None:
         """The network heals, the reaction catches up, and the auditor looks each hour."""
