@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -51,6 +52,11 @@ def test_it_has_its_name_and_the_version_that_wrote_it(project: Path) -> None:
     assert f"=={version('epochal')}\n" in (project / "requirements.txt").read_text()
     assert {".github", ".gitignore"} < {path.name for path in project.iterdir()}
     assert not [path for path in project.rglob("*") if path.is_file() and "{{" in path.read_text()]
+
+
+def test_it_says_how_its_stacks_refer_to_each_other_so_that_cdk_does_not_warn(project: Path) -> None:
+    context = json.loads((project / "cdk.json").read_text())["context"]
+    assert context == {"@aws-cdk/core:defaultCrossStackReferences": "strong"}
 
 
 @pytest.mark.parametrize("name", ["My-Service", "a--b", "../up", "a" * 41, "1st", ""])

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import subprocess
+import sys
 from base64 import b64decode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -80,6 +84,33 @@ def statements(role: dict[str, Any]) -> list[dict[str, Any]]:
     (policy,) = role["Policies"]
     found: list[dict[str, Any]] = policy["PolicyDocument"]["Statement"]
     return found
+
+
+DEPRECATED = """
+import sys
+from pathlib import Path
+from aws_cdk import App, Stack
+from epochal.cdk.sources import Sources
+from tests.unit.stacks.templates import library_in, sources_in
+from tests.unit.stacks.test_lake import Lake, stored
+
+sources = sources_in(library_in(Path(sys.argv[1])))
+Sources.shipped = lambda: sources
+stack = Stack(App(), "Shop")
+Lake(stack, "Lake", store=stored(stack), categories=["Order"])
+"""
+
+
+def test_a_lake_uses_nothing_of_cdk_that_is_deprecated(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DEPRECATED, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "JSII_DEPRECATED": "fail"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_firehose_converts_to_parquet_with_the_columns_of_the_table(lake: Resources) -> None:

@@ -232,7 +232,7 @@ class Lake(Construct):
             ),
         )
         for each in (table, view):
-            each.add_dependency(database)
+            each.node.add_dependency(database)
         return [table]
 
     def _delivery(
