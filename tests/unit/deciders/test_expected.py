@@ -50,6 +50,18 @@ def test_a_decision_is_made_only_on_what_its_caller_has_seen() -> None:
     assert asked == [3, 6, 9]
 
 
+def test_an_outcome_says_what_a_further_write_expects_also_where_there_is_no_stream() -> None:
+    deciders = tallies()
+    none = deciders.handle("Tally-1", add(0))
+    assert none.expected is NO_STREAM
+    one = deciders.handle("Tally-1", add(1), expected=none.expected)
+    assert one.expected == one.token
+    deciders.handle("Tally-1", add(2), expected=one.expected)
+    for outcome in (none, one):
+        with pytest.raises(ConflictError):
+            deciders.handle("Tally-1", add(2), expected=outcome.expected)
+
+
 def test_a_decision_that_stores_nothing_is_refused_likewise() -> None:
     deciders = tallies()
     deciders.handle("Tally-1", add(1))

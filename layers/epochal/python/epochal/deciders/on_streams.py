@@ -55,6 +55,7 @@ from epochal.model.events import Event, Unfold
 from epochal.model.kinds import must_be, must_be_done, must_be_list, must_be_plain, must_be_whole
 from epochal.model.versions import (
     ANY,
+    NO_STREAM,
     NOTHING,
     Capacity,
     Conflict,
@@ -131,6 +132,11 @@ class Transacted(Generic[S, E]):
     def version(self) -> int:
         """The stream's next index."""
         return 0 if self.token is None else self.token.version
+
+    @property
+    def expected(self) -> ExpectedVersion:
+        """What a further write says, to be made on this state alone: the token, or that there is no stream."""
+        return NO_STREAM if self.token is None else self.token
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -273,13 +273,7 @@ class Process:
                 return instance
 
     def take(
-        self,
-        stream: str,
-        source: str,
-        given: Stored,
-        instance: Instance,
-        *,
-        apart: Collection[str] = (),
+        self, stream: str, source: str, given: Stored, instance: Instance, *, apart: Collection[str] = ()
     ) -> tuple[Passed | None, list[Event]]:
         """What the instance of a stream stores for an input from a source, or why it passes it.
 

@@ -416,10 +416,7 @@ def asyncapi(
             document["components"]["messages"][key] = _message(type_, schema, payload, cloud_events)
             messages[_key(type_)] = {"$ref": f"#/components/messages/{key}"}
         document["channels"][name] = {**_channel(category), "messages": messages}
-        document["operations"][f"send.{name}"] = {
-            "action": "send",
-            "channel": {"$ref": f"#/channels/{name}"},
-        }
+        document["operations"][f"send.{name}"] = {"action": "send", "channel": {"$ref": f"#/channels/{name}"}}
     return document
 
 

@@ -214,11 +214,7 @@ class Function(Construct):
             layers=[*shared.layers.versions, *more_layers],
             memory_size=memory_mb,
             timeout=timeout,
-            environment={
-                **environment,
-                SERVICE_NAME: full_name,
-                "POWERTOOLS_LOG_LEVEL": stage.log_level,
-            },
+            environment={**environment, SERVICE_NAME: full_name, "POWERTOOLS_LOG_LEVEL": stage.log_level},
             reserved_concurrent_executions=reserved_concurrency or stage.reserved_concurrency.get(name),
             role=_role(self, log, [*allowed, grants.in_network()] if network else allowed),
             vpc=network.vpc if network else None,
