@@ -21,9 +21,11 @@ IGNORED = {
 
 KEY = f"arn:aws:kms:{PLACE['AWS::Region']}:{PLACE['AWS::AccountId']}:key/1234"
 STAGES: dict[str, tuple[str, dict[str, Any]]] = {
-    "prod": ("prod", {"reactions": {"board": {"entry": "board"}}}),
+    "prod": (
+        "prod",
+        {"reactions": {"board": {"entry": "board"}}, "feed_kinesis_shards": 2, "kms_key": KEY},
+    ),
     "chosen": ("dev", CHOSEN),
-    "kinesis": ("prod", {"feed_kinesis_shards": 2, "kms_key": KEY}),
     "sparse": ("staging", {**SPARSE, "api": "urls"}),
 }
 
