@@ -70,8 +70,9 @@ class Postgres:
         """End it; its folder is gone afterwards."""
         assert self.keeper.stdin is not None
         assert self.keeper.stdout is not None
+        self.keeper.terminate()  # a fork of this process would hold the other end of standard input open
+        self.keeper.wait()
         self.keeper.stdin.close()
-        self.keeper.wait(60)
         self.keeper.stdout.close()
 
 
@@ -142,7 +143,7 @@ def fetched(places: Places) -> Path:
 
 
 def keep(folder: Path) -> None:
-    """Run one until standard input ends, which is when whoever holds its other end does."""
+    """Run one until standard input ends, which is when whoever holds its other end does, or it is told to."""
     scratch = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))  # a socket's path is short
     scratch.chmod(0o755)
     user: dict[str, Any] = {}
@@ -170,9 +171,12 @@ def keep(folder: Path) -> None:
         _wait(scratch, server)
         sys.stdout.write(f"{scratch}\n")
         sys.stdout.flush()
-        sys.stdin.read()
-        server.send_signal(signal.SIGQUIT)  # at once, without writing what goes anyhow
-        server.wait()
+        try:
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+            sys.stdin.read()
+        finally:
+            server.send_signal(signal.SIGQUIT)  # at once, without writing what goes anyhow
+            server.wait()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
