@@ -14,7 +14,7 @@ streams of users need beside that.
     append              when events leave the Tip, and how; what comes back from a write
     port                reading, in either direction, past what is gone; what the feed and a deployment need
     pruning             pruning, deleting, archiving
-    streams, opening    the store of streams, and opening it
+    streams             the store of streams, and opening it
 
 Names are resolved when they are first used: a function that reads the feed needs no appends.
 """
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from epochal.contrib.equinox.append import ByCost as ByCost
     from epochal.contrib.equinox.append import Calving as Calving
     from epochal.contrib.equinox.append import Fixed as Fixed
-    from epochal.contrib.equinox.opening import memory_tips as memory_tips
-    from epochal.contrib.equinox.opening import open_tips as open_tips
     from epochal.contrib.equinox.streams import Tips as Tips
+    from epochal.contrib.equinox.streams import memory_tips as memory_tips
+    from epochal.contrib.equinox.streams import open_tips as open_tips
 
 
 PLUGIN: Final = Plugin(
@@ -49,8 +49,7 @@ PLUGIN: Final = Plugin(
 
 _NAMES: Final = {
     "append": ("ByCost", "Calving", "Fixed"),
-    "opening": ("memory_tips", "open_tips"),
-    "streams": ("Tips",),
+    "streams": ("Tips", "memory_tips", "open_tips"),
 }
 
 _FILES: Final = {name: file for file, names in _NAMES.items() for name in names}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from epochal.contrib.equinox import EquinoxOptions, append, port, pruning
 from epochal.contrib.equinox.append import ByCost, Calving, Result, calving_of
 from epochal.contrib.equinox.port import ARCHIVE, TIPS
 from epochal.deployment import Deployment
+from epochal.dynamo.stores import HERE, Place
+from epochal.errors import InvalidInput
 from epochal.index.tip import Cursor, StoredSpan, Tip, load_tip, unfolds_size, write_unfold
 from epochal.index.tip_append import ROOM, Known, WireBatch, batch_of
 from epochal.layout import streams
@@ -21,6 +24,9 @@ from epochal.settings import Settings
 from epochal.store.driver import Driver
 from epochal.store.encoding import BodyCodec
 from epochal.store.streams import Streams
+
+if TYPE_CHECKING:
+    from epochal.testing.memory import MemoryTables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,3 +130,34 @@ def tips_of(settings: Settings, driver: Driver, codec: BodyCodec, calving: Calvi
         tombstones=not settings.of_plugin(EquinoxOptions).equinox,
         archive=Streams(driver=driver, table=archive, codec=codec, layout=Tips()) if archive else None,
     )
+
+
+def open_tips(
+    table: str,
+    *,
+    bucket: str = "",
+    calving: Calving | None = None,
+    equinox: bool = False,
+    place: Place = HERE,
+) -> Streams:
+    """Named streams in a table of the `tips` layout.
+
+    Args:
+        bucket: of bodies too large for an item; without one they are refused.
+        calving: when events leave the Tip; None for the cheapest, or with `equinox` for Equinox's own rule.
+        equinox: Equinox applications use the table too. Calves are then written in one transaction with the Tip, at
+            32 KiB of events, and no stream keeps a tombstone.
+
+    Raises:
+        InvalidInput: `calving` in two steps, which Equinox cannot live with.
+    """
+    if equinox and calving is not None and calving.mode != "transactional":
+        raise InvalidInput("calving", "must be transactional where Equinox applications use the table too")
+    return opened(place.opened(Settings.of(tips_table=table, bucket=bucket, equinox=equinox)), calving)
+
+
+def memory_tips(tables: MemoryTables | None = None) -> Streams:
+    """A store of streams in memory that are stored as tips, with a bucket."""
+    from epochal.testing.stores import memory_deployment  # noqa: PLC0415  layers are without it
+
+    return opened(memory_deployment(tables))
