@@ -587,7 +587,7 @@ def test_the_guides_relay_sends_each_event_to_kafka_and_fails_of_what_is_not_tak
 
 
 def test_what_is_shown_of_events_is_the_apps_own_to_say(shop: Stack, tmp_path: Path) -> None:
-    (tmp_path / "orders.py").write_text("def shown(event): ...\n")
+    (tmp_path / "orders.py").write_text("@cache\ndef price(): ...\n\ndef shown(event): ...\n")
     store = EventStore(shop, "Events", api=None, watch=False)
     to = sqs.Queue(shop, "To")
     Publish(shop, "Orders", store=store, to=to, entry=tmp_path, mapping="orders:shown", message_bytes=65_536)

@@ -88,6 +88,8 @@ Recipient = (
 class Publish(Reaction):
     """A reaction that forwards events."""
 
+    _decorator = None
+
     def __init__(
         self,
         scope: Construct,

@@ -116,6 +116,9 @@ class Reaction(Construct):
         outputs: names of function and queue.
     """
 
+    _decorator: str | None = "reaction"
+    """What the handler has; None where it is no reaction, but what one of ours calls."""
+
     def __init__(
         self,
         scope: Construct,
@@ -171,7 +174,7 @@ class Reaction(Construct):
         super().__init__(scope, id_)
         entry, stage, code = Path(entry).resolve(), store.stage, store.code(python, architecture)
         layers = store.layers(self, python=python, architecture=architecture)
-        name = declared_name(entry, handler, name)
+        name = declared_name(entry, handler, name, self._decorator)
         self._name: Final = stage.named(function_of(name))
         if len(self._name) > FUNCTION_NAME:
             must = f"must be shorter: {self._name} has more than {FUNCTION_NAME} characters"
@@ -338,7 +341,7 @@ def _parts(handler: str) -> tuple[str, str, str]:
     return handler.rpartition(":" if ":" in handler else ".")
 
 
-def declared_name(entry: Path, handler: str, name: str | None = None, decorator: str = "reaction") -> str:
+def declared_name(entry: Path, handler: str, name: str | None, decorator: str | None) -> str:
     """What the decorator of the reaction that a handler names calls it, `@reaction(name="departures")`; or else `name`.
 
     Raises:
@@ -347,7 +350,7 @@ def declared_name(entry: Path, handler: str, name: str | None = None, decorator:
     """
 
     def refused(setting: str, rule: str) -> BadSetting:
-        return BadSetting(f"{f'reactions.{name}' if name else decorator.capitalize()}.{setting}", rule)
+        return BadSetting(f"{f'reactions.{name}' if name else str(decorator).capitalize()}.{setting}", rule)
 
     module = module_of(entry, handler)
     if not module.is_file():
@@ -372,7 +375,7 @@ def declared_name(entry: Path, handler: str, name: str | None = None, decorator:
             raise refused("handler", f"must be {named}:{wanted}, with a colon: {handler} is a {decorator}")
         if name not in (None, found[of]):
             raise refused("name", f"must be {found[of]}, as the decorator in {module} has it, not {name}")
-    if sign == ":" and _bound(nodes, wanted) == [0] and words.isdisjoint(_OPEN):
+    if decorator and sign == ":" and _bound(nodes, wanted) == [0] and words.isdisjoint(_OPEN):
         raise refused("handler", f"must have the decorator {decorator}: {wanted} in {module} has none")
     names = [found[of]] if of in found else [] if sign == ":" else list(found.values())
     if not name and len(names) != 1:
@@ -393,7 +396,7 @@ def _bound(nodes: Sequence[Any], name: str) -> list[int]:
     ]
 
 
-def _reactions(body: Sequence[Any], name: str) -> Iterator[tuple[str, str]]:
+def _reactions(body: Sequence[Any], name: str | None) -> Iterator[tuple[str, str]]:
     """Functions and classes of a module with the decorator, and their names as reactions."""
     for each in body:
         for decorator in getattr(each, "decorator_list", ()):
