@@ -10,7 +10,7 @@ import pytest
 from epochal import Event, StreamAppend
 from epochal.care.torn import Replica
 from epochal.cli import stats
-from epochal.cli.inputs import StoreTorn
+from epochal.cli.inputs import Unsound
 from epochal.layout.pages.items import page_key
 from epochal.plan.ops import Delete
 from tests.support.terminal import Terminal
@@ -44,7 +44,7 @@ def test_what_can_be_mended_is_left_until_that_is_asked_for(terminal: Terminal) 
     append_both(terminal)
     lose(terminal, "Cart-1", "Cart-2")
     ended = terminal.run("tables", "torn")
-    assert isinstance(ended.exception, StoreTorn)
+    assert isinstance(ended.exception, Unsound)
     assert "a key is on record without its append (of an append at" in ended.output
     assert ended.output.rstrip().endswith("left: --mend mends it")
 

@@ -41,6 +41,7 @@ from epochal.layout.pages.items import Page, is_page, page_key, read_page, state
 from epochal.layout.pages.port import pages_source
 from epochal.layout.pages.pruning import prune
 from epochal.layout.pages.reading import query
+from epochal.layout.pages.several import left_in
 from epochal.layout.pages.writes import MARK_BYTES, as_read, marking
 from epochal.layout.streams import decided_events
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -434,8 +435,7 @@ def _parts(found: Remembered) -> Iterator[_Part]:
     source = ByteReader(found.made)
     decided = found.append_id is not None and decided_events(found.append_id) is not None
     while not source.at_end:
-        first = source.number()
-        events = source.number() if decided else 1
-        state = state_of(source.take(16).hex())
-        if events and state is not None and state.time:
+        first, events, etag = left_in(source, counted=decided)
+        state = state_of(etag)
+        if (events or not decided) and state is not None and state.time:
             yield _Part(index=state.index, time=state.time, first=first)

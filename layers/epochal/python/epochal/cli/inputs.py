@@ -226,10 +226,3 @@ class IndexUnsound(EpochalError):
         told = "; ".join(f"{count:,} × {name}: {advice[name]}" for name, count in sorted(found.items()))
         super().__init__(f"the index is not right. {told}")
         self.found = found
-
-
-class StoreTorn(EpochalError):
-    """So many writes are there in part."""
-
-    def __init__(self, left: int) -> None:
-        super().__init__(f"of {left:,} write{'s' * (left != 1)} the table has a part")

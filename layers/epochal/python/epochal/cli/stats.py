@@ -18,7 +18,7 @@ from epochal.care.status import Provisioned, complete, create_table, differs
 from epochal.care.torn import SECONDS, Replica, Torn
 from epochal.care.torn import Kind as TornKind
 from epochal.cli import output
-from epochal.cli.inputs import Seconds, StoreTorn
+from epochal.cli.inputs import Seconds, Unsound
 from epochal.cli.target import TABLES, Choice, OpenedStore, existing, on_store
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import dynamodb_client
@@ -282,8 +282,8 @@ def torn(store: OpenedStore, *, mend: bool, seconds: float, segments: int) -> No
             driver=store.feed.driver, table=table, mend=mend, seconds=seconds, segments=segments
         )
         output.stream(counted(replica.findings()), _torn_view, _torn_line)
-    if left["left"]:
-        raise StoreTorn(left["left"])
+    if count := left["left"]:
+        raise Unsound(f"of {output.count(count, 'write')} the table has a part")
     if not output.as_json():
         click.echo(f"{left['mended']:,} mended; no write is there in part")
 

@@ -199,10 +199,8 @@ class SeveralKey:
         check_contents(found, self.append_id)
         source, firsts, tokens = ByteReader(found.made), dict[str, int](), dict[str, Token]()
         for stream in self.streams:
-            firsts[stream] = source.number()
-            count = source.number() if self.counts is None else self.counts[stream]
-            etag = source.take(_ETAG_BYTES).hex()
-            version = firsts[stream] + count
+            firsts[stream], counted, etag = left_in(source, counted=self.counts is None)
+            version = firsts[stream] + (counted if self.counts is None else self.counts[stream])
             tokens[stream] = Token(version=version, etag=None if etag == _NO_ETAG else etag)
         own = (read_record(record.item) for plan in self.sent for record in plan.records)
         replayed = self.counts is None or found not in own
@@ -318,6 +316,11 @@ def _as_read(known: Known[Page]) -> Written:
     version = version_of(known)
     token = Token(version=version, etag=None if known is None else known.etag)
     return Written(first=version, version=version, token=token)
+
+
+def left_in(source: ByteReader, *, counted: bool) -> tuple[int, int, str]:
+    """What `made` says next of a stream: its first index, its events, or 0 where they are not counted, and the etag."""
+    return source.number(), source.number() if counted else 0, source.take(_ETAG_BYTES).hex()
 
 
 def _waited_for(table: str, first: Mapping[str, int], left: Mapping[str, Token]) -> Steps[dict[str, Token]]:
