@@ -14,6 +14,7 @@ from epochal.indexer import Indexer, Record
 from epochal.layout.port import INDEX
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_tables
+from examples.flights.dataset import Day, days
 from examples.flights.through_library import LibraryStore
 
 
@@ -43,6 +44,12 @@ class World:
         )
         assert not report.failed
         self._indexed = len(changes)
+
+
+@pytest.fixture(scope="session")
+def year() -> list[Day]:
+    """All flights: reading them takes a second."""
+    return days(365)
 
 
 @pytest.fixture

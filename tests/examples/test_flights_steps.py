@@ -6,6 +6,8 @@ import io
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from tests.examples.conftest import World
 
 
+@cache
 def flights(count: int = 300) -> list[Batch]:
     """The first appends of the year."""
     return [batch for batch, _ in zip(by_moment(in_order(days(1), zones())), range(count), strict=False)]
@@ -46,16 +49,15 @@ def _writer(store: Store) -> Writer:
 
 @pytest.mark.slow
 def test_what_was_sent_comes_out_of_the_feed(world: World) -> None:
-    sending = _send(world.store, by_moment(in_order(days(1), zones())))
+    sending, events = _send(world.store, flights()), sum(len(each.events) for each in flights())
     verdict = verify(world.store, sending.ledger, seen=lambda _: None)
-    assert (verdict.seen, verdict.differences) == (sending.tally.events, 0)
-    assert sending.ledger.events == sending.tally.events == 2_522
-    assert sending.lag.arrived == 2_522
+    assert (verdict.seen, verdict.differences) == (events, 0)
+    assert sending.ledger.events == sending.tally.events == sending.lag.arrived == events > 300
 
 
 @pytest.mark.slow
 def test_days_sent_as_one_append_an_aircraft_come_out_the_same(world: World) -> None:
-    sending = _send(world.store, by_day(in_order(days(1), zones())))
+    sending = _send(world.store, islice(by_day(in_order(days(1), zones())), 50))
     assert verify(world.store, sending.ledger, seen=lambda _: None).differences == 0
 
 
@@ -70,9 +72,9 @@ def test_an_entry_removed_from_the_index_is_missed(world: World) -> None:
 
 @pytest.mark.slow
 def test_the_snapshot_beside_an_aircrafts_events_is_the_state_they_lead_to(world: World) -> None:
-    sending = _send(world.store, flights(600))
+    sending = _send(world.store, flights())
     history: dict[str, tuple[Event, ...]] = {}
-    for batch in flights(600):
+    for batch in flights():
         history[batch.stream] = history.get(batch.stream, ()) + batch.events
     for stream in list(sending.ledger.streams)[::10]:
         standing = world.store.load(stream)

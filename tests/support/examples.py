@@ -1,9 +1,10 @@
-"""How many examples a property is tried with: fewer in `make test`, and still fewer in `make check`."""
+"""How many examples a property is tried with, and how many seeds: fewer in `make test`, all in `make proof`."""
 
 from __future__ import annotations
 
 from typing import Final
 
+import pytest
 from hypothesis import settings
 
 CHECK: Final = 20
@@ -12,6 +13,12 @@ TEST: Final = 40
 
 
 def examples(number: int) -> settings:
-    """So many examples, a third of them in `make test`, and as few as there may be in `make check`."""
-    few = {"check": CHECK, "test": max(CHECK, number // 3)}
+    """So many examples, a fifth of them in `make test`, and as few as there may be in `make check`."""
+    few = {"check": CHECK, "test": max(CHECK, number // 5)}
     return settings(max_examples=few.get(settings.get_current_profile_name(), number))
+
+
+def seeds(number: int, few: int) -> pytest.MarkDecorator:
+    """A test for each of so many seeds; those from `few` on are left to `make proof`."""
+    every = [pytest.param(seed, marks=pytest.mark.proof if seed >= few else ()) for seed in range(number)]
+    return pytest.mark.parametrize("seed", every)

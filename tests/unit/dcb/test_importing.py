@@ -19,6 +19,8 @@ from epochal.plan.values import Item
 from epochal.testing.memory import Fault, Faults
 from tests.unit.dcb.world import NOW, World, event, query
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 TICKS = 630_000_000_000_000_000
 """Sometime in 1997."""
 

@@ -24,6 +24,7 @@ from botocore.client import BaseClient
 from botocore.config import Config
 from botocore.credentials import Credentials, RefreshableCredentials
 from botocore.exceptions import CredentialRetrievalError, NoCredentialsError
+from botocore.loaders import create_loader
 from botocore.session import Session
 
 from epochal.dynamo import clients, interpreter
@@ -97,6 +98,10 @@ def botocores() -> BaseClient:
     )
 
 
+LOADER = cache(create_loader)
+"""One for all, too: a session reads botocore's descriptions of services for itself."""
+
+
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without any AWS configuration, on which time stands still."""
@@ -107,6 +112,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.delitem(sys.modules, "moto", raising=False)
     monkeypatch.setattr("epochal.dynamo.clients._session", Session)
+    monkeypatch.setattr("botocore.session.create_loader", LOADER)
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: datetime(2026, 11, 22, tzinfo=UTC))
 
 

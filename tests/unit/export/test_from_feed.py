@@ -25,6 +25,8 @@ from epochal.index.checkpoints import Checkpoint
 from epochal.rows import COLUMNS, as_json, row_of
 from epochal.testing.feeds import MemoryFeed
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def filled(seed: int = 1, appends: int = 60) -> MemoryFeed:
     """A feed of streams, some with tags, and of tags alone."""

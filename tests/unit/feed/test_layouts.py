@@ -17,6 +17,8 @@ from epochal.plan.ops import BatchGet, Delete, Put, Query
 from epochal.plan.values import number, text
 from tests.unit.feed.layouts import ALICE, BOB, JOURNAL, START, Layouts, of_table, tag_site
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.fixture
 def layouts() -> Layouts:

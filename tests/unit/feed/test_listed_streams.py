@@ -14,6 +14,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.store.reading import Direction
 from epochal.testing.feeds import MemoryFeed
+from tests.support.examples import seeds
 from tests.unit.feed.feeds import Feeds, head, is_read, record
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -59,7 +60,7 @@ def listed(feeds: Feeds, limit: int, direction: Direction, **asked: object) -> l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(25))
+@seeds(25, 7)
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 def test_every_stream_is_listed_once_by_the_time_of_its_creation_either_way(seed: int, limit: int) -> None:
     feeds, created = world(seed)
@@ -151,7 +152,7 @@ def test_streams_that_are_pruned_are_listed_once_by_an_index_that_is_built_anew(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(25))
+@seeds(25, 7)
 @pytest.mark.parametrize("limit", [1, 3, 1_000])
 def test_every_stream_is_listed_once_in_the_order_of_names(seed: int, limit: int) -> None:
     feeds, created = world(seed)

@@ -12,6 +12,7 @@ from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Put
 from epochal.testing.feeds import MemoryFeed
+from tests.support.examples import seeds
 from tests.unit.feed.feeds import Feeds, head, is_read, record
 from tests.unit.feed.test_reader import Where, everything, many, where
 
@@ -51,7 +52,7 @@ def test_from_every_checkpoint_ever_given_what_is_before_it_comes_backward(entri
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30, 8)
 def test_long_epochs_of_many_items_are_read_backward(seed: int) -> None:
     rng = random.Random(seed)
     feeds = Feeds(limits=EpochLimits(entries=rng.randint(1, 200)))
@@ -153,7 +154,7 @@ def several(seed: int) -> tuple[Feeds, list[Where]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20, 8)
 def test_the_newest_of_all_partitions_come_newest_first_and_go_on_to_the_beginning(seed: int) -> None:
     feeds, order = several(seed)
     for categories in (None, ["A"]):

@@ -23,6 +23,8 @@ from epochal.model.events import PER_SECOND, Event
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_deployment, memory_tables
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 BEGIN = 1_356_998_400
 
 

@@ -20,7 +20,10 @@ from epochal.index.tip_append import put_calf
 from epochal.layout.port import partition_of
 from epochal.plan.ops import Get, Op, Put, Reply
 from epochal.plan.values import Item, item_size
+from tests.support.examples import seeds
 from tests.unit.feed.feeds import Feeds, head, record
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 Where = tuple[str, int]
 
@@ -470,7 +473,7 @@ def test_an_entry_makes_looks_frequent_again() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20, 6)
 def test_looks_that_lag_lose_nothing_and_give_nothing_twice(seed: int) -> None:
     feeds, luck = indexed(["A-1"], entries=3), random.Random(seed)
     before = [feeds.tables.copy()]

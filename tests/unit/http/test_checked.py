@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epochal import upcast
@@ -23,6 +23,7 @@ from epochal.deciders.codecs import EventCodec, json_codec
 from epochal.http.checked import Unfit
 from epochal.schemas.asyncapi import compiled, event_schemas
 from tests.support.api import Api
+from tests.support.examples import examples
 from tests.unit.schemas.test_event_schemas import CODEC, EVENTS
 
 MODULE = "event_schemas_of_a_test"
@@ -245,7 +246,7 @@ def test_every_event_that_a_codec_writes_passes(kind: type, tmp_path: Path) -> N
     exec(compiled(event_schemas(CODEC)), module)  # noqa: S102  our own
     key = module["KEYS"][kind.__name__]
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(EVENTS[kind], st.data())
     def passes(event: Any, data: st.DataObject) -> None:
         body = json.loads(CODEC.encode(event).content)

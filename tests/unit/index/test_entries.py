@@ -28,6 +28,7 @@ from epochal.index.entries import (
 )
 from epochal.layout.port import Removal, Span
 from epochal.layout.streams import EncodedEvent
+from tests.support.examples import examples
 from tests.unit.feed.feeds import spans_of
 
 NOW = "2013-01-01T00:00:00.0000000+00:00"
@@ -257,7 +258,7 @@ pieces_of_bodies = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@examples(500)
 @given(
     spans,
     st.sets(names),

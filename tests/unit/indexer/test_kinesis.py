@@ -10,6 +10,7 @@ import pytest
 
 from epochal.indexer import Report, read_records
 from epochal.plan.values import Item, binary
+from tests.support.examples import seeds
 from tests.unit.feed.events import event, kinesis_record, sent_change
 from tests.unit.feed.layouts import ALICE, HEADS, START, Layouts
 
@@ -93,7 +94,7 @@ def delivered(sent: list[dict[str, Any]], rng: random.Random) -> Iterator[list[d
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@seeds(20, 6)
 def test_the_feed_is_complete_in_order_and_without_doubles_however_changes_come(seed: int) -> None:
     """Of tables of several layouts in one stream, by several processes."""
     rng, layouts = random.Random(seed), Layouts()

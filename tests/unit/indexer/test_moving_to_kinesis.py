@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from epochal.indexer import read_records
+from tests.support.examples import seeds
 from tests.unit.feed.events import event, kinesis_record, sent_change, stream_record
 from tests.unit.feed.feeds import Feeds
 
@@ -105,7 +106,7 @@ class Moving:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40))
+@seeds(40, 10)
 def test_nothing_is_missed_on_the_way_to_kinesis_and_back(seed: int) -> None:
     world = Moving(seed)
     for _ in range(2):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -95,12 +96,21 @@ def in_a_fresh_process(function: str, code: str, **environment: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@cache
+def started(function: str) -> tuple[dict[str, str], list[bool]]:
+    """The modules of a function that has started, and whether its collector runs and has set them aside."""
+    files = "{name: getattr(each, '__file__', None) for name, each in sys.modules.items()}"
+    collector = "[gc.isenabled(), gc.get_freeze_count() > 0]"
+    loaded, collecting = in_a_fresh_process(
+        function, f"import handler, gc, json, sys; print(json.dumps([{files}, {collector}]))"
+    )
+    return loaded, collecting
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_nothing_heavy_is_imported(function: str) -> None:
-    files = "{name: getattr(each, '__file__', None) for name, each in sys.modules.items()}"
-    code = f"import handler, json, sys; print(json.dumps({files}))"
-    loaded = in_a_fresh_process(function, code)
+    loaded, _ = started(function)
     heavy = {name for name in loaded if name.startswith(tuple(f"{each}." for each in NOT_ON_THE_WAY))}
     assert heavy | set(loaded) & set(NOT_ON_THE_WAY) == set()
     ours = [Path(file) for name, file in loaded.items() if name.split(".")[0] == "epochal"]
@@ -129,8 +139,7 @@ def test_a_client_of_boto3s_is_made_where_it_is_asked_for_or_needed(
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.slow
 def test_the_collector_runs_again_once_everything_is_imported(function: str) -> None:
-    code = "import handler, gc, json; print(json.dumps([gc.isenabled(), gc.get_freeze_count() > 0]))"
-    assert in_a_fresh_process(function, code) == [True, True]
+    assert started(function)[1] == [True, True]
 
 
 @pytest.mark.parametrize(

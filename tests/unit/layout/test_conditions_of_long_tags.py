@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from epochal.errors import InvalidInput
-from epochal.layout.pages.tags.append import MOST_READ
+from epochal.layout.pages.tags import append
 from epochal.model.events import Event
 from epochal.model.tags import Query, QueryItem, read_position, write_position
 from epochal.model.versions import Appended, Conflict, Position
@@ -15,7 +15,7 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.stores import memory_tagged_events
 
 TAG, FACT = "course:1", "closed:1"
-BATCH = 100
+BATCH, BOUND = 100, 5_000
 
 
 def query(tag: str, kind: str) -> Query:
@@ -38,20 +38,29 @@ def filled(events: int, first: Sequence[Event] = ()) -> TaggedEvents:
     return store
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _bound() -> Iterator[None]:
+    """A quarter of the bound, which shows as much."""
+    assert append.MOST_READ == 4 * BOUND
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(append, "MOST_READ", BOUND)
+        yield
+
+
 @pytest.fixture(scope="module")
 def long() -> TaggedEvents:
     """One of more events than a condition reads, an early one of which is rare."""
-    return filled(MOST_READ + 2_000, [Event(type="Opened", data=b"{}", tags=(TAG,))])
+    return filled(BOUND + 2_000, [Event(type="Opened", data=b"{}", tags=(TAG,))])
 
 
 @pytest.mark.slow
 def test_it_is_refused_beyond_the_bound_with_what_to_do_and_reads_no_further(long: TaggedEvents) -> None:
     before = long.driver.meter.units
-    with pytest.raises(InvalidInput, match="more than 20,000 events: keep the position of a read") as raised:
+    with pytest.raises(InvalidInput, match="more than 5,000 events: keep the position of a read") as raised:
         long.append([CLOSING], fail_if=CLOSED)
     assert raised.value.field == "after"
     assert long.driver.meter.units.write == before.write
-    assert long.driver.meter.units.read - before.read < 100
+    assert long.driver.meter.units.read - before.read < 25
     assert long.read(query(TAG, "Closed"), limit=1, direction="backward").events == ()
 
 
@@ -92,7 +101,7 @@ def test_a_tag_for_the_fact_makes_it_one_small_read_however_long_the_tag_is(long
 
 @pytest.mark.slow
 def test_a_tag_of_as_many_events_as_the_bound_is_read_whole() -> None:
-    assert isinstance(filled(MOST_READ).append([CLOSING], fail_if=CLOSED), Appended)
+    assert isinstance(filled(BOUND).append([CLOSING], fail_if=CLOSED), Appended)
 
 
 def test_a_position_of_the_beginning_is_a_position(long: TaggedEvents) -> None:

@@ -25,6 +25,7 @@ from epochal.store.driver import Driver, Meter
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
 from epochal.testing.subjects import memory_subjects
+from tests.support.examples import seeds
 
 FIRST = (
     "Ingrid",
@@ -249,7 +250,7 @@ def parts(secret: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@seeds(3, 1)
 @pytest.mark.parametrize("fill", SETS, ids=lambda each: each.__name__)
 def test_no_name_number_or_address_of_a_person_is_in_a_dictionary(
     fill: Callable[[Shop], None], seed: int

@@ -337,7 +337,7 @@ class Lanes:
             self._turn.notify_all()
 
 
-REQUEST, HANDLER, PARALLEL, EVENTS = 0.005, 0.020, 8, 4_000
+REQUEST, HANDLER, PARALLEL, EVENTS = 0.005, 0.020, 8, 2_000
 
 
 def events_a_second(members: int) -> float:

@@ -22,8 +22,8 @@ from epochal.read_models.documents import Documents, ReadModel, ReadModels
 from epochal.read_models.keys import ALL, ModelKeys, SecondaryKey, entry_key, written
 from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
+from tests.support.examples import seeds
 
-SEEDS = 60
 STREAMS, EVENTS = 4, 12
 TOTAL = "total"
 
@@ -213,41 +213,41 @@ def looked_at(world: World) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(SEEDS))
+@seeds(60, 12)
 def test_entries_are_those_of_the_documents_after_every_request(seed: int) -> None:
     looked_at(run(seed))
 
 
 @pytest.mark.slow
-def test_pages_read_while_documents_change_miss_and_double_none_that_did_not() -> None:
-    for seed in range(30):
-        world = World(luck=Random(seed))
-        model = world.plain(1)
-        kept = [f"k{number:02}" for number in range(0, 40, 2)]
-        others = [f"k{number:02}" for number in range(1, 40, 2)]
-        numbers = iter(range(10_000))
+@seeds(30, 6)
+def test_pages_read_while_documents_change_miss_and_double_none_that_did_not(seed: int) -> None:
+    world = World(luck=Random(seed))
+    model = world.plain(1)
+    kept = [f"k{number:02}" for number in range(0, 40, 2)]
+    others = [f"k{number:02}" for number in range(1, 40, 2)]
+    numbers = iter(range(10_000))
 
-        def change(key: str, value: Any, model: ReadModel = model, numbers: Iterator[int] = numbers) -> None:
-            event = FeedEvent(stream=f"S-{next(numbers)}", index=0, type="x")
-            delivery = Delivery(group="g", partition=0, stream=event.stream, events=(event,))
-            model.apply(delivery, lambda all_, _: all_.put(key, value) if value else all_.delete(key))
+    def change(key: str, value: Any, model: ReadModel = model, numbers: Iterator[int] = numbers) -> None:
+        event = FeedEvent(stream=f"S-{next(numbers)}", index=0, type="x")
+        delivery = Delivery(group="g", partition=0, stream=event.stream, events=(event,))
+        model.apply(delivery, lambda all_, _: all_.put(key, value) if value else all_.delete(key))
 
-        for key in kept:
-            change(key, {"due": 1, "owners": ["m1"]})
-        for question in ((), ("owners", "m1")):
-            found: list[str] = []
-            after, backward = None, world.luck.random() < 0.5
-            while True:
-                how: dict[str, Any] = {"limit": 3, "after": after, "backward": backward}
-                page = model.find(*question, **how) if question else model.list(**how)
-                found += [each.key for each in page.items if each.key in kept]
-                after = page.next
-                if after is None:
-                    break
-                for _ in range(3):
-                    value = world.luck.choice([None, {"due": world.luck.choice([0, 1, 2]), "owners": ["m1"]}])
-                    change(world.luck.choice(others), value)
-            assert found == sorted(kept, reverse=backward)
+    for key in kept:
+        change(key, {"due": 1, "owners": ["m1"]})
+    for question in ((), ("owners", "m1")):
+        found: list[str] = []
+        after, backward = None, world.luck.random() < 0.5
+        while True:
+            how: dict[str, Any] = {"limit": 3, "after": after, "backward": backward}
+            page = model.find(*question, **how) if question else model.list(**how)
+            found += [each.key for each in page.items if each.key in kept]
+            after = page.next
+            if after is None:
+                break
+            for _ in range(3):
+                value = world.luck.choice([None, {"due": world.luck.choice([0, 1, 2]), "owners": ["m1"]}])
+                change(world.luck.choice(others), value)
+        assert found == sorted(kept, reverse=backward)
 
 
 # Each leaves out a rule; a seed has to find that.

@@ -15,7 +15,7 @@ import attrs
 import msgspec
 import pydantic
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -24,6 +24,7 @@ from epochal.deciders.codecs import EventCodec, Stored, json_codec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.model.events import Event
 from epochal.schemas.asyncapi import bundle, event_schemas
+from tests.support.examples import examples
 
 Gate = NewType("Gate", int)
 
@@ -221,7 +222,7 @@ def test_a_schema_is_one_by_its_own_dialect(kind: type) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EVENTS, ids=lambda each: each.__name__)
 def test_every_event_that_the_codec_writes_fits(kind: type) -> None:
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(EVENTS[kind])
     def fits(event: Any) -> None:
         stored = CODEC.encode(event)
@@ -235,7 +236,7 @@ def test_every_event_that_the_codec_writes_fits(kind: type) -> None:
 def test_what_fits_after_a_field_was_changed_is_read_and_what_does_not_fit_is_not(kind: type) -> None:
     """A field gets another JSON value, or goes: the schema and the reader judge alike, but where readers bend."""
 
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(EVENTS[kind], st.data())
     def agree(event: Any, data: st.DataObject) -> None:
         body = json.loads(CODEC.encode(event).content)

@@ -17,6 +17,7 @@ from epochal.store.streams import Streams
 from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
+from tests.support.examples import seeds
 
 
 def taken(course: str) -> Projection[int]:
@@ -99,7 +100,7 @@ def test_a_snapshot_of_another_version_is_not_gone_on_from() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(30))
+@seeds(30, 8)
 def test_a_model_of_a_snapshot_is_that_of_all_events(seed: int) -> None:
     """Writers, readers with and without snapshots, old snapshots put back, versions that come and go."""
     luck, tables = Random(seed), memory_tables()
