@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 
 from epochal.errors import InvalidInput
@@ -143,12 +144,12 @@ class _Page:
             self._take_spans(entry.spans)
         self.at = placed.after
 
-    def _take_spans(self, spans: Iterable[Span]) -> None:
-        kept = list(spans if self.wanted is _every else filter(self.wanted, spans))
+    def _take_spans(self, spans: Sequence[Span]) -> None:
+        kept = spans if self.wanted is _every else [*filter(self.wanted, spans)]
         if not self.forward:
             kept = [Span(each.stream, each.index, (each.type,)) for each in reversed(bare_items(kept))]
         self.spans += kept
-        self.count += sum([len(types) for _, _, types in kept])
+        self.count += sum(map(len, map(itemgetter(2), kept)))
 
     def _take_parts(self, parts: Sequence[Part], removed: Predicate) -> None:
         for part in parts if self.forward else reversed(parts):
@@ -351,7 +352,7 @@ class _Request:
     def _items(self, page: SpanPage) -> tuple[FeedItem, ...]:
         spans, removals = page.spans, page.removals
         if self.hydrate is None:
-            return tuple(with_removals(bare_items(spans), spans, removals))
+            return tuple(with_removals(bare_items(spans), spans, removals) if removals else bare_items(spans))
         return tuple(hydrated(spans, self.hydrate, once=self.once, strict=self.strict, removals=removals))
 
 
@@ -439,9 +440,8 @@ class FeedReader:
         """
         must_be_seconds(seconds, "seconds")
         must_be_seconds(wait, "wait")
-        request = self._request(partition, **options)
-        patient = replace(request, seconds=seconds, wait=wait)
-        return patient.page(self._span_reader(partition, start, direction))
+        request = replace(self._request(partition, **options), seconds=seconds, wait=wait)
+        return request.page(self._span_reader(partition, start, direction))
 
     def page_within(
         self,
