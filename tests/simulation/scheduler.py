@@ -1,16 +1,18 @@
 """Several processes over one table, one request at a time, in an order that a test chooses.
 
-Each process is a thread that stops before every request until its turn comes, so ordinary blocking code is interleaved
-at exactly the points where a network would interleave it, and nowhere else.
+Each process is a greenlet that stops before every request until its turn comes, so ordinary blocking code is
+interleaved at exactly the points where a network would interleave it, and nowhere else. A thread would do the same for
+five times the CPU.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+
+from greenlet import getcurrent, greenlet
 
 from epochal.plan.ops import Done, Execute, Lost, NotApplied, Op, Reply
 from tests.simulation.stories import told
@@ -58,7 +60,7 @@ def failing(perform: Execute, rng: Random, faults: float) -> Execute:
 
 
 class Process:
-    """A thread that runs only between two requests of its own."""
+    """A greenlet that runs only between two requests of its own."""
 
     def __init__(self, name: str, execute: Execute, body: Body) -> None:
         self.name = name
@@ -67,14 +69,8 @@ class Process:
         self._until: Callable[[], bool] | None = None
         telling, self._tell = told(name, execute)
         self._execute = alone(telling)
-        # Plain locks, taken from the start: one that is released lets the other side go on, once. Half of what a
-        # history of small requests costs would go into semaphores.
-        self._go, self._stopped = threading.Lock(), threading.Lock()
-        self._go.acquire()
-        self._stopped.acquire()
-        self._thread = threading.Thread(target=self._run, args=(body,), daemon=True)
-        self._thread.start()
-        self._stopped.acquire()
+        self._greenlet = greenlet(self._run)
+        self._greenlet.switch(body)
 
     @property
     def waiting(self) -> bool:
@@ -83,13 +79,12 @@ class Process:
 
     def step(self) -> None:
         """Perform the request that the process stands before, and run to the next, or to the end."""
-        self._go.release()
-        self._stopped.acquire()
+        self._greenlet.parent = getcurrent()
+        self._greenlet.switch()
 
     def _perform(self, op: Op) -> Reply:
         self._until = op.until if isinstance(op, Pause) else None
-        self._stopped.release()
-        self._go.acquire()
+        self._greenlet.parent.switch()
         return self._execute(op)
 
     def _run(self, body: Body) -> None:
@@ -97,10 +92,9 @@ class Process:
             body(self._perform)
         except Killed:
             self._tell("dies")
-        except BaseException as error:  # noqa: BLE001  it is raised again where the test can see it
+        except Exception as error:  # noqa: BLE001  it is raised again once all are done; Ctrl-C goes to who steps
             self.error = error
         self.done = True
-        self._stopped.release()
 
 
 def alone(execute: Execute) -> Execute:
