@@ -37,6 +37,6 @@ def test_a_fixed_tip_of_32_kib_with_transactional_calves_costs_more_than_ten_tim
 
 
 def test_a_workload_is_the_same_every_time_it_is_made():
-    workload = Workload(size=300, jitter=0.5, kind="json", unfold=1024)
+    workload = Workload(size=300, jitter=0.5, kind="json", unfold=1024, length=100)
 
     assert list(workload.appends()) == list(workload.appends())

@@ -12,6 +12,7 @@ from epochal.index.checkpoints import FeedPosition
 from epochal.index.epochs import EpochLimits
 from epochal.model.events import Event
 from epochal.testing.feeds import MemoryFeed
+from tests.support.examples import seeds
 from tests.unit.feed.feeds import Feeds, is_read
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -25,7 +26,7 @@ def holds(feeds: Feeds, position: FeedPosition, stream: str, version: int) -> bo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(12))
+@seeds(12, 4)
 def test_every_event_that_is_indexed_has_a_position_behind_it(seed: int) -> None:
     rng = random.Random(seed)
     feeds = Feeds(partitions=rng.choice([1, 3]), limits=EpochLimits(entries=rng.randint(1, 9)))

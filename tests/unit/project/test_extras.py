@@ -43,17 +43,24 @@ def named(requirements: list[str]) -> set[str]:
     return {re.match(r"[\w.-]+", each)[0].lower() for each in requirements}  # type: ignore[index]
 
 
+distributions_of = cache(packages_distributions)
+
+OURS = {*sys.stdlib_module_names, *LATER, "epochal"}
+
+
 def imported() -> Iterator[tuple[str, Path]]:
     """Every package that a module of the library imports at run time, from outside."""
     for path in (LIBRARY / "epochal").rglob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
+        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
         checked = {
             inner
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for node in nodes
+            if isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
             for inner in ast.walk(node)
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             if node in checked:
                 continue
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -61,7 +68,7 @@ def imported() -> Iterator[tuple[str, Path]]:
                 names.append(node.module)
             for name in names:
                 package = name.partition(".")[0]
-                if package not in {*sys.stdlib_module_names, *LATER, "epochal"}:
+                if package not in OURS:
                     yield package, path
 
 
@@ -70,7 +77,7 @@ def test_every_package_that_the_library_imports_is_a_dependency_or_in_an_extra()
     extras = [each for extra in PROJECT["optional-dependencies"].values() for each in extra]
     known = named(PROJECT["dependencies"] + extras)
     known = known.union(*(BROUGHT.get(each, set()) for each in known))
-    distributions = packages_distributions()
+    distributions = distributions_of()
     lacking = {
         f"{path.name}: {package}"
         for package, path in imported()
@@ -85,7 +92,7 @@ def missing() -> set[str]:
     extras = named([each for extra in PROJECT["optional-dependencies"].values() for each in extra])
     return {
         package
-        for package, distributions in packages_distributions().items()
+        for package, distributions in distributions_of().items()
         if {each.lower().replace("_", "-") for each in distributions} & extras
     }
 

@@ -138,8 +138,9 @@ def spelled(code: str) -> frozenset[str]:
 
 
 def _spelled(tree: ast.Module) -> Iterator[str]:
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr="table"), args=[ast.Constant(value=str(kind))]):
                 yield f"{kind.replace('-', '_')}_table"

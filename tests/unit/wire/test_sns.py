@@ -7,6 +7,7 @@ import random
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSRequest, AWSResponse
 from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.loaders import create_loader
 from botocore.session import Session
 
 from epochal.errors import InvalidRequest, Unavailable
@@ -120,6 +122,10 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
+LOADER = cache(create_loader)
+"""One for all: a session reads botocore's descriptions of services for itself."""
+
+
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine without any AWS configuration, on which time stands still."""
@@ -128,6 +134,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delitem(sys.modules, "moto", raising=False)
+    monkeypatch.setattr("botocore.session.create_loader", LOADER)
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: NOW)
 
 
