@@ -24,7 +24,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from epochal.dynamo import clients
-from epochal.local import deploy, ministack, processes
+from epochal.local import cdk, deploy, ministack, processes
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, Endpoint
 from epochal.local.programs import Places
@@ -202,5 +202,12 @@ def embedded_tables(embedded: Endpoint) -> Iterator[Tables]:
 
 @pytest.fixture(scope="session")
 def deployment(places: Places, ministack_server: processes.Server) -> LocalDeployment:
-    """This checkout, deployed to the embedded AWS: shared, so tests keep apart by the names of their streams."""
-    return deploy.deploy(places, ministack_server)
+    """This checkout, deployed to the embedded AWS: shared, so tests keep apart by the names of their streams.
+
+    The demo's tests are the first, and deploy it as the demo does.
+    """
+    there = cdk.remembered(ministack_server)
+    if there is None:
+        return deploy.deploy(places, ministack_server)
+    stores = deploy.stores_in(there.stacks, ministack_server.url)
+    return LocalDeployment(endpoint=ministack.endpoint(ministack_server, there.home), stores=stores)

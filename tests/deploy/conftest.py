@@ -11,6 +11,10 @@ from epochal.local import deploy
 from epochal.local.deploy import LocalDeployment
 from epochal.local.processes import Server
 from epochal.local.programs import Places
+from tests.deploy.test_http_api import Caller
+
+UNPAID = "unpaid"
+"""An order of the checkout that nobody pays; `tests/deploy/test_process` finds what a minute has made of it."""
 
 
 def stages_of(places: Places) -> dict[str, Any]:
@@ -28,7 +32,7 @@ def stages_with(places: Places, **settings: Any) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def furnished(places: Places, ministack_server: Server, deployment: LocalDeployment) -> LocalDeployment:
     """With timers, the checkout of the examples, and what `epochal prove` wants: the reaction that a catch-up is proven
-    with, a process, and the type of aggregates.
+    with, a process, and the type of aggregates. An order is placed at once.
     """
     types = [*stages_of(places)["dev"]["aggregate_types"], "EpochalProof"]
     checkout = {
@@ -43,4 +47,8 @@ def furnished(places: Places, ministack_server: Server, deployment: LocalDeploym
         "EpochalProcess": {"entry": "examples/proof", "handler": "process:Proving", "process": True},
     }
     context = stages_with(places, aggregate_types=types, reactions=reactions, timers=True)
-    return deploy.deploy(places, ministack_server, context=context)
+    found = deploy.deploy(places, ministack_server, context=context)
+    order = {"type": "Placed", "data": {"order": UNPAID, "sku": "vase", "price": 10}}
+    answer = Caller(found)("POST", f"/streams/Order-{UNPAID}/events", {"events": [order]})
+    assert answer.status == 201, answer.content
+    return found

@@ -22,6 +22,7 @@ from rich.console import Console
 
 from epochal.codec import json
 from epochal.codec.bodies import Encoded, decode, encode
+from epochal.local import cdk
 from epochal.local.deploy import LocalDeployment
 from epochal.local.processes import Server
 from epochal.local.programs import Places
@@ -56,10 +57,10 @@ class Screen(Display):
 
 
 @pytest.fixture(scope="module")
-def own(places: Places, ministack_server: Server, deployment: LocalDeployment) -> Iterator[LocalDeployment]:
+def own(places: Places, ministack_server: Server) -> Iterator[LocalDeployment]:
     """A deployment with nothing in its feed but what these tests send: the shared one, if they are the first."""
     screen = Screen()
-    if _unused(deployment):
+    if cdk.remembered(ministack_server) is None:
         yield demo.deployed(places, ministack_server, days(1), screen)
         return
     with demo.embedded_aws(places, screen) as server:
@@ -215,12 +216,6 @@ def _until(process: subprocess.Popen[str], words: str) -> str:
         if words in line:
             return shown
     raise AssertionError(f"it ended without saying {words!r}:\n{shown}")
-
-
-def _unused(deployment: LocalDeployment) -> bool:
-    """Whether no layout has anything yet."""
-    scan = deployment.endpoint.client("dynamodb").scan
-    return not any(scan(TableName=name, Limit=1)["Count"] for name in deployment.settings.tables.values())
 
 
 def _take_a_span_out(own: LocalDeployment) -> tuple[dict[str, Any], dict[str, Any]]:

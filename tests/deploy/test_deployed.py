@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -13,8 +14,20 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from epochal.local import cdk
 from epochal.local.deploy import LocalDeployment
 from epochal.local.endpoint import KEY, SECRET
+from epochal.local.programs import Places
+
+WAITING = """
+const waited = [], [, plugin, commandLine] = process.argv;
+globalThis.setTimeout = (_, milliseconds) => waited.push(milliseconds);
+require(plugin).init({ registerCredentialProviderSource() {} });
+const text = require("fs").readFileSync(commandLine, "utf8");
+eval(/async function waitFor\\(.*?\\n}/s.exec(text)[0] + "waitFor(async () => undefined)");
+setTimeout(() => {}, 5000);
+setImmediate(() => console.log(JSON.stringify(waited)));
+"""
 
 
 def test_a_deployment_names_tables_and_a_bucket_that_are_there(deployment: LocalDeployment) -> None:
@@ -94,3 +107,15 @@ def test_functions_answer_signed_requests_at_addresses_of_their_own(
         ask("GET", addresses["append"] + stream)
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(addresses["replay"] + stream)
+
+
+def test_the_command_line_soon_asks_again_whether_a_stack_is_there_and_waits_as_ever_for_all_else(
+    places: Places,
+) -> None:
+    """What its own function waits, with the plugin."""
+    program, *_ = cdk.command_line(places)
+    own = places.root / "node_modules" / "aws-cdk" / "lib" / "index.js"
+    ran = subprocess.run(
+        [program, "--eval", WAITING, str(cdk.ACCOUNTS), str(own)], capture_output=True, text=True, check=True
+    )
+    assert sorted(json.loads(ran.stdout)) == [100, 5000]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from epochal.local.deploy import LocalDeployment
+from tests.deploy.conftest import UNPAID
 from tests.deploy.test_http_api import Caller
 
 SECONDS = 240.0
@@ -60,8 +61,7 @@ def test_what_a_decider_refuses_ends_the_order(shop: Shop) -> None:
 
 
 def test_an_order_that_nobody_pays_in_time_gives_back_what_it_held(shop: Shop) -> None:
-    order = shop.placed("vase")
-    assert shop.types(f"Payment-{order}", 1) == ["Requested"]
-    assert shop.types(f"Order-{order}", 2) == ["Placed", "Abandoned"]
+    assert shop.types(f"Payment-{UNPAID}", 1) == ["Requested"]
+    assert shop.types(f"Order-{UNPAID}", 2) == ["Placed", "Abandoned"]
     assert shop.types("Stock-vase", 2) == ["Reserved", "Released"]
-    assert "$timer-fired" in shop.types(f"checkout-{order}", 1)
+    assert "$timer-fired" in shop.types(f"checkout-{UNPAID}", 1)

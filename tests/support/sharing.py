@@ -37,8 +37,10 @@ def group_of(path: Path) -> str:
 FIRST: Final = TESTS / "deploy" / "test_demo.py"
 """Looks at all of the feed, and can do so on the deployment that all share as long as nobody else has used it."""
 
-LAST: Final = TESTS / "deploy" / "test_reactions.py"
-"""Deploys other reactions in the place of those that the others share."""
+LAST: Final = tuple(TESTS / "deploy" / f"test_{name}.py" for name in ("timers", "process", "reactions"))
+"""The first two want something to be a minute past, which goes by while others run; the third deploys other reactions
+in the place of those that the others share.
+"""
 
 
 @cache
@@ -47,4 +49,4 @@ def turn(path: Path) -> tuple[int, int, int]:
     groups = [*dict.fromkeys(TOGETHER.values())]
     group = group_of(path)
     place = groups.index(group) if group in groups else len(groups)
-    return place, (path != FIRST) + (path == LAST), KINDS.index(kind_of(path))
+    return place, (path != FIRST) + (LAST.index(path) + 1 if path in LAST else 0), KINDS.index(kind_of(path))

@@ -178,7 +178,7 @@ PACKAGE = Package(
 )
 
 ACCOUNTS = Path(__file__).with_name("accounts.cjs")
-"""A plugin, which has credentials for every account."""
+"""A plugin, which has credentials for every account, and waits less."""
 
 BOOTSTRAP_VERSION = "31"
 """New enough for whatever an application asks of the bootstrapped account."""
