@@ -65,6 +65,8 @@ class Gradual(MemoryTables):
     def execute(self, op: Op) -> Reply:
         """Perform one operation, unless it meets a transaction."""
         with self._lock:
+            if not self._under_way:
+                return super().execute(op)
             self.tick()
             return self._in_conflict(op) or super().execute(op)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -29,6 +30,7 @@ APART = 120
 MUTANTS = Mutants()
 
 
+@cache
 def keys_of(seed: int) -> Mapping[str, str]:
     """A key of a moment for each letter: before all that happens, between, or ahead of most clocks."""
     luck = random.Random(f"{seed} keys")

@@ -16,16 +16,16 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 from zlib import crc32
 
 from epochal.errors import InvalidRequest, MissingTable
-from epochal.lazy_dataclasses import dataclass, field, replace
+from epochal.lazy_dataclasses import dataclass, field
 from epochal.plan import ops
 from epochal.plan.ops import Execute, Lost, NotApplied, Op, Reply
-from epochal.plan.values import NONE, Item, Key, Units, item_size, write_units
+from epochal.plan.values import Item, Key, Units, item_size, read_units, write_units
 from epochal.testing import refusals
 
 _Sort = Any
@@ -95,20 +95,21 @@ class MemoryTables:
             if isinstance(op, ops.Query | ops.Scan):
                 return self._page(op)
             refusals.check_stored(op, self._stored)
-            reply = self._perform(op)
-            return replace(reply, units=ops.units(op, self._stored)) if reply.units is NONE else reply
+            return self._perform(op)
 
     def _perform(
         self, op: ops.Get | ops.BatchGet | ops.TransactGet | ops.Transact | ops.TransactionWrite
     ) -> ops.Reply:
         match op:
             case ops.Get(table=table, key=key):
-                return ops.Found(item=self._stored(table, key))
+                item = self._stored(table, key)
+                return ops.Found(item=item, units=ops.units(op, _one_by_one((item,))))
             case ops.BatchGet(table=table, keys=keys):
-                found = (self._stored(table, key) for key in keys)
-                return ops.Items(items=tuple(item for item in found if item is not None))
+                there = [self._stored(table, key) for key in keys]
+                return ops.Items(items=tuple(filter(None, there)), units=ops.units(op, _one_by_one(there)))
             case ops.TransactGet(keys=keys):
-                return ops.Together(items=tuple(self._stored(table, key) for table, key in keys))
+                found = tuple(self._stored(table, key) for table, key in keys)
+                return ops.Together(items=found, units=ops.units(op, _one_by_one(found)))
             case ops.Transact():
                 return self._transact(op)
             case _:
@@ -158,14 +159,15 @@ class MemoryTables:
                 break
         where = op.where if isinstance(op, ops.Scan) else None
         found = tuple(item for item in taken if ops.holds(where, item))
-        cost = ops.units(op, self._stored, taken)
+        cost = Units(read=read_units(total, consistent=op.consistent))
         if isinstance(op, ops.Query) and op.only_count:
             return ops.Items(items=(), counted=len(found), last=last, units=cost)
         return ops.Items(items=found, last=last, units=cost)
 
     def _transact(self, op: ops.Transact) -> ops.Reply:
         if op.token is not None and op.token in self._tokens:
-            return ops.Done() if self._tokens[op.token] == op else _reused(op)
+            cost = ops.units(op, self._stored)
+            return ops.Done(units=cost) if self._tokens[op.token] == op else _reused(op, cost)
         reply = self._write(op.writes, times=2)
         if op.token is not None and isinstance(reply, ops.Done):
             self._tokens[op.token] = op
@@ -198,10 +200,16 @@ class MemoryTables:
                 self._table(write.table).put(_key(write), result)
 
 
-def _reused(op: ops.Transact) -> ops.Refusal:
+def _one_by_one(items: Iterable[Item | None]) -> ops.Lookup:
+    """What was found, for who asks for it again in the same order."""
+    following = iter(items)
+    return lambda *_: next(following)
+
+
+def _reused(op: ops.Transact, cost: Units) -> ops.Refusal:
     """A token names one transaction. DynamoDB does not say what would become of another one."""
-    count = len(op.writes)
-    return ops.Refusal(items=(None,) * count, failed=(False,) * count, ambiguous=True, reused=True)
+    nothing, no = (None,) * len(op.writes), (False,) * len(op.writes)
+    return ops.Refusal(items=nothing, failed=no, ambiguous=True, reused=True, units=cost)
 
 
 def _key(write: ops.TransactionWrite) -> Key:
