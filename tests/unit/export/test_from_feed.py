@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,13 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def filled(seed: int = 1, appends: int = 60) -> MemoryFeed:
-    """A feed of streams, some with tags, and of tags alone."""
+    """A feed of streams, some with tags, and of tags alone; a copy, since to make it takes longer than an export."""
+    made = _filled(seed, appends)
+    return MemoryFeed(tables=made.tables.copy(), _indexed=dict(made._indexed))  # noqa: SLF001  as it is
+
+
+@cache
+def _filled(seed: int, appends: int) -> MemoryFeed:
     feed, luck = MemoryFeed(), random.Random(seed)
     for number in range(appends):
         kind = luck.choice(("Cart", "Order"))

@@ -46,12 +46,13 @@ def test_a_refusal_comes_back_as_an_input() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("arrives", [False, True])
 @pytest.mark.parametrize(("total", "story"), [(10, PAID), (1_000, REFUSED)])
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.proof)])
 def test_killed_at_any_request_it_ends_as_if_it_had_not_been(
-    total: int, story: list[str], arrives: bool
+    total: int, story: list[str], arrives: bool, every: int
 ) -> None:
     whole = played(total)
     assert whole.requests > 30
-    for death in range(whole.requests):
+    for death in range(every - 1, whole.requests, every):
         world = World(dies=lambda number, death=death: arrives if number == death else None)  # type: ignore[misc]
         played(total, world)
         assert [each for each in world.types("checkout-1") if each != "$performed"] == [
