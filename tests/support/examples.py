@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 CHECK: Final = 20
-TEST: Final = 40
+TEST: Final = 25
 """Where a test does not say how many; hypothesis has a hundred, which `make proof` tries."""
 
 

@@ -16,6 +16,7 @@ from epochal.plan.values import Item
 from epochal.store.reading import Direction
 from epochal.store.streams import Streams
 from epochal.testing.memory import MemoryTables
+from tests.support.examples import seeds
 from tests.unit.care.torn_worlds import NAMES, TABLE, Clock, World, copied, key_of, streams_of, torn
 
 Read = list[tuple[int, bytes]]
@@ -54,7 +55,7 @@ def names_of(appends: list[StreamAppend]) -> list[str]:
 # ------------------------------------------------------------------------------------------------------- torn worlds
 
 
-@pytest.mark.parametrize("seed", range(24))
+@seeds(24, 8)
 def test_a_mended_stream_reads_alike_both_ways_and_takes_appends_prunes_and_its_end(seed: int) -> None:
     for number in REPLICAS:
         world, tables = replica(seed, number)
@@ -72,7 +73,7 @@ def test_a_mended_stream_reads_alike_both_ways_and_takes_appends_prunes_and_its_
             streams.delete(stream)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@seeds(24, 8)
 def test_a_repeat_after_the_mending_is_never_answered_by_a_record_that_came_alone(seed: int) -> None:
     for number in REPLICAS:
         world, tables = replica(seed, number)
@@ -92,7 +93,7 @@ def test_a_repeat_after_the_mending_is_never_answered_by_a_record_that_came_alon
                     assert [there.count(body) for body in bodies] == [1] * len(bodies)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@seeds(24, 8)
 def test_what_was_mended_is_found_no_more_and_what_stays_says_what_to_do(seed: int) -> None:
     for number in REPLICAS:
         world, tables = replica(seed, number)

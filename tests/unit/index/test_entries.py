@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 from collections import Counter
+from functools import cache
 from typing import Any
 
 import pytest
@@ -316,7 +317,7 @@ def test_equal_types_of_an_entry_are_held_once() -> None:
 
 def incompressible(rng: random.Random, size: int) -> str:
     """A type of `size` characters that brotli can do little with."""
-    return "".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(size // 3))
+    return "".join(map(chr, rng.choices(range(0x4E00, 0x9000), k=size // 3)))
 
 
 def stored(spans: list[Span]) -> int:
@@ -357,6 +358,7 @@ def items_bytes(spans: list[Span]) -> int:
     return sum(sent(span.stream, kind) for span in spans for kind in span.types)
 
 
+@cache
 def sent(stream: str, kind: str) -> int:
     frame = json.dumps({"stream": stream, "index": 2**31 - 2, "type": kind}, ensure_ascii=False)
     return len(json.dumps(frame, ensure_ascii=False).encode())

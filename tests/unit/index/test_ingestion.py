@@ -53,7 +53,7 @@ def writes(ops: list[Op]) -> list[Op]:
 
 
 def incompressible(rng: random.Random) -> str:
-    return "".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(170))
+    return "".join(map(chr, rng.choices(range(0x4E00, 0x9000), k=170)))
 
 
 # ------------------------------------------------------------------------------------------------------------ requests
