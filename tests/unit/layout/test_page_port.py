@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from epochal.cdk.parts.feed import heads_of
 from epochal.layout import port
 from epochal.layout.pages import writes
 from epochal.layout.pages.items import page_key
@@ -53,11 +50,6 @@ class TestOnePage(Contract):
         (image,) = world.images()
         assert image["l"] == number(1)
         assert world.source.appended(image) is None
-
-    def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
-        pattern = json.loads(heads_of(world.source)[0])
-        present = [{"exists": True}]
-        assert pattern["dynamodb"]["NewImage"] == {"r": {"N": present}}
 
 
 class TestManyPages(Contract):

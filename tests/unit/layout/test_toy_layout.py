@@ -5,14 +5,12 @@ It is in one file and one entry of the registry, and the rest of the house takes
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from epochal import plugins
-from epochal.cdk.parts.feed import heads_of
 from epochal.errors import CorruptData
 from epochal.feed.history import FeedEvent, Hydrate
 from epochal.layout import port
@@ -174,10 +172,6 @@ class TestToy(Registered, LayoutContract):
     def test_its_partitions_follow_those_of_the_others(self, world: World) -> None:
         assert port.partitions_of(world.settings) == (90_000,)
         assert port.source_of(90_000) == "toy" != port.source_of(89_999)
-
-    def test_lambda_filters_by_what_its_heads_meet(self, world: World) -> None:
-        pattern = json.loads(heads_of(world.source)[0])
-        assert pattern["dynamodb"]["NewImage"] == {"part": {"N": [str(HEAD)]}}
 
 
 class TestCorrupt(Registered):

@@ -130,7 +130,7 @@ NEEDED = {
     "async": "import epochal.aio.stores",
     "otel": "import epochal.otel",
     "eventsourcing": "import epochal.contrib.eventsourcing",
-    "cdk": "import epochal.cdk",
+    "cdk": "from epochal.cdk import EventStore",
     "sql": "import epochal.read_models.sql",
     "export": "from epochal.export.files import Columns, arrow_schema; arrow_schema(Columns())",
     "mcp": "import epochal.mcp",

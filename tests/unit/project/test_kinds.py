@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,21 @@ def test_a_file_stays_in_one_process_and_so_does_all_that_shares_the_deployment(
         < turn(one)
         < turn(TESTS / "unit" / "http" / "test_append.py")
     )
+
+
+def test_no_test_that_needs_nothing_imports_cdk() -> None:
+    """It starts Node, in each process that collects the test; what a stage says is read without it."""
+    needs = re.compile(
+        r"^\s*(?:from|import) (?:aws_cdk|(?:epochal\.cdk|stacks)\b(?!\.stages\b))", re.MULTILINE
+    )
+    pure = [path for path in TESTS.rglob("test_*.py") if kind_of(path).name == "pure"]
+    assert len(pure) > 300
+    assert [path for path in pure if needs.search(path.read_text("utf-8"))] == []
+
+
+def test_a_file_has_a_turn_of_its_own_wherever_the_tests_were_collected_from() -> None:
+    files = [*TESTS.rglob("test_*.py")]
+    assert len({turn(path) for path in files}) == len(files)
 
 
 @pytest.mark.proof

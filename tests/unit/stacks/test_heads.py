@@ -22,6 +22,7 @@ from epochal.contrib.sekiban.port import appended as appended_to_tag
 from epochal.contrib.sekiban.port import dcb_source
 from epochal.errors import CorruptData
 from epochal.index.checkpoints import TIP
+from epochal.layout.pages.port import pages_source
 from epochal.layout.port import Source, Touched
 from epochal.model.events import Event, Recorded, Unfold
 from epochal.model.tags import EVERYTHING, place_of, type_tag
@@ -215,6 +216,11 @@ def test_a_filter_says_what_the_layouts_condition_says(source: Source) -> None:
     assert found == [wakes(source, image) for image in IMAGES]
     assert any(found)
     assert not all(found)
+
+
+def test_of_pages_whatever_has_a_revision_gets_through() -> None:
+    (pattern,) = heads_of(pages_source("streams"))
+    assert json.loads(pattern)["dynamodb"]["NewImage"] == {"r": {"N": [{"exists": True}]}}
 
 
 def test_what_a_filter_cannot_say_is_no_filter() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,9 @@ from epochal.store.driver import Driver, Meter
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import MemoryObjects
 from tests.support.permissions import Allowed, on
-from tests.unit.stacks.templates import Deployment, Synthesise
+
+if TYPE_CHECKING:  # what is expected is read without CDK, too
+    from tests.unit.stacks.templates import Deployment, Synthesise
 
 ROLE = "AWS::IAM::Role"
 KINDS = [spec.kind for spec in every_table()]

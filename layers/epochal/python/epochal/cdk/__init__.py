@@ -1,27 +1,40 @@
 """Constructs for AWS CDK: a store of events, and what it feeds (reactions, processes, lakes), in stacks of one's own.
 
 from epochal.cdk import EventStore, Process, Reaction
+
+Names are resolved when they are first used: what a stage says is read without CDK, which starts Node.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Final
+
 from epochal.errors import brought_by
+from epochal.plugins import named_later
 
-with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
-    from epochal.cdk.store import EventStore, Store, SubjectKeys
-from epochal.cdk.lake import Lake
-from epochal.cdk.parts.functions import Network
-from epochal.cdk.publish import Publish, Webhook
-from epochal.cdk.reaction import Process, Reaction
+if TYPE_CHECKING:
+    from epochal.cdk.lake import Lake as Lake
+    from epochal.cdk.parts.functions import Network as Network
+    from epochal.cdk.publish import Publish as Publish
+    from epochal.cdk.publish import Webhook as Webhook
+    from epochal.cdk.reaction import Process as Process
+    from epochal.cdk.reaction import Reaction as Reaction
+    from epochal.cdk.store import EventStore as EventStore
+    from epochal.cdk.store import Store as Store
+    from epochal.cdk.store import SubjectKeys as SubjectKeys
 
-__all__ = [
-    "EventStore",
-    "Lake",
-    "Network",
-    "Process",
-    "Publish",
-    "Reaction",
-    "Store",
-    "SubjectKeys",
-    "Webhook",
-]
+_NAMES: Final = {
+    "lake": ("Lake",),
+    "parts.functions": ("Network",),
+    "publish": ("Publish", "Webhook"),
+    "reaction": ("Process", "Reaction"),
+    "store": ("EventStore", "Store", "SubjectKeys"),
+}
+_FILES: Final = {name: file for file, names in _NAMES.items() for name in names}
+
+__all__ = [*_FILES]  # noqa: PLE0604  every element is a string: the keys of the table above
+
+
+def __getattr__(name: str) -> Any:
+    with brought_by("cdk", "constructs", "aws_cdk", "constructs"):
+        return named_later(__name__, _FILES)(name)
