@@ -37,6 +37,11 @@ from tests.unit.proving.stage import Stage, deployed_as, function
 LABELS = [each.label for each in writers_of(Stage().proof())]
 
 
+@pytest.fixture(autouse=True)
+def _waits_a_sixth_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "FEED_SECONDS", checks.FEED_SECONDS / 6)
+
+
 @pytest.fixture
 def stage() -> Stage:
     return Stage()
