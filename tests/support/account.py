@@ -91,6 +91,8 @@ class Account:
 
     def take_back(self, name: str, template: Template) -> list[str]:
         """`cdk import`: a stack takes what was left under the names that its template has."""
+        if not self.left:
+            return []
         now: Template = self.stacks[name].template if name in self.stacks else {"Resources": {}}
         made = _Update(self, name, template).after
         taken = {id_: each for id_, each in template["Resources"].items() if made.key(id_) in self.left}
@@ -186,6 +188,8 @@ class _Update:
 
     def _exports(self) -> Iterator[str]:
         """An export that another stack imports neither goes nor changes."""
+        if not self._before.exports:
+            return
         imported = {
             name: other
             for other, stack in self._account.stacks.items()
