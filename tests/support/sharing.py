@@ -1,8 +1,5 @@
 """How processes share the tests: a file stays in one of them, and so do folders that share what is dear to set up.
 
-Each of them imports all tests before it runs its own. Where nothing is compiled yet, that takes longer than all else:
-so half of them import from the first file on, half from the last, and each finds the other's half compiled.
-
 xdist's own groups are read from a mark, which it puts into the ids of tests; that pytest 9.2 builds ids otherwise, it
 does not notice, and deals out test by test. So the groups are told from the path alone.
 """
@@ -13,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.kinds import KINDS, TESTS, kind_of
@@ -55,9 +51,3 @@ def turn(path: Path) -> tuple[int, int, int, str]:
     place = groups.index(group) if group in groups else len(groups)
     last = LAST.index(path) + 1 if path in LAST else 0
     return place, (path != FIRST) + last, KINDS.index(kind_of(path)), str(path)
-
-
-def from_the_last(config: pytest.Config) -> bool:
-    """Whether this is one of the processes that collect from the last file on."""
-    worker = getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
-    return int(worker.removeprefix("gw")) % 2 == 1
