@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pytest
+from aws_lambda_powertools import Logger
 from botocore.exceptions import ClientError, ParamValidationError
 
 from epochal.errors import CorruptData, Unavailable
@@ -100,8 +101,9 @@ class Failing:
 
 @pytest.fixture(autouse=True)
 def at_debug() -> Iterator[None]:
-    """The functions' logs at their most talkative; they begin with the first API of a process."""
-    Api()
+    """The functions' logs at their most talkative, and afterwards as they begin: with the first line of a process."""
+    for name in ("append", "replay", "feed"):
+        Logger(service=name)
     loggers = [logging.getLogger(name) for name in ("append", "replay", "feed")]
     before = [logger.level for logger in loggers]
     yield
