@@ -44,10 +44,10 @@ in the place of those that the others share.
 
 
 @cache
-def turn(path: Path) -> tuple[int, int, int, str]:
-    """A file's place among all, from wherever they were collected: groups of folders, kinds in their order, names."""
+def turn(path: Path) -> tuple[int, int, int]:
+    """A file's place among all: the groups of folders, then the kinds in their order."""
     groups = [*dict.fromkeys(TOGETHER.values())]
     group = group_of(path)
     place = groups.index(group) if group in groups else len(groups)
     last = LAST.index(path) + 1 if path in LAST else 0
-    return place, (path != FIRST) + last, KINDS.index(kind_of(path)), str(path)
+    return place, (path != FIRST) + last, KINDS.index(kind_of(path))

@@ -68,11 +68,6 @@ def test_no_test_that_needs_nothing_imports_cdk() -> None:
     assert [path for path in pure if needs.search(path.read_text("utf-8"))] == []
 
 
-def test_a_file_has_a_turn_of_its_own_wherever_the_tests_were_collected_from() -> None:
-    files = [*TESTS.rglob("test_*.py")]
-    assert len({turn(path) for path in files}) == len(files)
-
-
 @pytest.mark.proof
 def test_processes_that_share_the_tests_take_whole_files() -> None:
     """In a process of its own: pytest inside of pytest would share what it loads."""
