@@ -25,7 +25,7 @@ def zipped(**files: str) -> bytes:
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as archive:
         for name, text in files.items():
-            archive.writestr(f"{name.replace('__', '/')}.py", text)
+            archive.writestr(zipfile.ZipInfo(f"{name.replace('__', '/')}.py"), text)
     return held.getvalue()
 
 
@@ -89,6 +89,14 @@ def test_code_comes_before_layers_and_layers_before_the_sdk(embedded: Endpoint) 
     code = "import work, six\n\ndef handler(event, context):\n    return [work.__file__[-13:], six.mine]\n"
     made = Made(embedded, code, work="raise RuntimeError('of the layer')", six="mine = 'layer'")
     assert made.answer() == ["/code/work.py", "layer"]
+
+
+def test_a_layer_is_unpacked_once_and_each_function_sees_its_own(embedded: Endpoint) -> None:
+    code = "import os, six\n\ndef handler(event, context):\n    return [os.stat(six.__file__).st_ino, six.mine]\n"
+    one, same, other = (Made(embedded, code, six=f"mine = {number}").answer() for number in (1, 1, 2))
+    assert one == same
+    assert (one[1], other[1]) == (1, 2)
+    assert one[0] != other[0]
 
 
 @pytest.mark.parametrize(
