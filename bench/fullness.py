@@ -18,7 +18,7 @@ from itertools import product
 from typing import Literal
 
 from bench.report import Report, progress
-from epochal.codec.bodies import DIRECT, Encoded
+from epochal.codec.bodies import DIRECT
 from epochal.layout.pages.frames import Frame, stamp_of
 from epochal.layout.pages.items import Page, write_page
 from epochal.layout.pages.writes import KEPT_MONTHS, fits, is_full
@@ -51,10 +51,7 @@ _READ = 0.2
 
 def _page(frames: int) -> int:
     """Bytes of a page with empty frames, in the middle of a stream."""
-    empty = tuple(
-        Frame(stamp=stamp_of(Ticks(_NOW + k), bytes(8)), count=1, content=Encoded(DIRECT, b""))
-        for k in range(frames)
-    )
+    empty = tuple(Frame(stamp_of(Ticks(_NOW + k), bytes(8)), 1, DIRECT, b"") for k in range(frames))
     page = Page(stream="Bench-1", index=500, version=500 + frames, frames=empty)
     return item_size(write_page(page))
 

@@ -247,10 +247,7 @@ def packing(size: int = 300) -> dict[str, float]:
     examples = [example_of(f"S-{k}", events[0]) for k, events in enumerate(contents[:120])]
     dictionary = train_on([each for each in examples if each is not None])
     frames = {
-        name: [
-            Frame(stamp=_STAMP, count=1, content=pack_events(events, _MOMENT, dictionary=under))
-            for events in contents
-        ]
+        name: [Frame(_STAMP, 1, *pack_events(events, _MOMENT, dictionary=under)) for events in contents]
         for name, under in (("brotli", None), ("dictionary", dictionary))
     }
 
@@ -276,7 +273,7 @@ def _as_tips(bodies: list[bytes]) -> None:
 
 def _as_frame(bodies: list[bytes]) -> None:
     events = [_stored(Encoded(DIRECT, each)) for each in bodies]
-    frame = Frame(stamp=_STAMP, count=len(events), content=pack_events(events, _MOMENT))
+    frame = Frame(_STAMP, len(events), *pack_events(events, _MOMENT))
     for event in read_frame(frame.binary()).events():
         decode(event.data)
 

@@ -80,9 +80,9 @@ class Long:
         for base in range(0, self.events, self.each):
             frames = tuple(
                 Frame(
-                    stamp=stamp_of(Ticks(_MOMENT + base + k), rng.randbytes(8)),
-                    count=1,
-                    content=pack_events(_stored(data, Pages()), _MOMENT),
+                    stamp_of(Ticks(_MOMENT + base + k), rng.randbytes(8)),
+                    1,
+                    *pack_events(_stored(data, Pages()), _MOMENT),
                 )
                 for k, data in enumerate(islice(bodies, self.each))
             )

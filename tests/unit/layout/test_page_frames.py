@@ -66,7 +66,7 @@ WHEN = st.integers(0, END - 1).map(Ticks)
 
 def framed(events: list[EncodedEvent], *, moment: Ticks = NOW, compress: bool = True) -> bytes:
     content = pack_events(events, moment) if compress else Encoded(DIRECT, write_events(events, moment))
-    return Frame(stamp=STAMP, count=len(events), content=content).binary()
+    return Frame(STAMP, len(events), *content).binary()
 
 
 def kept(unfolds: list[EncodedUnfold], *, compress: bool = True) -> bytes:
@@ -119,10 +119,26 @@ CONTENTS = st.one_of(
 def test_what_is_read_in_one_loop_is_what_a_codec_makes_of_events_or_left_to_it(
     contents: list[bytes], count: int
 ) -> None:
-    frames = [Frame(STAMP, count, Encoded(DIRECT, content)) for content in contents]
+    frames = [Frame(STAMP, count, DIRECT, content) for content in contents]
     plain = plain_events("Cart-1", range(5, 5 + len(frames)), frames)
     if plain is not None:
         assert plain == decoded("Cart-1", 5, frames)
+
+
+@pytest.mark.parametrize("high", [0, 1, 2, 127, 128, 129])
+@pytest.mark.parametrize("low", [127, 128, 133, 255])
+def test_the_length_of_a_body_in_one_loop_has_one_form_and_is_that_of_all_that_follows(
+    low: int, high: int
+) -> None:
+    length = low + 128 * high - 128 if low >= 128 else low
+    for size in {length - 1, length, length + 1, low, low - 127, 0} - {-1}:
+        frame = Frame(STAMP, 1, DIRECT, b"\0\x01t" + bytes((low, high)) + b"x" * size)
+        try:
+            (right,) = decoded("Cart-1", 5, [frame])
+        except CorruptData:
+            assert plain_events("Cart-1", range(5, 6), [frame]) is None
+        else:
+            assert plain_events("Cart-1", range(5, 6), [frame]) == [right]
 
 
 def decoded(stream: str, first: int, frames: list[Frame]) -> list[Recorded]:
@@ -159,7 +175,7 @@ def test_an_event_that_has_more_is_left_to_a_codec(more: dict[str, Any]) -> None
 @given(events=EVENTS)
 def test_a_frame_under_a_dictionary_gives_back_its_events_too(events: list[EncodedEvent]) -> None:
     content = pack_events(events, NOW, dictionary=learn(TRAINED))
-    found = read_frame(Frame(stamp=STAMP, count=len(events), content=content).binary())
+    found = read_frame(Frame(STAMP, len(events), *content).binary())
 
     assert found.events() == as_read(events)
     assert found.dictionary == (id_of(TRAINED) if content.encoding == UNDER_A_DICTIONARY else None)
@@ -200,7 +216,7 @@ def test_events_of_the_moment_of_their_append_have_its_stamps_time_whatever_that
     later: Ticks,
 ) -> None:
     content = pack_events([event()], NOW)
-    frame = Frame(stamp=stamp_of(later, bytes(8)), count=1, content=content)
+    frame = Frame(stamp_of(later, bytes(8)), 1, *content)
 
     assert frame.events()[0].timestamp == format_ticks(later)
     assert time_of(frame.stamp) == later
@@ -293,7 +309,7 @@ def test_contents_have_one_form_only(place: int, byte: int) -> None:
     content = bytearray(SAMPLE[18:])
     content[place % len(content)] = byte
     try:
-        found = Frame(stamp=STAMP, count=2, content=Encoded(DIRECT, bytes(content))).events()
+        found = Frame(STAMP, 2, DIRECT, bytes(content)).events()
     except CorruptData:
         return
 
@@ -318,7 +334,7 @@ def test_contents_have_one_form_only(place: int, byte: int) -> None:
 )
 def test_a_content_that_no_writer_leaves_is_corrupt_and_says_why(content: bytes, what: str) -> None:
     with pytest.raises(CorruptData, match=what):
-        opened(Frame(stamp=STAMP, count=1, content=Encoded(DIRECT, content)).binary())
+        opened(Frame(STAMP, 1, DIRECT, content).binary())
 
 
 def test_an_encoding_of_later_versions_is_named() -> None:
@@ -335,13 +351,13 @@ def test_a_content_that_inflates_without_end_is_corrupt_before_it_fills_the_memo
     bomb = Encoded(BROTLI, brotli.compress(bytes(4 * MAX_CONTENT), quality=5))
 
     with pytest.raises(CorruptData, match="too large"):
-        Frame(stamp=STAMP, count=1, content=bomb).events()
+        Frame(STAMP, 1, *bomb).events()
 
 
 def test_an_append_of_more_events_than_fit_an_item_is_refused_written_or_read() -> None:
     with pytest.raises(TooLarge):
         pack_events([event()] * (MAX_EVENTS + 1), NOW)
     with pytest.raises(CorruptData, match="events"):
-        read_frame(Frame(stamp=STAMP, count=MAX_EVENTS + 1, content=EMPTY).binary())
+        read_frame(Frame(STAMP, MAX_EVENTS + 1, DIRECT, b"").binary())
     with pytest.raises(CorruptData, match="events"):
-        read_frame(Frame(stamp=STAMP, count=0, content=EMPTY).binary())
+        read_frame(Frame(STAMP, 0, DIRECT, b"").binary())

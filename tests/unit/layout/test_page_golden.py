@@ -126,7 +126,7 @@ def test_events_as_they_are_are_these_bytes() -> None:
     assert (frame.stamp, frame.count) == (STAMP, 3)
     assert frame.events() == (EVENTS[0]._replace(append_id=STAMP), *EVENTS[1:])
     content = Encoded(DIRECT, write_events(EVENTS, NOW))
-    assert Frame(stamp=STAMP, count=3, content=content).binary() == AS_THEY_ARE
+    assert Frame(STAMP, 3, *content).binary() == AS_THEY_ARE
 
 
 def test_an_event_with_tags_in_a_named_stream_is_these_bytes() -> None:
@@ -135,7 +135,7 @@ def test_an_event_with_tags_in_a_named_stream_is_these_bytes() -> None:
     assert frame.events() == (TAGGED[0]._replace(append_id=STAMP), TAGGED[1]._replace(stamp=STAMP))
     assert read_label(Encoded(DIRECT, TAGGED[1].label)).others == ("course:1", "term:2")
     content = Encoded(DIRECT, write_events(TAGGED, NOW))
-    assert Frame(stamp=STAMP, count=2, content=content).binary() == WITH_TAGS
+    assert Frame(STAMP, 2, *content).binary() == WITH_TAGS
 
 
 def test_events_under_brotli_are_read_from_these_bytes() -> None:

@@ -40,7 +40,7 @@ def stamp(k: int = 0) -> bytes:
 
 def frame(k: int = 0, count: int = 1) -> Frame:
     events = [EncodedEvent(type="Happened", data=Encoded(DIRECT, b"{}"), timestamp=format_ticks(NOW))]
-    return Frame(stamp=stamp(k), count=count, content=pack_events(events * count, NOW))
+    return Frame(stamp(k), count, *pack_events(events * count, NOW))
 
 
 def unfolds(version: int) -> bytes:
@@ -215,7 +215,7 @@ def test_a_page_that_contradicts_itself_is_corrupt_and_named(item: Item, what: s
 
 
 def test_a_frame_whose_contents_are_broken_is_named_when_it_is_opened() -> None:
-    broken = Frame(stamp=stamp(), count=3, content=Encoded(DIRECT, b"\xff"))
+    broken = Frame(stamp(), 3, DIRECT, b"\xff")
 
     with pytest.raises(CorruptData, match="Cart-1: page 5, frame 0: "):
         page(frames=(broken,)).read_frame(0)

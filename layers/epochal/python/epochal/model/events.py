@@ -33,7 +33,6 @@ MAX_EXPIRES: Final = 10**11
 
 PER_SECOND: Final = 10_000_000
 _PER_MINUTE: Final = 60 * PER_SECOND
-_PER_DAY: Final = 1_440 * _PER_MINUTE
 _BEGIN: Final = datetime(1, 1, 1)  # noqa: DTZ001  naive, so that its text has no offset
 _EPOCH: Final = _BEGIN.replace(tzinfo=UTC)
 END: Final = 315_537_897_600 * PER_SECOND
@@ -70,10 +69,9 @@ def unix_seconds(ticks: Ticks) -> int:
 
 def format_ticks(ticks: Ticks) -> str:
     """The stored form: `yyyy-MM-ddTHH:mm:ss.fffffff+00:00`."""
-    day, rest = divmod(ticks, _PER_DAY)
-    minute, rest = divmod(rest, _PER_MINUTE)
-    second = str(PER_SECOND * 100 + rest)  # a format of nine digits takes twice as long
-    return f"{_day(day)}{_clock(minute)}{second[1:3]}.{second[3:]}+00:00"
+    minute, rest = divmod(ticks, _PER_MINUTE)
+    second = str(1_000_000_000 + rest)  # a format of nine digits takes twice as long
+    return f"{_day(minute // 1_440)}{_clock(minute % 1_440)}{second[1:3]}.{second[3:]}+00:00"
 
 
 # A replay formats a time for each event, and those of a stream are seldom of one second.

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from epochal.codec.bodies import (
@@ -40,7 +41,6 @@ from epochal.codec.bodies import (
     MIN_SIZE,
     TRAINED,
     Encoded,
-    decode_inline,
     encode,
     unbrotli,
 )
@@ -83,14 +83,14 @@ def stamp_of(time: Ticks, rest: bytes) -> bytes:
 
 
 _NO_TIME: Final = END.to_bytes(TIME_BYTES, "big")
+_ticks: Final[Callable[[bytes], tuple[Ticks]]] = Struct(">Q").unpack_from
 
 
 def time_of(stamp: bytes) -> Ticks:
     """Its time. Raises `CorruptData` where it has none."""
-    time = int.from_bytes(stamp[:TIME_BYTES], "big")
-    if len(stamp) != STAMP_BYTES or time >= END:
+    if len(stamp) != STAMP_BYTES or stamp >= _NO_TIME:
         raise CorruptData("a stamp has no time")
-    return Ticks(time)
+    return _ticks(stamp)[0]
 
 
 class Frame(NamedTuple):
@@ -98,36 +98,37 @@ class Frame(NamedTuple):
 
     Attributes:
         count: how many; at least one.
-        content: all of them.
+        encoding, data: of all of them, as of one `Encoded`, which would be a second tuple of each event.
     """
 
     stamp: bytes
     count: int  # type: ignore[assignment]  # tuple's own method of that name is none of ours
-    content: Encoded
+    encoding: int
+    data: bytes
 
     def binary(self) -> bytes:
         """As stored."""
         out = Writer()
-        out.byte(self.content.encoding)
+        out.byte(self.encoding)
         out.add(self.stamp)
         out.number(self.count)
-        out.add(self.content.data)
+        out.add(self.data)
         return out.written()
 
     @property
     def time(self) -> Ticks:
         """Of its stamp."""
-        return Ticks(int.from_bytes(self.stamp[:TIME_BYTES], "big"))
+        return _ticks(self.stamp)[0]
 
     @property
     def dictionary(self) -> bytes | None:
         """The id of what packed it, where that is a dictionary."""
-        return self.content.data[:DICTIONARY_BYTES] if self.content.encoding == TRAINED else None
+        return self.data[:DICTIONARY_BYTES] if self.encoding == TRAINED else None
 
     def events(self) -> tuple[EncodedEvent, ...]:
         """Open it. Raises `CorruptData`; `UnknownDictionary`, where its own has not been loaded."""
-        stamp, count, content = self
-        return read_events(_opened(content), count, stamp, Ticks(int.from_bytes(stamp[:TIME_BYTES], "big")))
+        stamp, count, encoding, data = self
+        return read_events(_opened(encoding, data), count, stamp, _ticks(stamp)[0])
 
 
 def pack_events(
@@ -162,7 +163,7 @@ def read_frame(data: bytes) -> Frame:
         raise UnknownEncoding(encoding)
     if encoding == TRAINED and len(data) - at < DICTIONARY_BYTES:
         raise CorruptData("a frame names its dictionary in part")
-    return _tuple(Frame, (stamp, count, _tuple(Encoded, (encoding, data[at:]))))
+    return _tuple(Frame, (stamp, count, encoding, data[at:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +192,7 @@ class Unfolds:
 
     def unfolds(self) -> tuple[EncodedUnfold, ...]:
         """Open them. Raises `CorruptData`."""
-        return decode_unfolds(_opened(self.content), self.count, self.version, self.moment)
+        return decode_unfolds(_opened(*self.content), self.count, self.version, self.moment)
 
 
 def pack_unfolds(unfolds: Sequence[EncodedUnfold], moment: Ticks) -> Encoded:
@@ -231,11 +232,10 @@ def referred(data: bytes) -> int | None:
     return index
 
 
-def _opened(content: Encoded) -> bytes:
-    encoding, data = content
-    if encoding == BROTLI:
-        return unbrotli(data, MAX_CONTENT)
-    return _unpacks()(data, MAX_CONTENT) if encoding == TRAINED else decode_inline(content, limit=MAX_CONTENT)
+def _opened(encoding: int, data: bytes) -> bytes:
+    if encoding == DIRECT:
+        return data
+    return (_unpacks() if encoding == TRAINED else unbrotli)(data, MAX_CONTENT)
 
 
 @cache
@@ -339,19 +339,22 @@ def plain_events(stream: str, indices: range, frames: Iterable[Frame]) -> list[R
     """
     events: list[Recorded] = []
     try:
-        for index, (stamp, count, packed) in zip(indices, frames, strict=True):
-            content, meta, correlation, causation = _opened(packed), b"", None, None
+        for index, (stamp, count, encoding, packed) in zip(indices, frames, strict=True):
+            content = unbrotli(packed, MAX_CONTENT) if encoding == BROTLI else _opened(encoding, packed)
+            meta, correlation, causation = b"", None, None
             flags, at = content[0], 2 + content[1]
             if count != 1 or flags & ~_PLAIN or at > _MORE:
                 return None
             kind = content[2:at].decode()
             if flags:
                 (_, data), (_, meta), correlation, causation, _, at = _read_flagged(content, at, flags)
+            elif content[at] >= _MORE > content[at + 1] > 0:  # two bytes, as of most lengths
+                data, at = content[at + 2 :], at + 2 + content[at] - _MORE + (content[at + 1] << 7)
             else:
                 data, at = blob_at(content, at)
             if at != len(content):
                 return None
-            time = format_ticks(Ticks(int.from_bytes(stamp[:TIME_BYTES], "big")))
+            time = format_ticks(_ticks(stamp)[0])
             events.append(recorded(
                 stream, index, kind, data, meta, time, correlation, causation, stamp, (), "", "", None,
             ))  # fmt: skip

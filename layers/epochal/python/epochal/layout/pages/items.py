@@ -117,7 +117,7 @@ class Page:
     @property
     def dictionaries(self) -> frozenset[bytes]:
         """Those that its frames are packed under, by their ids."""
-        return frozenset([each.dictionary or b"" for each in self.frames if each.content.encoding == TRAINED])
+        return frozenset([each.dictionary or b"" for each in self.frames if each.encoding == TRAINED])
 
     @property
     def unfolds_at(self) -> int | None:
@@ -300,18 +300,16 @@ def _check(page: Page) -> None:
 
 def _check_stamps(page: Page, revision: int) -> None:
     """Check that the times of its writes increase; those of its frames were read with them."""
-    stamps = [frame.stamp for frame in page.frames]
+    times = [frame[0][:TIME_BYTES] for frame in page.frames]
     if page.stamp is not None:
         if len(page.stamp) != STAMP_BYTES:
             raise CorruptData("w is no stamp")
-        stamps.append(page.stamp)
-    if not stamps:
+        times.append(page.stamp[:TIME_BYTES])
+    if not times:
         raise CorruptData("neither f nor w")
-    if len(stamps) > 1:
-        times = [stamp[:TIME_BYTES] for stamp in stamps]
-        if any(map(operator.ge, times, times[1:])):
-            raise CorruptData("stamps that do not increase")
-    if revision != time_of(stamps[-1]):
+    if any(map(operator.ge, times, times[1:])):
+        raise CorruptData("stamps that do not increase")
+    if revision != page.time:
         raise CorruptData("r is not the time of its latest stamp")
 
 
@@ -431,8 +429,8 @@ class PageSpan:
         page, first = self.page, self.base - self.page.base
         if page.count != len(page.frames) or first < 0:
             return None
-        indices = range(self.base + offsets[0], self.base + offsets[-1] + offsets.step, offsets.step)
-        return plain_events(stream, indices, [page.frames[first + offset] for offset in offsets])
+        indices = range(self.base + offsets.start, self.base + offsets.stop, offsets.step)
+        return plain_events(stream, indices, map(page.frames[first:].__getitem__, offsets))
 
     def type(self, offset: int) -> str:
         """Its type; empty where the frame that holds it is broken."""

@@ -146,7 +146,7 @@ class Packed:
 
     def _frame(self, time: Ticks) -> Frame:
         stamp = stamp_of(time, self.rest)
-        return Frame(stamp=stamp, count=len(self.events), content=self._dated(time))
+        return Frame(stamp, len(self.events), *self._dated(time))
 
     def _dated(self, time: Ticks) -> Encoded:
         if time == self.now or (not self.dated and time - self.now <= AHEAD):
