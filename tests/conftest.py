@@ -15,7 +15,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +37,7 @@ from tests.support.inline import Inline
 from tests.support.kinds import KINDS, mark_by_folder
 from tests.support.postgres import Postgres
 from tests.support.proven import refuse_what_nobody_runs
-from tests.support.sharing import ByGroup, turn
+from tests.support.sharing import ByGroup, from_the_last, turn
 from tests.support.sockets import no_sockets
 from tests.support.tables import Tables
 
@@ -103,6 +103,17 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Go through a folder from its first file on, or from its last: in which order tests run, `turn` says."""
+    report = yield
+    if isinstance(collector, pytest.Directory) and from_the_last(collector.config):
+        report.result.reverse()
+    return report
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -58,6 +58,22 @@ def test_a_file_stays_in_one_process_and_so_does_all_that_shares_the_deployment(
     )
 
 
+def test_of_two_processes_each_goes_through_a_folder_from_another_end_and_both_run_it_in_one_order(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else both compile each file, or each refuses the other's order."""
+
+    def files(worker: str) -> list[Path]:
+        monkeypatch.setattr(request.config, "workerinput", {"workerid": worker}, raising=False)
+        folder = request.node.getparent(pytest.Directory)
+        return [file.path for file in request.config.hook.pytest_make_collect_report(collector=folder).result]
+
+    one, other = files("gw0"), files("gw1")
+    assert len(one) > 5
+    assert other == one[::-1]
+    assert sorted(other, key=turn) == one
+
+
 def test_no_test_that_needs_nothing_imports_cdk() -> None:
     """It starts Node, in each process that collects the test; what a stage says is read without it."""
     needs = re.compile(
