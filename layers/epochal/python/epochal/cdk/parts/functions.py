@@ -325,6 +325,9 @@ LAG_SECONDS: Final = 5 * 60
 """Readers and reactions usually hear of an append within two seconds. Five minutes is no burst, and leaves a day to
 act."""
 
+MINUTE: Final = Duration.minutes(1)
+"""Of every metric, and there are hundreds: a duration is a question to Node."""
+
 Minutes = tuple[int, int]
 """Bad ones, out of how many."""
 
@@ -407,7 +410,7 @@ def metric(
         dimensions_map={_SUBJECTS[namespace]: of} if isinstance(of, str) else of,
         statistic=statistic,
         label=label,
-        period=Duration.minutes(1),
+        period=MINUTE,
     )
 
 

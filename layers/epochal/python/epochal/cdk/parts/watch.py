@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
@@ -33,6 +32,7 @@ from epochal.cdk.parts.functions import (
     LAG_SECONDS,
     LASTING,
     LATE,
+    MINUTE,
     ONCE,
     Alarms,
     metric,
@@ -168,7 +168,7 @@ class Watch:
             expression="SUM(METRICS())",
             label="requests throttled by indexes",
             using_metrics=dict(counted),
-            period=Duration.minutes(1),
+            period=MINUTE,
         )
         self._alarms.when(
             f"{spec.kind}-indexes-throttled",
@@ -187,7 +187,7 @@ def _sent(function: str, measured: str, tables: Sequence[str]) -> cloudwatch.IMe
         expression=f"SELECT {function}({measured}) FROM {schema} WHERE {places}",  # noqa: S608  it reads metrics
         label=measured,
         using_metrics={},
-        period=Duration.minutes(1),
+        period=MINUTE,
     )
 
 
@@ -219,7 +219,7 @@ def watch_api(scope: Construct, *, stage: Stage, api: Api) -> None:
         expression=f"100 * {_sum(failed)} / {_sum(requests)}",
         label="requests answered 5xx, %",
         using_metrics={**failed, **requests},
-        period=Duration.minutes(1),
+        period=MINUTE,
     )
     Alarms(scope, stage).when(
         "api-fails", "The HTTP API answers with 5xx.", share, above=FAILING_PERCENT, minutes=LASTING
