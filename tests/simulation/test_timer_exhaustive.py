@@ -122,6 +122,7 @@ WORLDS = (
     two_arm_and_two_fire,
 )
 DEAR = (
+    two_reactors_that_delete_what_was_cancelled,
     two_fire_what_is_cancelled_and_set_again,
     two_arm_what_is_set_anew,
     a_death_and_a_timer_that_is_cancelled_and_set_again,
