@@ -45,7 +45,7 @@ def bare_python(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-class Archive(zipfile.ZipFile):
+class Unzipped(zipfile.ZipFile):
     """An archive as ministack opens it. A layer is unpacked when its content is first met, and linked from then on: to
     functions it is read-only, as on Lambda.
     """
@@ -76,5 +76,5 @@ class Archive(zipfile.ZipFile):
 
 if __name__ == "__main__":
     sys.executable = str(bare_python(Path.cwd() / "python"))
-    zipfile.ZipFile = Archive  # type: ignore[misc]
+    zipfile.ZipFile = Unzipped  # type: ignore[misc]
     runpy.run_module("ministack", run_name="__main__", alter_sys=True)
