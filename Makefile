@@ -61,7 +61,7 @@ pure:
 
 # mypy takes one core for most of a minute, which leaves the other to the tests.
 test: tested $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs ## what CI runs: static checks, and all tests but those of `make proof`
-	@$(MAKE) --no-print-directory --jobs 2 lint suite
+	@$(MAKE) --no-print-directory --jobs 2 lint suite NEEDED="$(NEEDED)"
 
 .PHONY: suite
 suite:
