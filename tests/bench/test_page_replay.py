@@ -49,9 +49,11 @@ def test_a_replayed_event_of_300_bytes_takes_less_cpu_than_boto3_that_reads_an_i
     assert least_cpu(found, "library") < CPU * least_cpu(found, "boto3, Table")
 
 
-def test_a_replayed_event_takes_at_most_18_calls_of_python():
-    """What its CPU follows from, on whatever machine. There were 38 before frames were read in one loop."""
-    assert (calls_of_a_replay(400) - calls_of_a_replay(200)) / 200 < 18
+def test_a_replayed_event_takes_at_most_12_calls_of_python():
+    """What its CPU follows from, on whatever machine. There were 38 before frames were read in one loop, and 14 while
+    most bodies were cut out by a call.
+    """
+    assert (calls_of_a_replay(400) - calls_of_a_replay(200)) / 200 < 12.5
 
 
 def calls_of_a_replay(events: int) -> int:
