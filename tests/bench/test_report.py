@@ -1,10 +1,12 @@
 import json
 from datetime import date
 
+from bench import report
 from bench.report import Report, keep
 
 
-def test_the_tables_of_a_benchmark_are_kept_as_numbers_beside_those_of_others(tmp_path, capsys):
+def test_the_tables_of_a_benchmark_are_kept_as_numbers_beside_those_of_others(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(report, "PRINTED", [])  # other tests print tables too
     figures = tmp_path / "figures.json"
     figures.write_text('{"pages": {}, "replay": {"measured": "2025-01-01"}}')
 

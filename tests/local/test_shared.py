@@ -85,12 +85,18 @@ def test_a_deployment_that_fails_leaves_nothing_running(project: Places, tmp_pat
     assert ministack.status(Places(project.root, apart=tmp_path / "run")) is None
 
 
+# The first waits for the other: on a busy machine it would have come and gone before.
 TESTS = """
+import time
+from pathlib import Path
 import pytest
 
 @pytest.mark.parametrize("number", range(4))
-def test_it(epochal_local, number):
+def test_it(epochal_local, number, worker_id):
     assert epochal_local.settings.index_table == "i"
+    Path(f"{worker_id}.there").touch()
+    while len([*Path().glob("*.there")]) < 2:
+        time.sleep(0.01)
     with open("seen", "a") as seen:
         print(epochal_local.endpoint.url, file=seen)
 """
@@ -109,6 +115,7 @@ def test_processes_of_pytest_deploy_the_application_of_its_settings_once(project
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert "4 passed" in ran.stdout, ran.stdout + ran.stderr
     assert deployments(project) == ["python infra.py"]
