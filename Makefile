@@ -59,12 +59,7 @@ pure:
 	$(PYTEST) --quiet --hypothesis-profile check -m "(pure or slice) and not (slow or proof)" \
 		--ignore tests/unit/stacks tests/unit tests/doors tests/docs tests/examples tests/simulation
 
-# mypy takes one core for most of a minute, which leaves the other to the tests.
-test: tested $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs ## what CI runs: static checks, and all tests but those of `make proof`
-	@$(MAKE) --no-print-directory --jobs 2 lint suite NEEDED="$(NEEDED)"
-
-.PHONY: suite
-suite:
+test: tested $(VENV)/.dynamodb-local $(VENV)/.postgres $(VENV)/.docs lint ## what CI runs: static checks, then all tests but those of `make proof`
 	$(PYTEST) --hypothesis-profile test -m "not proof" --durations 20 --junitxml build/tests.xml; \
 		failed=$$?; $(BIN)/python -m tests.budgets build/tests.xml; exit $$failed
 
