@@ -46,8 +46,9 @@ def bare_python(folder: Path) -> Path:
 
 
 class Unzipped(zipfile.ZipFile):
-    """An archive as ministack opens it. A layer is unpacked when its content is first met, and linked from then on: to
-    functions it is read-only, as on Lambda.
+    """An archive as ministack opens it. A layer is unpacked when its content is first met, and linked from then on.
+
+    So a function that writes into its layer writes into that of others. On Lambda it cannot.
     """
 
     unpacking = Lock()
