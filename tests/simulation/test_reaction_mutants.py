@@ -88,7 +88,9 @@ def a_failed_event_counts_as_handled(patch: Patch) -> None:
 def a_stream_is_parked_one_event_too_late(patch: Patch) -> None:
     failure = handling._failure
     patch.setattr(
-        handling, "_failure", lambda stream, index, cause, tries: failure(stream, index + 1, cause, tries)
+        handling,
+        "_failure",
+        lambda stream, index, cause, tries, **more: failure(stream, index + 1, cause, tries, **more),
     )
 
 

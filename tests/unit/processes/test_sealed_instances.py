@@ -183,8 +183,8 @@ class World:
             assert state is not None
             texts += [unfold.content.decode() for unfold in state.unfolds]
             texts += [f"{event.content!r} {event.meta!r}" for event in self.feed.streams.read(stream)]
-        for reaction in self.process.reactions(self.feed.streams):
-            parking = Parking(reactor=Reactor(member=Member(reaction=reaction, reader=self.feed.reader)))
+        for half in self.process.reactions(self.feed.streams):
+            parking = Parking(reactor=Reactor(member=Member(reaction=half, reader=self.feed.reader)))
             for place in self.feed.reader.partitions():
                 texts += [repr(parked) for parked in parking.streams(place.partition)]
         return "\n".join(texts)
@@ -267,7 +267,7 @@ def test_an_instance_of_many_persons_stores_no_state_and_folds_it_again() -> Non
         world.append("Person-1", Enrolled(f"p{number}", f"name {number}"))
     world.run()
     assert world.unfold()["state"] is None
-    assert {name for name in world.instance().state.names} == {f"name {number}" for number in range(6)}
+    assert set(world.instance().state.names) == {f"name {number}" for number in range(6)}
 
 
 def test_an_instance_of_nobody_keeps_its_state_as_it_is() -> None:

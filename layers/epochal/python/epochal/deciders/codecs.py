@@ -72,6 +72,19 @@ class StoredEvent(Protocol):
         """Its body."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealing:
+    """How a codec encrypts the bodies of persons, for what is stored beside its events: states and refusals.
+
+    Attributes:
+        seal: encrypts a body for a person; raises `SubjectForgotten` where the person's key was destroyed.
+        unseal: the body that was encrypted, or None where the person's key was destroyed.
+    """
+
+    seal: Callable[[str, bytes], bytes]
+    unseal: Callable[[bytes], bytes | None]
+
+
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class EventCodec(Generic[E]):
@@ -85,6 +98,7 @@ class EventCodec(Generic[E]):
             where events can stand in for them.
         types: all that events of the codec may be stored as, also under earlier names; empty where it does not say.
         classes: those of `json_codec`, by the names that their events are stored under.
+        sealing: how `sealed_codec` encrypts bodies; None where the codec stores them as they are.
     """
 
     encode: Callable[[E], Event]
@@ -92,6 +106,7 @@ class EventCodec(Generic[E]):
     skips_unknown: bool = False
     types: frozenset[str] = frozenset()
     classes: Mapping[str, StoredClass] = field(default_factory=lambda: _NOTHING, repr=False, compare=False)
+    sealing: Sealing | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Refuse what nothing would await."""

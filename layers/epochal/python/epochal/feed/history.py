@@ -18,7 +18,7 @@ from epochal.index.checkpoints import Checkpoint, FeedPosition
 from epochal.layout.port import End, Removal, RemovalKind, Span, layouts_in
 from epochal.layout.streams import Head
 from epochal.lazy_dataclasses import dataclass, replace
-from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, json_of, maker
+from epochal.model.events import TAG_STREAMS, Body, Recorded, content_of, holds_seal, json_of, maker
 from epochal.plugins import Layout, at, parts
 from epochal.settings import Settings
 from epochal.store.driver import Driver, pool
@@ -94,6 +94,11 @@ class FeedEvent:
         if self.fault is not None:
             raise self.fault
         return json_of(self.data, where)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether its body or its metadata hold anything that is sealed for a subject, at any depth."""
+        return holds_seal(self.data) or holds_seal(self.meta)
 
     @property
     def first(self) -> bool:

@@ -30,7 +30,7 @@ from epochal.lazy_dataclasses import dataclass
 from epochal.metrics import Metrics, metrics_of
 from epochal.model.kinds import must_be
 from epochal.plugins import at
-from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet, words_of
+from epochal.reactions.handling import Attempt, Failure, Member, place_of, trace_of, unmet
 from epochal.reactions.parking import ParkedStream, Parking, Replayed
 from epochal.reactions.reaction import Reaction
 from epochal.reactions.reactor import Ran, Reactor
@@ -106,7 +106,7 @@ def log_attempt(logger: Logger, attempt: Attempt) -> None:
         "trace": trace_of(attempt.error),
     }
     if logger.log_level <= logging.DEBUG:
-        fields |= {"stream": attempt.stream, "cause": words_of(attempt.error)[:MAX_CAUSE]}
+        fields |= {"stream": attempt.stream, "cause": attempt.words[:MAX_CAUSE]}
     logger.warning("a handler failed", extra=fields)
 
 

@@ -432,6 +432,14 @@ def sealed_in(value: Any) -> Iterator[dict[str, Any]]:
         level = [inner for each in nested for inner in each]
 
 
+def holds_seal(body: Body) -> bool:
+    """Whether anything in a body is, or looks, sealed for a subject, also as text inside of other text.
+
+    A body that is still in the bucket may be sealed, so it counts as sealed.
+    """
+    return isinstance(body, Claim) or SEALED.encode() in body
+
+
 def write_json(value: Any) -> bytes:
     """A body of what `json.dumps` takes; raises `InvalidInput` with the path to what is not JSON."""
     for mark in (VERSION, SEALED) if isinstance(value, dict) else ():

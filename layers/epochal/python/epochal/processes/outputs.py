@@ -31,7 +31,9 @@ from epochal.layout.port import source_of
 from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import Event, content_of, stream_name
 from epochal.model.kinds import must_be, must_be_done
-from epochal.reactions.cloudevents import cloud_event, message
+from epochal.processes.sealed_state import seal, subjects_in
+from epochal.reactions.cloudevents import cloud_event
+from epochal.reactions.cloudevents import message as message_of
 from epochal.reactions.reaction import Delivery
 from epochal.scheduling import At, call_off, event_of, event_record, later
 from epochal.store.streams import Streams
@@ -366,8 +368,7 @@ class Outbox:
         """Perform an output; whether it is noted with that, too."""
         told, below, key = told_by(event), event.index + 1, f"{event.stream}@{event.index}"
         if event.type == SEND:
-            self._send(rules, event, told)
-            return True
+            return self._send(rules, event, told)
         if event.type == APPEND:
             try:
                 self.streams.append(told["to"], [*map(event_of, told["events"])], idempotency_key=key)
@@ -379,9 +380,12 @@ class Outbox:
         if event.type == PUBLISH:
             shown = cloud_event(replace(event, type=given.type, data=given.data))
             assert shown is not None  # noqa: S101  nothing is left out without a codec
-            must_be_done(target([message(event, shown, rules.name)]), told["to"])
+            must_be_done(target([message_of(event, shown, rules.name)]), told["to"])
             return False
-        answer = must_be_done(target(_read(rules, given), key), told["to"])
+        message = _read(rules, given)
+        if message is None:
+            return False
+        answer = must_be_done(target(message, key), told["to"])
         if answer is None:
             return False
         try:
@@ -392,10 +396,15 @@ class Outbox:
         self.instances.transact(event.stream, note)
         return True
 
-    def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> None:
-        """Decide on a command, and note it, in one transaction: once, whatever comes again, and whoever is late."""
+    def _send(self, rules: Process, event: FeedEvent, told: dict[str, Any]) -> bool:
+        """Decide on a command, and note it, in one transaction: once, whatever comes again, and whoever is late.
+
+        False where nothing is to be decided, and so nothing is noted.
+        """
         target: Target = _target(rules, told["to"].partition("-")[0])
         command = _read(rules, message_in(told, event.stream, event.index))
+        if command is None:
+            return False
         below = event.index + 1
 
         def decide(state: Any, instance: Instance) -> tuple[Any, Any]:
@@ -404,7 +413,7 @@ class Outbox:
             try:
                 return target.decider.decide(command, state), _note(instance, below=below)
             except target.refusals as error:
-                return (), [_refused(told, error, below)]
+                return (), [_refused(told, error, below, _words(rules, instance, told, error))]
 
         deciders = Deciders(
             streams=self.streams, decider=target.decider, codec=target.codec, access=target.access
@@ -413,11 +422,12 @@ class Outbox:
             transact_all((deciders.on(told["to"]), self.instances.on(event.stream)), decide)
         except StreamDeleted as error:
             self._gone(event, told, error)
+        return True
 
     def _gone(self, event: FeedEvent, told: dict[str, Any], error: StreamDeleted) -> None:
         """Note that the stream was deleted, which whatever is for it meets: an answer, too."""
         below = event.index + 1
-        gone = _refused(told, error, below)
+        gone = _refused(told, error, below, str(error))
         self.instances.transact(event.stream, lambda found: () if found.performed >= below else [gone])
 
 
@@ -429,16 +439,31 @@ def _target(rules: Process, name: str) -> Any:
 
 
 def _read(rules: Process, given: Stored) -> Any:
-    """A message, of a type that a later version of the program may not know."""
-    found = rules.codec.decode(given)
-    if found is None:
+    """A message, of a type that a later version of the program may not know.
+
+    None where it is sealed for a person who is forgotten, and the codec has nothing else for it: then there is nothing
+    to perform.
+    """
+    message = rules.codec.decode(given)
+    if message is None:
+        sealing = rules.codec.sealing
+        if sealing is not None and sealing.unseal(given.data) is None:
+            return None
         raise UnknownType(given.stream, given.index, given.type)
-    return found
+    return message
 
 
-def _refused(told: dict[str, Any], error: Exception, below: int) -> Event:
-    words = {"error": type(error).__name__, "text": str(error), "below": below}
-    return record(REFUSED, {**told, **words})
+def _refused(told: dict[str, Any], error: Exception, below: int, text: Any) -> Event:
+    return record(REFUSED, {**told, "error": type(error).__name__, "text": text, "below": below})
+
+
+def _words(rules: Process, instance: Instance, told: dict[str, Any], error: Exception) -> Any:
+    """The message of a refusal, sealed where the command or an input of the instance is: it may quote a person."""
+    sealing = rules.codec.sealing
+    subjects = instance.subjects | subjects_in(told)
+    if sealing is None or not subjects:
+        return str(error)
+    return seal(sealing, subjects, {"text": str(error)})
 
 
 def _note(instance: Instance, *, below: int, events: Sequence[Event] = ()) -> Sequence[Event]:

@@ -67,6 +67,7 @@ from epochal.processes.outputs import (
     timer_of,
     told_by,
 )
+from epochal.processes.sealed_state import seal, subjects_in, unseal
 from epochal.reactions.reaction import Reaction
 from epochal.scheduling import call_off, event_record
 from epochal.store.streams import Streams
@@ -98,6 +99,7 @@ class Instance:
             timer that has been set anew since.
         performed: outputs below this index have been performed.
         done: it takes no more inputs.
+        subjects: persons for whom any of its inputs is sealed.
     """
 
     version: int = 0
@@ -106,6 +108,7 @@ class Instance:
     timers: frozenset[str] = frozenset()
     performed: int = 0
     done: bool = False
+    subjects: frozenset[str] = frozenset()
 
 
 def id_in(stream: str, _event: object) -> str | None:
@@ -203,7 +206,7 @@ class Process:
         told = told_by(stored)
         read = [self.codec.decode(message_in(each)) for each in told.get("events", [told])]
         refused = tuple(read) if "events" in told else read[0]
-        return CommandRefused(refused, told["error"], told["text"], told["to"])
+        return CommandRefused(refused, told["error"], self._words(told), told["to"])
 
     def reactions(
         self, streams: Streams, on_passed: OnPassed = lambda _why, _event: None
@@ -315,30 +318,57 @@ class Process:
         source, _, index = told["of"].rpartition("@")
         before = instance.state if instance.version else rules.state()
         message = rules.message(message_in(told, source.partition("/")[2], int(index)))
-        state = must_be_state(rules.evolve(before, message), before, rules.state, message)
+        # Of a person who is forgotten the codec may have nothing: then the input is no part of the state.
+        state = (
+            before
+            if message is None
+            else must_be_state(rules.evolve(before, message), before, rules.state, message)
+        )
         had = {**instance.had, source: int(index) + 1}
         timers = frozenset(told.get("timers", ()))
-        return replace(instance, version=rules.version, state=state, had=had, timers=timers)
+        subjects = instance.subjects | subjects_in(told)
+        return replace(
+            instance, version=rules.version, state=state, had=had, timers=timers, subjects=subjects
+        )
+
+    def _words(self, told: Mapping[str, Any]) -> str:
+        """The message of a refusal; empty where it was sealed for a person who is forgotten."""
+        text, sealing = told["text"], self.codec.sealing
+        if isinstance(text, str):
+            return text
+        opened = None if sealing is None else unseal(sealing, text)
+        return "" if opened is None else str(opened["text"])
 
     def _encode(self, event: Event | Instance) -> Event:
         if isinstance(event, Event):
             return event
+        rules = self.of(event.version)
+        state = rules._form.write(event.state)  # noqa: SLF001  its own
         told = {name: getattr(event, name) for name in ("version", "had", "performed", "done")}
-        state = self.of(event.version)._form.write(event.state)  # noqa: SLF001  its own
-        return record(STATE, {**told, "timers": sorted(event.timers), "state": state})
+        told["timers"] = sorted(event.timers)
+        if rules.codec.sealing is not None and event.subjects:
+            told["subjects"] = sorted(event.subjects)
+            state = seal(rules.codec.sealing, event.subjects, state)
+        return record(STATE, {**told, "state": state})
 
     def _decode(self, stored: Stored) -> Stored | Instance | None:
         """What is an input, and not taken yet, is no part of a state. Nor is a state that the class has no form for
-        any more: it is folded again.
+        any more, or that is sealed for a person who is forgotten: it is folded again.
         """
         if stored.type != STATE:
             return stored if stored.type.startswith("$") else None
         told = told_by(stored)
+        rules = self.of(told["version"])
+        subjects = frozenset(told.get("subjects", ()))
+        state = told["state"]
+        if rules.codec.sealing is not None and subjects:
+            state = unseal(rules.codec.sealing, state)
         try:
-            state = self.of(told["version"])._form.read(told["state"])  # noqa: SLF001  its own
+            state = rules._form.read(state)  # noqa: SLF001  its own
         except ValueError:
             return None
-        return Instance(**{**told, "timers": frozenset(told["timers"]), "state": state})
+        timers = frozenset(told["timers"])
+        return Instance(**{**told, "timers": timers, "subjects": subjects, "state": state})
 
 
 class Rules(Protocol):

@@ -77,6 +77,7 @@ class Attempt:
     Attributes:
         index: of the first of its `events`.
         number: 1, and more where it repeated one that failed.
+        sealed: an event of the call has a sealed body, so the words of the error are not to be written down.
     """
 
     partition: int
@@ -85,11 +86,17 @@ class Attempt:
     events: int
     number: int
     error: Exception
+    sealed: bool = False
+
+    @property
+    def words(self) -> str:
+        """Kind and message of the error, as text that may be stored."""
+        return words_of(self.error, sealed=self.sealed)
 
     def __str__(self) -> str:
         """For people: where, and why."""
         more = f" and {self.events - 1} more" if self.events > 1 else ""
-        return f"{self.stream} at {self.index}{more}, attempt {self.number}: {words_of(self.error)}"
+        return f"{self.stream} at {self.index}{more}, attempt {self.number}: {self.words}"
 
 
 OnFailed = Callable[[Attempt], None]
@@ -187,7 +194,9 @@ class Work:
     def _unreadable(self, event: FeedEvent) -> Progress:
         """An event that cannot be read fails like one that cannot be handled; a retry would not help."""
         assert event.fault is not None  # noqa: S101  # it could not pass
-        return Progress(next=event.index, failure=_failure(event.stream, event.index, event.fault, 1))
+        return Progress(
+            next=event.index, failure=_failure(event.stream, event.index, event.fault, 1, sealed=False)
+        )
 
     def _deliver(self, stream: str, batch: tuple[FeedEvent, ...]) -> Progress:
         """Deliver what is wanted of a batch: all at once and, where that fails, one by one."""
@@ -198,16 +207,23 @@ class Work:
             return end
         for event in events:
             call = partial(self._call, stream, (event,))
-            stuck = self._insist(stream, event.index, call, cause if len(events) == 1 else None)
+            first = cause if len(events) == 1 else None
+            stuck = self._insist(stream, event.index, call, first, sealed=event.is_sealed)
             if stuck is not None:
                 return stuck
         return end
 
     def _insist(
-        self, stream: str, index: int, call: Callable[[int], Exception | None], cause: Exception | None = None
+        self,
+        stream: str,
+        index: int,
+        call: Callable[[int], Exception | None],
+        cause: Exception | None = None,
+        *,
+        sealed: bool = False,
     ) -> Progress | None:
         """Deliver what is at an index until it is handled (None), or as often as is allowed. `cause`: it has failed
-        once.
+        once. `sealed`: its body is, so the words of its errors are not kept.
         """
         for attempt in range(1 if cause is None else 2, self.reaction.attempts + 1):
             if cause is not None:
@@ -218,7 +234,9 @@ class Work:
             if cause is None:
                 return None
         assert cause is not None  # noqa: S101  # at least one attempt is made, here or before
-        return Progress(next=index, failure=_failure(stream, index, cause, self.reaction.attempts))
+        return Progress(
+            next=index, failure=_failure(stream, index, cause, self.reaction.attempts, sealed=sealed)
+        )
 
     def _call(
         self, stream: str, events: tuple[FeedEvent, ...], attempt: int, removal: Removal | None = None
@@ -244,6 +262,7 @@ class Work:
                     events=len(events),
                     number=attempt,
                     error=cause,
+                    sealed=any(event.is_sealed for event in events),
                 )
             )
             return cause
@@ -253,18 +272,27 @@ class Work:
         return self.streak.over or self.reader.driver.clock() >= self.ends
 
 
-def _failure(stream: str, index: int, cause: Exception, attempts: int) -> Failure:
+def _failure(stream: str, index: int, cause: Exception, attempts: int, *, sealed: bool = False) -> Failure:
     trace = trace_of(cause).encode("utf-8", "backslashreplace").decode()
-    return Failure(stream=stream, index=index, cause=words_of(cause), attempts=attempts, trace=trace)
+    return Failure(
+        stream=stream, index=index, cause=words_of(cause, sealed=sealed), attempts=attempts, trace=trace
+    )
 
 
-def words_of(cause: Exception) -> str:
-    """A handler's exception as text that can be stored, whatever the events hold: the stream must be parked."""
+def words_of(cause: Exception, *, sealed: bool = False) -> str:
+    """Kind and message of a handler's exception as text that can be stored, whatever the events hold.
+
+    Args:
+        sealed: the event's body is sealed. The message may quote the person whom it is sealed for, and would outlive
+            the key, so it is left out.
+    """
+    if sealed:
+        return f"{type(cause).__name__}: (the message is not kept, since the event is sealed)"
     try:
-        said = str(cause)
+        message = str(cause)
     except Exception:  # noqa: BLE001  # a user's exception, and its own idea of a text
-        said = "it has no words"
-    return f"{type(cause).__name__}: {said}".encode("utf-8", "backslashreplace").decode()
+        message = "it has no words"
+    return f"{type(cause).__name__}: {message}".encode("utf-8", "backslashreplace").decode()
 
 
 # What a page of the feed leaves a group to do, and the group's state once some of it is done. Pure.

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.codecs import EventCodec, Sealing, Stored
 from epochal.dynamo.aws_errors import translated
 from epochal.dynamo.clients import service_client
 from epochal.dynamo.interpreter import lazily
@@ -337,12 +337,24 @@ def sealed_codec(
         return replace(encoded, data=subjects.seal(subject, encoded.data))
 
     def decode(stored: Stored) -> E | None:
-        opened = subjects.unseal(stored.data)
-        if isinstance(opened, Shredded):
-            return must_be_done(shredded(stored, opened), "shredded")
-        return codec.decode(replace(stored, data=opened))
+        body = subjects.unseal(stored.data)
+        if isinstance(body, Shredded):
+            return must_be_done(shredded(stored, body), "shredded")
+        if body is stored.data:
+            return codec.decode(stored)
+        try:
+            return codec.decode(replace(stored, data=body))
+        except CorruptData:
+            # The error may quote the body, and goes where the key's destruction does not reach: into logs and causes.
+            rule = "its sealed body is not what its type says; unseal it to see why"
+            raise CorruptData(f"{stored.where}: {rule}") from None
 
-    return replace(codec, encode=encode, decode=decode)
+    def unseal(body: bytes) -> bytes | None:
+        opened = subjects.unseal(body)
+        return None if isinstance(opened, Shredded) else opened
+
+    sealing = Sealing(seal=subjects.seal, unseal=unseal)
+    return replace(codec, encode=encode, decode=decode, sealing=sealing)
 
 
 if TYPE_CHECKING:
