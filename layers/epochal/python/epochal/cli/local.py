@@ -293,7 +293,8 @@ def _write(folder: Path, words: dict[str, str]) -> Iterator[Path]:
         parts = template.relative_to(PROJECT).with_suffix("").parts
         file = folder.joinpath(*(re.sub(f"^{DOTTED}", ".", part) for part in parts))
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text()))
+        text = re.sub(r"\{\{ (\w+) \}\}", lambda found: words[found[1]], template.read_text("utf-8"))
+        file.write_text(text, "utf-8")
         yield file
 
 

@@ -260,6 +260,7 @@ _GIVEN_AS: Final = {"idempotency_key": "--key"}
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
+    output.prepare_streams()
     try:
         for each in sys.argv[1:] if arguments is None else arguments:
             must_be_text(f"'{each}'", sys.maxsize, f"argument {each!r}")

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from typing import Any, Final, NoReturn, TypeVar
 
 import click
@@ -37,9 +38,20 @@ def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
 
     def said(context: click.Context, _: click.Parameter, value: bool) -> None:
         context.meta[_JSON] = value
+        if value and isinstance(sys.stdout, TextIOWrapper):
+            sys.stdout.reconfigure(encoding="utf-8")  # JSON is UTF-8, whatever the console's encoding
 
     help_ = "Print JSON: one document, or one a line where there may be many."
     return click.option(_JSON, is_flag=True, expose_value=False, callback=said, help=help_)(command)
+
+
+def prepare_streams() -> None:
+    """Have the standard streams take any text: input is UTF-8, and what a console's encoding lacks is escaped."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if isinstance(sys.stdin, TextIOWrapper) and not sys.stdin.isatty():
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
 
 
 def as_json() -> bool:

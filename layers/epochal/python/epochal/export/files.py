@@ -82,6 +82,8 @@ def written(path: Path, format: Format, columns: Columns = Columns()) -> Iterato
 def replace(begun: Path, path: Path) -> None:
     """Give a file its name, for good: after a loss of power, too."""
     os.replace(begun, path)  # noqa: PTH105  tests end a program here
+    if os.name == "nt":  # Windows opens no folder, and writes such changes through
+        return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

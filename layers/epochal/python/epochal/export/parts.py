@@ -17,7 +17,6 @@ What is said carries a sum, so that a hand that edits it is noticed. Who means t
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -34,6 +33,7 @@ from epochal.deciders.codecs import EventCodec
 from epochal.errors import CorruptData, InvalidInput
 from epochal.export import files
 from epochal.export.files import FORMATS, Columns, Format, Write, count, ready, written
+from epochal.export.locks import locked
 from epochal.feed.reader import check_wanted
 from epochal.lazy_dataclasses import asdict, dataclass, field, replace
 from epochal.model.kinds import must_be_whole
@@ -253,7 +253,7 @@ def begun(folder: Path, wanted: ExportScope, ranges: Callable[[], Iterable[FeedR
             )
         made = EventExport(folder=folder, wanted=wanted, ranges=tuple(ranges()))
         _notes(folder).mkdir(parents=True, exist_ok=True)
-        with _alone(_notes(folder) / RUN):
+        with locked(_notes(folder) / RUN):
             if (found := found_in(folder)) is None:
                 _keep(made)
                 return made
@@ -324,7 +324,7 @@ def run(
     must_be_whole(file_rows, "file_rows", 1)
     if export.complete:
         return _checked(export)
-    with _alone(_notes(export.folder) / RUN):
+    with locked(_notes(export.folder) / RUN):
         if workers == 1:
             for each in export.ranges:
                 for _ in write_range(export, each, opener, file_rows):
@@ -345,7 +345,7 @@ def write_range(
     export: EventExport, range_: FeedRange, opener: Callable[[], Origin], file_rows: int = FILE_ROWS
 ) -> Generator[ExportPart, None, None]:
     """Write the parts of a range that are not done, one after another."""
-    with _alone(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
+    with locked(_notes(export.folder) / f"{_name(range_.partition, range_.start)}.lock"):
         left = range_
         for part in export.parts(range_):
             left = left._replace(start=part.end)
@@ -483,17 +483,6 @@ def _if_any(path: Path, format_: Format, columns: Columns) -> Iterator[Callable[
                 write(rows)
 
         yield put
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """A lock that ends with its process, however that ends."""
-    with lock.open("wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InvalidInput("folder", "is being written by another export") from error
-        yield
 
 
 def _keep(export: EventExport) -> None:

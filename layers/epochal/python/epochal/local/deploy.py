@@ -6,7 +6,6 @@ known by the stacks' outputs. Each stack goes to the account and region that it 
 
 from __future__ import annotations
 
-import fcntl
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -299,6 +298,8 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
 
     Raises what `ministack.up` and `deploy.deploy` raise.
     """
+    import fcntl  # noqa: PLC0415  Windows has none, where commands must start all the same
+
     running = current_if_any(places)
     if running is not None:
         yield running
@@ -322,12 +323,16 @@ def shared(places: Places, folder: Path, *, app: str | None = None) -> Iterator[
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Nobody else comes or leaves meanwhile."""
+    import fcntl  # noqa: PLC0415  likewise
+
     with (folder / "door").open("w") as door:
         fcntl.flock(door, fcntl.LOCK_EX)
         yield
 
 
 def _is_last(users: int) -> bool:
+    import fcntl  # noqa: PLC0415  likewise
+
     try:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -15,6 +15,7 @@ LocalError
 ├── OutputMissing (LookupError)          no stack has an output by which a store is known
 ├── StoreUnclear (LookupError)           several stores are deployed, or none of this name
 ├── TooManyFiles (ValueError)           a folder that is to be watched holds more than a project does
+├── SystemUnsupported (OSError)          the embedded AWS does not run on this operating system
 └── CommandFailed (RuntimeError)         npm or cdk ended with an error; carries its output's end
 """
 
@@ -75,6 +76,16 @@ class ServerFailed(LocalError, RuntimeError):
         super().__init__(f"{server} {reason}" + (f"; it last wrote:\n{log_end}" if log_end else ""))
         self.server = server
         self.log_end = log_end
+
+
+class SystemUnsupported(LocalError, OSError):
+    """The embedded AWS does not run on this operating system."""
+
+    def __init__(self, system: str) -> None:
+        super().__init__(
+            f"the embedded AWS needs Linux or macOS, and this is {system}: run it in WSL, "
+            "or test with the stores in memory (epochal.testing)"
+        )
 
 
 class NotRunning(LocalError, ConnectionError):

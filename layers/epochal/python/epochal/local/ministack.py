@@ -30,7 +30,14 @@ from epochal.lazy_dataclasses import asdict, dataclass
 from epochal.local import cdk, processes
 from epochal.local.cdk import HERE, Environment, RememberedDeployment, environments_of
 from epochal.local.endpoint import Endpoint
-from epochal.local.errors import KeptLost, KeptUnreadable, NotRunning, PortKept, ProgramMissing
+from epochal.local.errors import (
+    KeptLost,
+    KeptUnreadable,
+    NotRunning,
+    PortKept,
+    ProgramMissing,
+    SystemUnsupported,
+)
 from epochal.local.processes import Server, Tell
 from epochal.local.programs import Places, note, noted
 
@@ -54,7 +61,10 @@ def up(places: Places, *, port: int | None = None, authorise: bool = True, tell:
         PortKept: what was kept had another port.
         ServerFailed: it does not start.
         KeptUnreadable: it started without what was kept.
+        SystemUnsupported: this system cannot run it.
     """
+    if not hasattr(os, "killpg"):
+        raise SystemUnsupported(sys.platform)
     running = status(places)
     if running is not None:
         return running
@@ -285,10 +295,10 @@ def repaired(places: Places) -> None:
 
 
 def _begin_anew(state: Path) -> None:
-    document: dict[str, Any] = json.loads(state.read_text())
+    document: dict[str, Any] = json.loads(state.read_text("utf-8"))
     positions = document["payload"]["dynamodb_stream_positions"]["data"]
     positions.update(dict.fromkeys(positions, 0))
-    state.write_text(json.dumps(document))
+    state.write_text(json.dumps(document), "utf-8")
 
 
 def _counts(server: Server, environment: Environment) -> Counts:

@@ -259,7 +259,7 @@ def _birth(pid: int) -> str | None:
     if (proc / "self").exists():
         try:
             # The program's name, in parentheses, may hold anything; the fields after it are plain words (proc(5)).
-            fields = (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            fields = (proc / str(pid) / "stat").read_text("utf-8").rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             return None
         return None if fields[0] in DEAD else fields[19]

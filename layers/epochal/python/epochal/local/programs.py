@@ -56,19 +56,19 @@ class Places:
     def prepare(self) -> None:
         """Make the folder for what runs, which git is not to see."""
         self.running.mkdir(parents=True, exist_ok=True)
-        (self.running / ".gitignore").write_text("*\n")
+        (self.running / ".gitignore").write_text("*\n", "utf-8")
 
 
 def note(path: Path, value: object) -> None:
     """Write JSON beside a file and move it into place, so that no command reads half of it."""
     new = path.with_suffix(".new")
-    new.write_text(json.dumps(value, default=str))
+    new.write_text(json.dumps(value, default=str), "utf-8")
     new.replace(path)
 
 
 def noted(path: Path) -> Any:
     """What was noted there; None where nothing was."""
-    return json.loads(path.read_text()) if path.exists() else None
+    return json.loads(path.read_text("utf-8")) if path.exists() else None
 
 
 def user_cache() -> Path:

@@ -41,7 +41,7 @@ def bare_python(folder: Path) -> Path:
         for each in (place, *place.parent.glob(f"*{module}-*.dist-info")):
             (packages / each.name).symlink_to(each)
     (packages / HOOK.name).symlink_to(HOOK)
-    (packages / "functions.pth").write_text(f"import {HOOK.stem}\n")
+    (packages / "functions.pth").write_text(f"import {HOOK.stem}\n", "utf-8")
     return folder / "bin" / "python"
 
 

@@ -89,11 +89,11 @@ def vendored(requirements: Path, platform: Platform, cache: Path, *, run: Run = 
 
     def fill(content: Path) -> None:
         named = content.parent / "pins.txt"
-        named.write_text("\n".join(_pinned(requirements, platform)))
+        named.write_text("\n".join(_pinned(requirements, platform)), "utf-8")
         complete = ["--no-deps", "--require-hashes", "--requirement", str(named)]
         _fetch(requirements, platform, content / "python", run, complete)
 
-    return _kept(cache, "", platform, requirements.read_text(), fill)
+    return _kept(cache, "", platform, requirements.read_text("utf-8"), fill)
 
 
 def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _pip) -> Path:
@@ -111,7 +111,7 @@ def bundled(requirements: Path, platform: Platform, cache: Path, *, run: Run = _
         named = requirements
         if len(text.splitlines()) < len(lines):
             named = content.parent / requirements.name
-            named.write_text(text)
+            named.write_text(text, "utf-8")
         _fetch(requirements, platform, content / "python", run, ["--requirement", str(named)])
 
     return _kept(cache, "bundled-", platform, f"{fresh}\n{text}", fill)
@@ -136,7 +136,7 @@ def brought(names: Sequence[str], platform: Platform, cache: Path, *, run: Run =
             metadata = content / "python" / f"{package.name.replace('-', '_')}-{package.version}.dist-info"
             metadata.mkdir()
             for each in ("METADATA", "entry_points.txt"):
-                (metadata / each).write_text(package.read_text(each) or "")
+                (metadata / each).write_text(package.read_text(each) or "", "utf-8")
 
     return _kept(cache, "layouts-", platform, "\n".join(contents), fill)
 
@@ -207,7 +207,7 @@ def _pinned(requirements: Path, platform: Platform) -> list[str]:
 
 def _lines(requirements: Path) -> list[str]:
     """Its lines, each with those that continue it, as hashes do."""
-    return re.sub(r"\s*\\\n\s*", " ", requirements.read_text()).splitlines()
+    return re.sub(r"\s*\\\n\s*", " ", requirements.read_text("utf-8")).splitlines()
 
 
 def _arguments(platform: Platform, into: Path, wanted: Sequence[str]) -> list[str]:
