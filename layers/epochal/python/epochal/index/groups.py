@@ -77,11 +77,6 @@ class GroupState:
         return self.ahead.get(stream, 0)
 
     @property
-    def furthest(self) -> Checkpoint:
-        """The checkpoint of the member that is furthest."""
-        return max(self.shares, default=self.checkpoint)
-
-    @property
     def sharing(self) -> Sharing:
         """How streams were shared out when the state was written."""
         return Sharing(len(self.shares) or 1, self.by)

@@ -189,6 +189,10 @@ class Span(NamedTuple):
         cut = max(0, index - self.index)
         return Span(self.stream, self.index + cut, self.types[cut:])
 
+    def until(self, index: int) -> Span:
+        """Without the events from `index` on."""
+        return Span(self.stream, self.index, self.types[: max(0, index - self.index)])
+
 
 # Where streams end, as their heads tell.
 

@@ -29,6 +29,7 @@ from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
 from epochal.reactions.handling import Member, stand_in
 from epochal.reactions.reaction import Reaction, Start
+from epochal.reactions.reset_effect import ResetEffect
 
 PAGE: Final = 200
 """Entries of the index asked for at once."""
@@ -74,8 +75,8 @@ class Reset:
     """What a reset does to a partition.
 
     Attributes:
-        again: events that come once more.
-        skipped: events that never come.
+        again: events that come once more: the checkpoint had passed them, or they were handled ahead of it.
+        skipped: events that were not handled and never come.
         parked: streams that stay parked, since what they wait for does not come again.
     """
 
@@ -157,8 +158,11 @@ class Groups:
     def reset(self, group: str | Reaction, to: Start, *, dry_run: bool = False) -> list[Reset]:
         """Set a group's checkpoints; what that does to each partition.
 
-        It counts first, which reads the index between the two checkpoints. Where the group goes back, streams that it
-        has parked are parked no more if what they wait for comes again.
+        Everything after the new checkpoint comes, whether it was handled or not; nothing before it does. A stream that
+        is parked stays so, unless what it waits for is after the new checkpoint: then it comes with the feed.
+
+        Events are counted first, which reads the index between the two checkpoints, and further where the group has
+        handled or parked events ahead of its own.
 
         Args:
             group: its name; or its reaction, so that only events that it wants are counted.
@@ -247,7 +251,9 @@ class Groups:
         events: int | None = None if state.checkpoint > tail else 0
         oldest: PlacedEntry | None = None
         try:
-            for placed in self._entries(partition, state.checkpoint, tail):
+            for placed in self._entries(partition, state.checkpoint, lambda at: at < tail):
+                if placed.after > tail:
+                    break
                 left = [
                     len(span.types)
                     for span in placed.entry().spans
@@ -283,25 +289,14 @@ class Groups:
         count = self._counted(partition, wants)
         while True:
             state = held.state or GroupState(checkpoint=target)
-            again, skipped, met = 0, 0, dict[str, int]()
-            places = (target, *(state.shares or (state.checkpoint,)))
-            with suppress(BeyondTheEnd):  # the group's checkpoint may be of another index
-                for placed in self._entries(partition, min(places), max(places)):
-                    comes = placed.after > target
-                    for span in placed.entry().spans:
-                        if comes:
-                            met.setdefault(span.stream, span.index)
-                        if comes and placed.after <= state.checkpoint_of(span.stream):
-                            again += count(span)
-                        elif not comes and placed.after > state.checkpoint_of(span.stream):
-                            skipped += count(span)
-            after = _moved(state, target, _waiting(state, met))
+            effect = self._effect(partition, state, target, count)
+            after = _moved(state, target, _waiting(state, effect.first_beyond))
             found = Reset(
                 partition=partition,
                 before=state.checkpoint,
                 after=target,
-                again=again,
-                skipped=skipped,
+                again=effect.again,
+                skipped=effect.skipped,
                 parked=len(after.parked),
             )
             if dry_run:
@@ -313,6 +308,18 @@ class Groups:
                 return found
             held = saved.held
 
+    def _effect(
+        self, partition: int, state: GroupState, target: Checkpoint, count: Callable[[Span], int]
+    ) -> ResetEffect:
+        effect = ResetEffect(state, target, count)
+        places = (target, *(state.shares or (state.checkpoint,)))
+        end = max(places)
+        with suppress(BeyondTheEnd):  # the group's checkpoint may be of another index
+            for placed in self._entries(partition, min(places), lambda at: at < end or bool(effect.unmet)):
+                for span in placed.entry().spans:
+                    effect.add(span, placed.after)
+        return effect
+
     def _counted(self, partition: int, wants: Reaction | None) -> Callable[[Span], int]:
         """How many of a span's events a reaction wants, as far as the index says; without one, all of them."""
         if wants is None:
@@ -322,16 +329,20 @@ class Groups:
 
         def count(span: Span) -> int:
             asked = sum(each not in TIMERS if types is None else each in types for each in span.types)
-            return asked if is_wanted(span) else 0
+            return asked if asked and is_wanted(span) else 0
 
         return count
 
-    def _entries(self, partition: int, start: Checkpoint, end: Checkpoint) -> Iterator[PlacedEntry]:
-        """The entries of the index between two checkpoints."""
-        walk, at_tail = Walk(partition=partition, at=start), start >= end
-        while not at_tail and walk.at < end:
+    def _entries(
+        self, partition: int, start: Checkpoint, is_wanted: Callable[[Checkpoint], bool]
+    ) -> Iterator[PlacedEntry]:
+        """The entries of the index from a checkpoint on, to the tail, as long as more are wanted where a request has
+        ended. The last request may bring some beyond that.
+        """
+        walk, at_tail = Walk(partition=partition, at=start), False
+        while not at_tail and is_wanted(walk.at):
             page = self.reader.driver.run(step(self.reader.table, walk, PAGE))
-            yield from (placed for placed in page.placed if placed.after <= end)
+            yield from page.placed
             walk, at_tail = page.walk, page.at_tail
 
 
@@ -359,12 +370,12 @@ def _waiting(state: GroupState, again: Mapping[str, int]) -> dict[str, int]:
 
 
 def _moved(state: GroupState, target: Checkpoint, parked: Mapping[str, int]) -> GroupState:
-    """The state at another checkpoint. Where it goes back, what is handled ahead comes again too."""
+    """The state at another checkpoint. What was handled ahead of the old one comes again too."""
     return replace(
         state,
         checkpoint=target,
         parked=parked,
-        ahead=state.ahead if target >= state.furthest else {},
+        ahead={},
         trying={},
         shares=(target,) * len(state.shares),
         resets=state.resets + 1,
