@@ -9,8 +9,9 @@
     paused       since when its processes take nothing; empty where they do
     shares       of a group with several members the checkpoint of each; `checkpoint` is the least of them
     by           the pattern by which its streams are shared out
-    resets       a number that each reset changes, and with several members each beginning: a member whose commit was
-                 applied, unheard, must not make it again after one
+    resets       a number that each reset changes: after one, a member does not repeat a commit whose answer it lost,
+                 and a replay does not count what it handled before. It is drawn at random, since a group that is
+                 deleted and begins anew needs another: when a group of several members begins, else when it first parks
 
 Parking and committing are one write, so no checkpoint ever passes an event that is neither handled nor parked
 (DESIGN §5.11). `ahead` only saves work: to forget it means to handle events again, never to skip one. `trying`
@@ -22,7 +23,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from epochal.codec.bodies import decode_inline, encode
@@ -70,7 +71,7 @@ class GroupState:
     paused: str = ""
     shares: tuple[Checkpoint, ...] = ()
     by: str = ""
-    resets: int = 0
+    resets: int = field(default=0, compare=False)
 
     def next_of(self, stream: str) -> int:
         """Events of the stream below this index are not to be handled again, as far as the state tells."""
@@ -198,6 +199,11 @@ class StateConflict:
     """Not written: another process of the group has written. `held` is what it left."""
 
     held: Held
+
+
+def with_resets_drawn(state: GroupState, fresh: Callable[[int], bytes]) -> GroupState:
+    """The state with a random number of resets, unless it has one."""
+    return state if state.resets else replace(state, resets=int.from_bytes(fresh(6), "big"))
 
 
 def group_stream(partition: int, group: str) -> StreamName:

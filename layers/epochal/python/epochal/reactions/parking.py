@@ -2,7 +2,8 @@
 
 Replay loads the group's state, then reads the stream from the store to its end, handles, and unparks on the state
 that was loaded. If the feed has passed more events of the stream meanwhile, that state has changed: then replay reads
-on from where it stopped, until no other writer is faster (DESIGN §5.11).
+on from where it stopped, until no other writer is faster (DESIGN §5.11). If the group was reset meanwhile, or deleted
+and begun anew, what was handled before no longer counts: replay goes on from where the stream waits by then.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Replayed:
     """The result of a replay.
 
     Attributes:
-        next: first index that is not handled.
+        next: first index that is not handled, as far as the replay knows.
         unparked: the stream goes on with the feed.
         failure: what it failed at again.
     """
@@ -107,11 +108,17 @@ class Parking:
         Raises:
             InvalidInput: the stream is not parked, or waits for another event by now.
         """
-        _, waits = self._find(partition, stream)
-        if index not in (None, waits):
-            raise InvalidInput("index", f"the stream waits at {waits} by now, not at {index}: look again")
-        self._stay(partition, stream, waits + 1)
-        return waits + 1
+        held, waits = self._find(partition, stream)
+        while True:
+            if index not in (None, waits):
+                raise InvalidInput("index", f"the stream waits at {waits} by now, not at {index}: look again")
+            saved = self.reactor.member.save(held, still_parked(_state(held), stream, waits + 1))
+            if isinstance(saved, Held):
+                return waits + 1
+            before, waited, held = held, waits, saved.held
+            waits = self._waits(held, partition, stream)
+            if index is None and _is_same_run(before, held) and waits > waited:
+                return waits  # another process has handled the event, or given it up
 
     def _catch_up(
         self, partition: int, stream: str, go_on: Callable[[int], Progress], ends: float
@@ -122,26 +129,32 @@ class Parking:
             progress = go_on(index)
             index = progress.next
             if progress.failure is not None or self.reactor.member.driver.clock() >= ends:
-                if progress.failure is not None:
-                    self.reactor.member.keep(partition, progress.failure)
-                self._stay(partition, stream, index)
-                return Replayed(next=index, unparked=False, failure=progress.failure)
+                return self._stay(partition, stream, held, progress)
             saved = self.reactor.member.save(held, unparked(_state(held), stream, index))
             if isinstance(saved, Held):
                 self.reactor.member.forget(partition, stream)
                 return Replayed(next=index, unparked=True)
-            held = saved.held
-            if stream not in _state(held).parked:
+            before, held = held, saved.held
+            waits = _state(held).parked.get(stream)
+            if waits is None:
                 return Replayed(next=index, unparked=True)
+            if not _is_same_run(before, held):
+                index = waits
 
-    def _stay(self, partition: int, stream: str, index: int) -> None:
-        """Note how far a stream that stays parked has got, on whatever the state is by now."""
-        held = self.reactor.member.load(partition)
-        while stream in _state(held).parked:
-            saved = self.reactor.member.save(held, still_parked(_state(held), stream, index))
+    def _stay(self, partition: int, stream: str, before: Held, progress: Progress) -> Replayed:
+        """Note how far a stream that stays parked has got, unless its group was reset since a state `before`."""
+        held, failure = self.reactor.member.load(partition), progress.failure
+        while (waits := _state(held).parked.get(stream)) is not None:
+            if not _is_same_run(before, held):
+                return Replayed(next=waits, unparked=False, failure=failure)
+            if failure is not None:
+                self.reactor.member.keep(partition, failure)
+            after = still_parked(_state(held), stream, progress.next)
+            saved = self.reactor.member.save(held, after)
             if isinstance(saved, Held):
-                return
+                return Replayed(next=after.parked[stream], unparked=False, failure=failure)
             held = saved.held
+        return Replayed(next=progress.next, unparked=True, failure=failure)
 
     def _removals(self, partition: int, stream: str) -> tuple[Removal, ...]:
         """What is gone of a stream by now: the feed has passed it, or has just told it."""
@@ -153,10 +166,14 @@ class Parking:
 
     def _find(self, partition: int, stream: str) -> tuple[Held, int]:
         held = self.reactor.member.load(partition)
+        return held, self._waits(held, partition, stream)
+
+    def _waits(self, held: Held, partition: int, stream: str) -> int:
+        """Index of the event that a parked stream waits for."""
         index = _state(held).parked.get(stream)
         if index is None:
             raise InvalidInput("stream", f"{stream!r} is not parked in partition {partition}")
-        return held, index
+        return index
 
     def _work(self, partition: int, seconds: float) -> Work:
         member = self.reactor.member
@@ -168,6 +185,11 @@ class Parking:
             partition=partition,
             ends=member.driver.clock() + seconds,
         )
+
+
+def _is_same_run(before: Held, after: Held) -> bool:
+    """Whether a group has neither been reset nor begun anew between two states: what was handled in between counts."""
+    return _state(before).resets == _state(after).resets
 
 
 def _state(held: Held) -> GroupState:

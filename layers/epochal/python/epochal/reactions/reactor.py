@@ -14,7 +14,7 @@ from epochal.errors import InvalidInput
 from epochal.feed.history import WINDOW, SpanPage, events_of
 from epochal.feed.reader import Predicate, SpanReader, wanted
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Held, Sharing, StateConflict
+from epochal.index.groups import GroupState, Held, Sharing, StateConflict, with_resets_drawn
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.kinds import must_be_whole
@@ -142,9 +142,9 @@ class Run:
             start = self.member.start(self.partition)
             asked = self.member.reaction
             unmet, types = at_first(asked.categories), at_first(asked.types)
+            state = GroupState(checkpoint=start, unmet=unmet, unmet_types=types)
             # One that was deleted and begins anew is not what another member holds of it.
-            drawn = 0 if asked.members == 1 else self.member.now() // 1_000_000
-            self._save(GroupState(checkpoint=start, unmet=unmet, unmet_types=types, resets=drawn))
+            self._save(state if asked.members == 1 else with_resets_drawn(state, self.member.fresh))
 
     def handle_page(self) -> None:
         """Handle a page of the feed, as far as there is time, and save what is done."""
@@ -156,6 +156,9 @@ class Run:
         for done in self._work(todo, begun):
             settled_ = settled(begun, todo, done)
             after = replace(settled_, unmet=self.meeting.unmet, unmet_types=self.meeting.unmet_types)
+            if after.parked:
+                # Nor is one that was deleted, and parks anew, what a replay holds of it.
+                after = with_resets_drawn(after, self.member.fresh)
             if after != self.state:
                 if not self._save(after):
                     return

@@ -23,7 +23,16 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.reader import FeedReader, wanted
 from epochal.index.checkpoints import Checkpoint, parse_place
 from epochal.index.feed_walk import PlacedEntry, Walk, step
-from epochal.index.groups import GroupState, Held, group_stream, leave, read_signs, remove, share
+from epochal.index.groups import (
+    GroupState,
+    Held,
+    group_stream,
+    leave,
+    read_signs,
+    remove,
+    share,
+    with_resets_drawn,
+)
 from epochal.layout.port import Span
 from epochal.lazy_dataclasses import asdict, dataclass, replace
 from epochal.model.events import TIMERS, format_ticks, from_unix_nanoseconds
@@ -204,7 +213,8 @@ class Groups:
         for partition, _, state in states:
             for cause in other.causes(partition, state).values():
                 member.record(partition, cause)
-            fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="")
+            fresh = replace(state, trying={}, unmet=(), unmet_types=(), paused="", resets=0)
+            fresh = with_resets_drawn(fresh, self.fresh)
             if not isinstance(member.save(member.load(partition), fresh), Held):
                 raise InvalidInput("group", f"{group} has begun meanwhile in partition {partition}")
         return [partition for partition, _, _ in states]
@@ -290,7 +300,8 @@ class Groups:
         while True:
             state = held.state or GroupState(checkpoint=target)
             effect = self._effect(partition, state, target, count)
-            after = _moved(state, target, _waiting(state, effect.first_beyond))
+            numbered = with_resets_drawn(state, self.fresh)
+            after = _moved(numbered, target, _waiting(state, effect.first_beyond))
             found = Reset(
                 partition=partition,
                 before=state.checkpoint,
