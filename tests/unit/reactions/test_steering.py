@@ -11,9 +11,10 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.hosting.runner import Runner
 from epochal.index.checkpoints import BEGINNING, Checkpoint
 from epochal.index.groups import GroupState, Sign, give_sign
+from epochal.plan.ops import Op
 from epochal.reactions.reaction import Delivery
 from epochal.reactions.steering import GroupProcess, Groups
-from tests.unit.reactions.world import Told, World
+from tests.unit.reactions.world import Told, World, is_save
 
 
 def groups_of(world: World) -> Groups:
@@ -281,3 +282,31 @@ def test_a_group_is_behind_by_events_and_by_seconds() -> None:
 def test_a_group_that_has_begun_nowhere_is_missing(act: str) -> None:
     with pytest.raises(GroupMissing, match="bord"):
         getattr(groups_of(begun("A-1")), act)("bord")
+
+
+def test_a_group_that_is_deleted_while_it_is_reset_stays_deleted() -> None:
+    world = begun("A-1", "B-1")
+    groups = groups_of(world)
+
+    def delete(op: Op) -> None:
+        if is_save(op):
+            world.feeds.fault = lambda _: None
+            groups.delete("board")
+
+    world.feeds.fault = delete
+    with pytest.raises(GroupMissing, match="board"):
+        groups.reset("board", "tail")
+    world.told.handled.clear()
+    world.reactor().run(0, seconds=600)
+    assert world.told.handled == [("A-1", 0), ("B-1", 0)]
+
+
+def test_a_group_is_behind_by_what_it_has_not_handled_ahead() -> None:
+    world = on_a_clock()
+    for number in range(20):
+        world.feeds.append(f"A-{number}", "x", "y")
+    world.index()
+    world.told.during = lambda _: world.feeds.clock.sleep(1)
+    world.reactor().run(0, seconds=8)
+    (standing,) = groups_of(world).standing("board")
+    assert (standing.checkpoint, standing.events) == (BEGINNING, 24)
