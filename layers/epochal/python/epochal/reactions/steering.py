@@ -179,7 +179,7 @@ class Groups:
             dry_run: change nothing.
 
         Raises:
-            GroupMissing: the group has begun nowhere.
+            GroupMissing: the group has begun nowhere, or was deleted meanwhile.
             InvalidInput: it has not begun in a partition that is named.
             BeyondTheEnd: a checkpoint is none of this index. Nothing has been changed.
         """
@@ -265,11 +265,11 @@ class Groups:
                 if placed.after > tail:
                     break
                 left = [
-                    len(span.types)
+                    len(span.since(state.next_of(span.stream)).types)
                     for span in placed.entry().spans
                     if placed.after > state.checkpoint_of(span.stream)
                 ]
-                oldest = oldest or (placed if left else None)
+                oldest = oldest or (placed if any(left) else None)
                 events = (events or 0) + sum(left)
                 if events >= COUNTED:
                     events = COUNTED
@@ -298,7 +298,9 @@ class Groups:
     ) -> Reset:
         count = self._counted(partition, wants)
         while True:
-            state = held.state or GroupState(checkpoint=target)
+            state = held.state
+            if state is None:  # deleted meanwhile
+                raise GroupMissing(member.reaction.name)
             effect = self._effect(partition, state, target, count)
             numbered = with_resets_drawn(state, self.fresh)
             after = _moved(numbered, target, _waiting(state, effect.first_beyond))
