@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from types import MappingProxyType, NoneType, UnionType
 from typing import (
     Any,
@@ -162,6 +162,26 @@ def enum_of(kind: type[Enum]) -> Shape:
     return Shape(_one(_is(kind), rule, lambda member: member.value), _one(_chosen_from(values), rule, kind))
 
 
+def flag_of(kind: type[Flag]) -> Shape:
+    """Any combination of a flag's members, none included, by its number."""
+    rule = f"must be the number of a {kind.__name__}"
+
+    def read(value: int) -> Flag:
+        try:
+            member: Any = kind(value)
+        except ValueError:
+            raise Mismatch(rule) from None
+        # A flag may drop the bits that it has no member for, or answer a bare number.
+        if not isinstance(member, kind) or member.value != value:
+            raise Mismatch(rule)
+        return member
+
+    return Shape(
+        _one(_is(kind), f"must be a {kind.__name__}", lambda member: member.value),
+        _one(_is_integer, rule, read),
+    )
+
+
 def literal_of(values: Sequence[Any]) -> Shape:
     """One of these strings or integers."""
     return _same(_chosen_from(values), _rule(values))
@@ -279,6 +299,7 @@ ARRAYS: Final[Mapping[Any, Callable[[Iterable[Any]], Any]]] = {
 #     float  Decimal                          numbers, to the digit
 #     datetime  date  UUID                    strings, ISO 8601 and hexadecimal
 #     Enum  Literal                           their values, which must be strings or integers
+#     Flag                                    the number of any combination
 #     X | None                                null or X
 #     list  tuple  Sequence  set  frozenset   arrays; sets in an order of their own
 #     dict[str, X]  Mapping[str, X]           objects
@@ -307,6 +328,8 @@ class _Shapes:
             return self.of(hint.__supertype__)
         if hint in SCALARS:
             return SCALARS[hint]
+        if isinstance(hint, type) and issubclass(hint, Flag):
+            return flag_of(hint)
         if isinstance(hint, type) and issubclass(hint, Enum):
             return enum_of(hint)
         if is_record(hint):

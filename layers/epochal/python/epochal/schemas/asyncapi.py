@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NewType, Union, get_args, get_origin
 from urllib.parse import quote
@@ -59,11 +59,39 @@ def schema_of(kind: type) -> Schema:
         core = _as_written(pydantic.TypeAdapter(kind).core_schema)
         return _at_root(pydantic.json_schema.GenerateJsonSchema().generate(core))
     if hasattr(kind, "__struct_config__"):
-        import msgspec  # noqa: PLC0415  as above
-
-        return _at_root(msgspec.json.schema(kind))
+        return _at_root(_of_struct(kind))
     made = _Hints()
     return _at_root({**made.of(kind), "$defs": made.records})
+
+
+def _of_struct(kind: type) -> Schema:
+    """The schema of a class of msgspec's, whose flags admit every combination as its decoder does."""
+    import msgspec  # noqa: PLC0415  as above
+
+    found = _flags_in(msgspec.inspect.type_info(kind))
+    flags = sorted(found, key=lambda flag: (flag.__module__, flag.__qualname__))
+    (schema, *of_flags), definitions = msgspec.json.schema_components(
+        [kind, *flags], ref_template=f"{DEFINITIONS}{{name}}"
+    )
+    numbers = {name: {"title": name, "type": "integer"} for of_flag in of_flags for name in referred(of_flag)}
+    return {**schema, "$defs": {**definitions, **numbers}}
+
+
+def _flags_in(info: Any) -> set[type[Flag]]:
+    """The flags in what msgspec says of a type, at any depth."""
+    import msgspec  # noqa: PLC0415  as above
+
+    flags, seen, infos = set[type[Flag]](), set[int](), [info]
+    while infos:
+        part = infos.pop()
+        if isinstance(part, tuple):
+            infos += part
+        elif isinstance(part, msgspec.inspect.EnumType) and issubclass(part.cls, Flag):
+            flags.add(part.cls)
+        elif isinstance(part, msgspec.inspect.Type | msgspec.inspect.Field) and id(part) not in seen:
+            seen.add(id(part))
+            infos += [getattr(part, name) for name in part.__struct_fields__]
+    return flags
 
 
 def _as_written(schema: Any) -> Any:
@@ -72,6 +100,8 @@ def _as_written(schema: Any) -> Any:
         return type(schema)(map(_as_written, schema))
     if not isinstance(schema, dict):
         return schema
+    if schema.get("type") == "enum" and issubclass(schema["cls"], Flag):
+        return {"type": "int", **({"ref": schema["ref"]} if "ref" in schema else {})}
     made = {key: part if key in ("config", "metadata") else _as_written(part) for key, part in schema.items()}
     for name, field in fields_in(made):
         field["validation_alias"] = written_as(name, field)
@@ -124,6 +154,8 @@ class _Hints:
             return self.of(hint.__supertype__)
         if hint in _SCALARS:
             return dict(_SCALARS[hint])
+        if isinstance(hint, type) and issubclass(hint, Flag):
+            return {"type": "integer"}
         if isinstance(hint, type) and issubclass(hint, Enum):
             return _chosen([member.value for member in hint])
         if is_record(hint):
