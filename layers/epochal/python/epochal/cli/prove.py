@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -41,7 +41,7 @@ from epochal.proving.proof import (
 )
 from epochal.proving.proof import prove as tried
 from epochal.proving.store import quarantine, store_checks
-from epochal.settings import setting_of_variable
+from epochal.settings import Settings, setting_of_variable
 
 METRICS_SECONDS: Final = 180.0
 """CloudWatch has a metric of a function some two minutes later."""
@@ -157,8 +157,10 @@ def loops(proof: ProofRun) -> str:
 def roles(proof: ProofRun) -> str:
     """Have IAM evaluate each function's role on each table, on bodies, and on what none of them touches."""
     iam, wrong, count = proof.client("iam"), list[str](), 0
-    for each in functions_of(proof.stacks, proof.client):
-        for arn, asked, does in _resources(proof, each):
+    functions = list(functions_of(proof.stacks, proof.client))
+    chosen = settings_of_stage(proof.store.settings, functions)
+    for each in functions:
+        for arn, asked, does in _resources(chosen, each):
             may, unsure = _allowed(iam, each.deployed["Role"], arn, asked, proof)
             count += 1
             wrong += [
@@ -171,12 +173,25 @@ def roles(proof: ProofRun) -> str:
     )
 
 
-def _resources(proof: ProofRun, each: DeployedFunction) -> Iterator[tuple[str, Sequence[str], set[str]]]:
+def settings_of_stage(outputs: Settings, functions: Iterable[DeployedFunction]) -> Settings:
+    """The settings that outputs of the stacks say, and those that only variables of functions do, as `keep`.
+
+    What a function may do depends on both. No function has all variables, so those of all functions are put together.
+    """
+    chosen = outputs
+    for function in functions:
+        for variable, text in function.environment.items():
+            setting = setting_of_variable(variable)
+            if setting is not None:
+                chosen = chosen.having(**{setting.name: setting.parse(text, variable)})
+    return chosen
+
+
+def _resources(told: Settings, each: DeployedFunction) -> Iterator[tuple[str, Sequence[str], set[str]]]:
     """What a function is asked about: a resource, actions on it, and those of them that the function does."""
-    told = proof.store.settings
     _, partition, _, region, account, *_ = each.deployed["FunctionArn"].split(":")
     for kind, table in {**told.tables, "index": told.index_table}.items():
-        does = _does(proof, each.kind, kind)
+        does = _does(told, each.kind, kind)
         if does is not None and table:
             yield f"arn:{partition}:dynamodb:{region}:{account}:table/{table}", ON_TABLES, does
     if each.kind in ON_OBJECTS and told.bucket:
@@ -186,20 +201,20 @@ def _resources(proof: ProofRun, each: DeployedFunction) -> Iterator[tuple[str, S
         yield "*", NOWHERE, set()
 
 
-def _does(proof: ProofRun, function: str, kind: str) -> set[str] | None:
+def _does(told: Settings, function: str, kind: str) -> set[str] | None:
     """What a function does to the items of a table; None where nothing is known of them."""
     if function not in ON_INDEX:
         return None
     if kind == "index":
         return {f"dynamodb:{action}" for action in ON_INDEX[function]}
-    layouts = layouts_in(proof.store.settings)
+    layouts = layouts_in(told)
     if all(kind != spec.kind for layout in layouts for spec in layout.port.tables):
         return None
     return {
         f"dynamodb:{action}"
         for layout in layouts
         for each in _alike(function, layout.name)
-        for access in layout.port.access(proof.store.settings).get(each, ())
+        for access in layout.port.access(told).get(each, ())
         if access.table.kind == kind and not access.index
         for action in access.actions
         if action in ITEMS
