@@ -699,7 +699,7 @@ def test_an_imported_function_is_refused_which_no_grant_would_reach(shop: Stack)
     store = EventStore(shop, "Events", api=None, watch=False)
     arn = "arn:aws:lambda:eu-west-1:210987654321:function:theirs"
     imported: Any = lambda_.Function.from_function_arn(shop, "Theirs", arn)
-    with pytest.raises(BadSetting, match="grant_append must be a function of the app"):
+    with pytest.raises(BadSetting, match=r"grant_append must be given a role, .*, not Shop/Theirs"):
         store.grant_append(imported)
 
 

@@ -32,6 +32,7 @@ from constructs import Construct
 
 from epochal.cdk.parts import grants
 from epochal.cdk.parts.functions import LASTING, ONCE, Alarms, log_group, metric
+from epochal.cdk.parts.principals import add_statements, refuse_other_accounts
 from epochal.cdk.parts.storage import private_bucket
 from epochal.cdk.publish import Publish
 from epochal.cdk.stages import BadSetting, Stage
@@ -152,15 +153,16 @@ class Lake(Construct):
         workgroup = f"arn:{Aws.PARTITION}:athena:{Aws.REGION}:{Aws.ACCOUNT_ID}:workgroup/{self.workgroup}"
         asking = ("StartQueryExecution", "StopQueryExecution", "GetQueryExecution", "GetQueryResults")
         reading = ("GetDatabase", "GetTable", "GetTables", "GetPartition", "GetPartitions")
-        for statement in (
+        statements = (
             _may("athena", (*asking, "GetWorkGroup"), [workgroup]),
             _may("glue", reading, self._catalog(TABLE, VIEW)),
             grants.on_bucket(self.bucket, "GetBucketLocation", "ListBucket"),
             grants.on_objects(self.bucket, EVENTS, "GetObject"),
             grants.on_objects(self.bucket, RESULTS, "GetObject", "PutObject", "AbortMultipartUpload"),
             *grants.on_key(self.bucket.encryption_key, write=True),
-        ):
-            grantee.grant_principal.add_to_principal_policy(statement)
+        )
+        refuse_other_accounts("grant_query", grantee, self)
+        add_statements("grant_query", grantee, statements)
 
     def _bucket(self, name: str, stage: Stage, key: kms.IKey | None, expire_days: int | None) -> s3.Bucket:
         kept = {ERRORS: 90, RESULTS: 7} | ({EVENTS: expire_days} if expire_days else {})

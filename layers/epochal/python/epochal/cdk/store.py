@@ -43,6 +43,12 @@ from epochal.cdk.parts.api import Api
 from epochal.cdk.parts.feed import Feed
 from epochal.cdk.parts.functions import Code, Layers, Shared, settings_of
 from epochal.cdk.parts.grants import on_key, on_table
+from epochal.cdk.parts.principals import (
+    add_statements,
+    refuse_no_grantee,
+    refuse_other_accounts,
+    stack_of,
+)
 from epochal.cdk.parts.storage import Storage, Stores, keyed_table, topic_of, whose
 from epochal.cdk.parts.watch import Watch, watch_api, watch_mappings
 from epochal.cdk.sources import Sources, Target, code_of, fitted, known_python, target_told
@@ -124,30 +130,62 @@ class Store(Construct):
             service="sns", resource=topic_of(self.stage), arn_format=ArnFormat.NO_RESOURCE_NAME
         )
 
-    def grant_append(self, function: lambda_.Function) -> None:
-        """Let a function append, prune and delete, and tell it where: `EPOCHAL_STREAMS_TABLE`, `EPOCHAL_BUCKET`."""
-        self._grant(function, "append", "Append")
+    def grant_append(self, grantee: iam.IGrantable) -> None:
+        """Let a role, user or group, or what has a role, append, prune and delete.
 
-    def grant_read(self, function: lambda_.Function) -> None:
-        """Let a function read streams, and tell it where they are."""
-        self._grant(function, "replay", "Read")
+        A function of the app also gets the variables that say where: `EPOCHAL_STREAMS_TABLE`, `EPOCHAL_BUCKET`. Other
+        programs get them from `environment`.
 
-    def grant_feed(self, function: lambda_.Function) -> None:
-        """Let a function read the feed, with the events of every layout, and tell it where they are."""
-        self._grant(function, "feed", "Feed")
+        Raises:
+            BadSetting: the grantee has no identity policy in the store's account.
+        """
+        self._grant(grantee, "append")
 
-    def _grant(self, function: lambda_.Function, like: str, what: str) -> None:
-        """Let a function do what ours of the name `like` does."""
-        if not hasattr(function, "add_environment"):
-            rule = (
-                "must be a function of the app: an imported one has its role and environment from elsewhere"
-            )
-            raise BadSetting(f"grant_{what.lower()}", rule)
-        stores = self.stores(Construct(function, f"EpochalTo{what}{self.node.addr}"))
-        for statement in grants.allowed(like, self.stage, stores):
-            function.add_to_role_policy(statement)
-        for name, value in settings_of(self.stage, stores).environment(like).items():
-            function.add_environment(name, value)
+    def grant_read(self, grantee: iam.IGrantable) -> None:
+        """Let a grantee read streams; as `grant_append` otherwise."""
+        self._grant(grantee, "read")
+
+    def grant_feed(self, grantee: iam.IGrantable) -> None:
+        """Let a grantee read the feed, with the events of every layout; as `grant_append` otherwise."""
+        self._grant(grantee, "feed")
+
+    def environment(self, scope: Construct, access: Access) -> dict[str, str]:
+        """The environment variables that tell a program where the store is, as for a container of ECS.
+
+        Args:
+            scope: the program's construct.
+            access: what it was granted.
+        """
+        stores = self.stores(Construct(scope, f"EpochalEnvironmentTo{access.title()}{self.node.addr}"))
+        return settings_of(self.stage, stores).environment(_FUNCTIONS[access])
+
+    def _grant(self, grantee: iam.IGrantable, access: Access) -> None:
+        """Let a grantee do what our own function of that access does."""
+        where, like = f"grant_{access}", _FUNCTIONS[access]
+        refuse_no_grantee(where, grantee)
+        is_function = isinstance(grantee, lambda_.Function)
+        # Names are resolved for the grantee's stack. Of a function the constructs are below it.
+        below = grantee if isinstance(grantee, lambda_.Function) else stack_of(grantee, self)
+        suffix = self.node.addr if is_function else f"{self.node.addr}{_address(grantee)}"
+        stores = self.stores(Construct(below, f"EpochalTo{access.title()}{suffix}"))
+        refuse_other_accounts(where, grantee, self)
+        add_statements(where, grantee, grants.allowed(like, self.stage, stores))
+        if isinstance(grantee, lambda_.Function):
+            for name, value in settings_of(self.stage, stores).environment(like).items():
+                grantee.add_environment(name, value)
+
+
+Access = Literal["append", "read", "feed"]
+"""What a program may be granted."""
+
+_FUNCTIONS: Final[Mapping[Access, str]] = {"append": "append", "read": "replay", "feed": "feed"}
+"""The functions of ours that do the same."""
+
+
+def _address(grantee: iam.IGrantable) -> str:
+    """What tells a grantee from others of its stack."""
+    node = getattr(grantee, "node", None) or getattr(grantee.grant_principal, "node", None)
+    return "" if node is None else node.addr
 
 
 # A store is used in its own account and region: what would look for it elsewhere is refused before it is deployed.
@@ -423,23 +461,48 @@ def stage_of(name: str, preset: Preset, options: Mapping[str, Any]) -> Stage:
     return changed(STAGES[preset], now, where="EventStore", **later, name=name, prefix="")
 
 
+_SAID_ELSEWHERE: Final[Mapping[str, str]] = {
+    "name": "give `name` to EventStore itself",
+    "prefix": "give EventStore a `name`, which begins the names of all that it makes",
+    "account": "give the stack an `env` with the account",
+    "region": "give the stack an `env` with the region",
+    "tags": "use `Tags.of(store).add(…)` of aws_cdk",
+    "reactions": "add a `Reaction` for each",
+    "domain_name": "add a domain to `store.gateway`",
+    "domain_certificate": "add a domain to `store.gateway`",
+    "monthly_budget": "add a budget of `aws_cdk.aws_budgets`",
+}
+"""Settings of a stage that an app says by other means, which the construct would not see."""
+
+
 def _named(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options by the names that settings have in `cdk.json`, where each table and each layout has its own."""
+    for key, instead in _SAID_ELSEWHERE.items():
+        if key in options:
+            raise BadSetting(f"EventStore.{key}", f"is a setting of cdk.json alone: {instead}")
     there = {each.name: each for each in layouts()}
     values = {key: _plain(each) for key, each in options.items() if key not in ("existing", "partitions")}
-    for kind, arn in options.get("existing", {}).items():
+    for kind, arn in _mapping(options, "existing", "by the kinds of tables, as {'streams': arn}").items():
         values[f"existing_{kind.replace('-', '_')}"] = arn
-    for name, count in options.get("partitions", {}).items():
+    for name, count in _mapping(options, "partitions", "by the names of layouts, as {'pages': 4}").items():
         if name not in there:
             raise BadSetting("EventStore.partitions", f"are of no layout {name}; {known_are(name, there)}")
         values[there[name].partitions] = count
-    for place, each in enumerate(values.get("layouts") or ()):
+    chosen_layouts = values.get("layouts")
+    for place, each in enumerate(chosen_layouts if isinstance(chosen_layouts, list) else ()):
         layout = next((one for one in there.values() if one.part("options") is type(each)), None)
         if layout is not None:
             values["layouts"][place] = layout.name
             chosen = (name for name, one in own_settings(layout).items() if one.chosen)
             values |= {name: _plain(getattr(each, name)) for name in chosen}
     return values
+
+
+def _mapping(options: Mapping[str, Any], key: str, names: str) -> Mapping[str, Any]:
+    value = options.get(key, {})
+    if not isinstance(value, Mapping):
+        raise BadSetting(f"EventStore.{key}", f"must be an object {names}, not {value!r}")
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -478,13 +541,13 @@ class SubjectKeys(Construct):
 
     def grant_sealing(self, grantee: iam.IGrantable) -> None:
         """Allow to seal and to unseal, but for what is forgotten."""
-        self._grant(grantee, on_table(self.log, "GetItem"))
+        self._grant("grant_sealing", grantee, on_table(self.log, "GetItem"))
 
     def grant_forgetting(self, grantee: iam.IGrantable) -> None:
         """Allow to forget, and to forget again after a restore."""
-        self._grant(grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
+        self._grant("grant_forgetting", grantee, on_table(self.log, "GetItem", "PutItem", "Scan"))
 
-    def _grant(self, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:
+    def _grant(self, where: str, grantee: iam.IGrantable, log: iam.PolicyStatement) -> None:
         keys = on_table(self.keys, "GetItem", "PutItem")
-        for statement in (keys, log, *on_key(self._key, write=True)):
-            grantee.grant_principal.add_to_principal_policy(statement)
+        refuse_other_accounts(where, grantee, self)
+        add_statements(where, grantee, (keys, log, *on_key(self._key, write=True)))

@@ -1,0 +1,65 @@
+"""Who may be granted something: whoever has an identity policy in the account of what is granted.
+
+A role, a user or a group takes the statements into its own policy, and so does what stands for a role: a function, a
+task, a state machine. Others, such as a service or another account, would need a resource policy, which tables of
+DynamoDB do not get here; CDK takes a statement for them and drops it, so that a program would be refused at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+from aws_cdk import Stack, Token
+from aws_cdk import aws_iam as iam
+from constructs import Construct, IConstruct
+
+from epochal.cdk.stages import BadSetting
+
+IDENTITIES = "a role, user or group of the account, or what has a role, as a function or a task"
+
+
+def stack_of(grantee: iam.IGrantable, owner: Construct) -> Stack:
+    """The stack that a grantee's statements are in; that of `owner` where the grantee is in none."""
+    for construct in (grantee, grantee.grant_principal):
+        if hasattr(construct, "node"):
+            return Stack.of(cast("IConstruct", construct))
+    return Stack.of(owner)
+
+
+def refuse_no_grantee(where: str, grantee: object) -> None:
+    """Raise `BadSetting` for what stands for nobody, as a bucket."""
+    if not hasattr(grantee, "grant_principal"):
+        raise BadSetting(where, f"must be given {IDENTITIES}, not {_name(grantee)}")
+
+
+def refuse_other_accounts(where: str, grantee: iam.IGrantable, owner: Construct) -> None:
+    """Raise `BadSetting` where the principal of a grantee is known to be of another account than `owner`."""
+    account, own = getattr(grantee.grant_principal, "principal_account", None), Stack.of(owner).account
+    if account is None or Token.is_unresolved(account) or Token.is_unresolved(own) or account == own:
+        return
+    rule = (
+        f"must be given {IDENTITIES}, not {_name(grantee)} of account {account}: the store is in {own}. "
+        "Let it assume a role of the store's account, and grant that"
+    )
+    raise BadSetting(where, rule)
+
+
+def add_statements(where: str, grantee: iam.IGrantable, statements: Iterable[iam.PolicyStatement]) -> None:
+    """Put statements into a grantee's identity policy.
+
+    Raises:
+        BadSetting: it has none; then nothing is added.
+    """
+    principal = grantee.grant_principal
+    for statement in statements:
+        # Of an imported function whose role nobody knows CDK says that it has taken the statement.
+        unknown = isinstance(principal, iam.UnknownPrincipal)
+        if unknown or not principal.add_to_principal_policy(statement).statement_added:
+            rule = f"must be given {IDENTITIES}, not {_name(grantee)}, which has no policy that is known here"
+            raise BadSetting(where, rule)
+
+
+def _name(grantee: object) -> str:
+    node = getattr(grantee, "node", None)
+    return node.path if node is not None else type(grantee).__name__
