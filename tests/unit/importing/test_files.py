@@ -134,7 +134,7 @@ def test_a_mapping_may_be_a_file_and_single_fields_win_over_it(tmp_path: Path) -
     toml.write_text('stream = "Order-{id}"\ntype = "kind"\n')
     other.write_text('{"stream": 1}')
     assert mapped("type=what", str(toml)) == {"stream": "Order-{id}", "type": "what"}
-    with pytest.raises(InvalidInput, match="a text for each field"):
+    with pytest.raises(InvalidInput, match="stream must be a text, got 1"):
         mapped("", str(other))
     with pytest.raises(InvalidInput, match="cannot be read"):
         mapped("", str(tmp_path / "none.toml"))

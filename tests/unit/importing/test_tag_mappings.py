@@ -43,7 +43,12 @@ def rule_of(folder: Path, tags: object, **cells: Any) -> str:
 
 @pytest.mark.parametrize(
     "tags",
-    ["book:{book} member:{member}", "{book} {member}", "=book:1 member:2", "book:{book}\tmember:{member},x:1"],
+    [
+        "book:{book} member:{member}",
+        "{book} {member}",
+        "=book:1 member:2",
+        "book:{book}\tmember:{member},x:1",
+    ],
 )
 def test_a_blank_in_a_template_makes_no_tag_out_of_two(tmp_path: Path, tags: str) -> None:
     with pytest.raises(InvalidInput, match=r"map: tags: .* has a blank; .* a comma between tags"):
@@ -65,7 +70,9 @@ def test_a_list_in_a_mapping_file_has_a_template_for_each_tag(tmp_path: Path, en
     assert found.event.data == b"{}"
 
 
-@pytest.mark.parametrize("tags", [[], [""], [1], ["book:{book}", ["x"]], {"book": "x"}, "", "book:{book},", ","])
+@pytest.mark.parametrize(
+    "tags", [[], [""], [1], ["book:{book}", ["x"]], {"book": "x"}, "", "book:{book},", "=,"]
+)
 def test_tags_of_a_mapping_file_are_a_text_or_a_list_of_texts(tmp_path: Path, tags: object) -> None:
     if tags == "":
         assert tags_of(tmp_path, tags) == ()  # no column, as of any other field
@@ -92,7 +99,9 @@ def test_a_blank_inside_a_cell_stays_in_the_tag_of_its_template(tmp_path: Path) 
 
 @pytest.mark.parametrize("cell", ["hb0 ", " hb0", "\u00a0hb0", "hb0\n"])
 @pytest.mark.parametrize("tags", ["book:{book}", ["book"]])
-def test_a_cell_that_begins_or_ends_with_a_blank_makes_no_tag(tmp_path: Path, cell: str, tags: object) -> None:
+def test_a_cell_that_begins_or_ends_with_a_blank_makes_no_tag(
+    tmp_path: Path, cell: str, tags: object
+) -> None:
     assert rule_of(tmp_path, tags, book=cell) == f"tags: column book begins or ends with a blank: {cell!r}"
 
 

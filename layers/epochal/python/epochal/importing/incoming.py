@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from epochal.codec import json
 from epochal.errors import InvalidInput
+from epochal.importing.tag_mapping import parse_tags, tags_in
 from epochal.lazy_dataclasses import dataclass, field
 from epochal.model.events import (
     Event,
@@ -123,6 +124,9 @@ _ABSENT: Final = _Absent()
 _Get = Callable[[Mapping[str, Any]], Any]
 """What a row has of a field; None where nothing."""
 
+Where = str | Sequence[str]
+"""What a mapping says of a field; a list is of tags."""
+
 
 @dataclass(frozen=True, slots=True)
 class FieldMapping:
@@ -135,12 +139,13 @@ class FieldMapping:
         whole: every row has all columns: one that is not there is misspelt.
     """
 
-    fields: Mapping[str, str] = field(default_factory=lambda: {name: name for name in FIELDS})
+    fields: Mapping[str, Where] = field(default_factory=lambda: {name: name for name in FIELDS})
     first: int = 0
     closed: bool = False
     whole: bool = False
     _get: Mapping[str, _Get] = field(init=False, repr=False, compare=False)
     _taken: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
+    _parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.fields.keys() - set(FIELDS)):
@@ -151,13 +156,28 @@ class FieldMapping:
         for name, where in self.fields.items():
             if where == _REST and name not in _BODIES:
                 raise InvalidInput("map", f"{_REST} is of data and metadata, not of {name}")
-        taken = {where: tuple(_COLUMN.findall(where)) or (where,) for where in self.fields.values()}
+        parts = {
+            name: parse_tags(where) if name == "tags" else (str(where),)
+            for name, where in self.fields.items()
+        }
+        wheres = [where for part in parts.values() for where in part]
+        taken = {where: tuple(_COLUMN.findall(where)) or (where,) for where in wheres}
+        object.__setattr__(self, "_parts", parts)
         object.__setattr__(self, "_taken", taken)
-        object.__setattr__(
-            self,
-            "_get",
-            {name: _getter(name, self.fields.get(name), needed=self.whole) for name in (*FIELDS, "gone")},
-        )
+        get = {
+            name: _getter(name, *parts.get(name, ("",)), needed=self.whole)
+            for name in FIELDS
+            if name != "tags"
+        }
+        object.__setattr__(self, "_get", {**get, "tags": self._tags_getter()})
+
+    def _tags_getter(self) -> _Get:
+        """Reads the tags of a row: of the one column that holds them, or a tag for each part of the mapping."""
+        parts = self._parts.get("tags", ())
+        getters = [(part, _getter("tags", part, needed=True)) for part in parts]
+        if isinstance(self.fields.get("tags", ""), str) and not any("{" in part for part in parts):
+            return _getter("tags", *(parts or ("",)), needed=self.whole)
+        return lambda row: [_tag(part, get(row)) for part, get in getters]
 
     def incoming(self, row: Mapping[str, Any], at: str) -> Row:
         """The event of a row, checked; or why there can be none."""
@@ -177,7 +197,8 @@ class FieldMapping:
         """Of these fields, with the name and all that the mapping says: columns that are in no row only if misspelt."""
         return [
             (name, where, column)
-            for name, where in self.fields.items()
+            for name, parts in self._parts.items()
+            for where in parts
             if name in fields and where[:1] not in "=*" and (self.whole or name in _SOON or "{" in where)
             for column in self._taken[where]
             if not self.whole or "." not in column  # of an object in it, which a row may lack
@@ -196,7 +217,7 @@ class FieldMapping:
         get = self._get
         if fault := _text(get["fault"](row), "fault"):
             raise InvalidInput("fault", fault)
-        tags, given = _tags(get["tags"](row)), _text(get["id"](row), "id")
+        tags, given = tags_in(get["tags"](row)), _text(get["id"](row), "id")
         if (time := _text(get["time"](row), "time")) is None:
             raise InvalidInput("time", "must be given: when it happened is kept")
         if given and not _UUID.fullmatch(given):
@@ -272,7 +293,7 @@ def _text(value: Any, name: str) -> str | None:
             return str(value)
 
 
-def _getter(name: str, where: str | None, *, needed: bool) -> _Get:
+def _getter(name: str, where: str, *, needed: bool) -> _Get:
     """Reads a field. A column of the very name that a mapping has wins over what that says else."""
     if not where or where == _REST:
         return lambda _: None
@@ -406,18 +427,19 @@ def body_of(value: Any) -> bytes:
             return json.dumps_again(value)
 
 
-def _tags(value: Any) -> tuple[str, ...]:
-    """Of a list, of a JSON array as text, or of text with commas."""
-    if not value:
-        return ()
-    if isinstance(value, str):
-        try:
-            value = plain_json.loads(value) if value.startswith("[") else value.split(",")
-        except ValueError:
-            raise InvalidInput("tags", "must be a JSON array of texts") from None
-    if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
-        raise InvalidInput("tags", "must be a list of texts")
-    return tuple(dict.fromkeys(value))
+def _tag(part: str, value: Any) -> str:
+    """The one tag of a part of a mapping."""
+    text = _text(value, "tags")
+    if text is None:
+        raise InvalidInput("tags", f"column {part} is empty")
+    return text if part.startswith("=") else _trimmed(part, text)
+
+
+def _trimmed(column: str, text: str) -> str:
+    """The text, if it begins and ends with no blank: the tag would look like another one."""
+    if text != text.strip():
+        raise InvalidInput("tags", f"column {column} begins or ends with a blank: {text!r}")
+    return text
 
 
 def has(row: Mapping[str, Any], path: str) -> bool:
@@ -443,4 +465,4 @@ def _inside(row: Mapping[str, Any], column: str, name: str) -> str:
     text = None if value is _ABSENT else _text(value, name)
     if text is None:
         raise InvalidInput(name, f"column {column} is empty")
-    return text
+    return _trimmed(column, text) if name == "tags" else text

@@ -21,7 +21,7 @@ from typing import IO, Any, Final, cast
 from epochal.codec import json
 from epochal.codec.json import MARK
 from epochal.errors import InvalidInput, brought_by
-from epochal.importing.incoming import FieldMapping, Misfit, Row, has
+from epochal.importing.incoming import FieldMapping, Misfit, Row, Where, has
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.plugins import at
 
@@ -70,7 +70,7 @@ class HistorySource:
     free: bool = False
     whole: bool = False
 
-    def rows(self, place: str, fields: Mapping[str, str], *, closed: bool = False) -> Iterator[Row]:
+    def rows(self, place: str, fields: Mapping[str, Where], *, closed: bool = False) -> Iterator[Row]:
         """The rows of a place, under fields that the user has mapped.
 
         Args:
@@ -134,13 +134,13 @@ def files_of(place: str) -> list[str]:
     return list(map(str, shown))
 
 
-def mapped(text: str, file: str) -> dict[str, str]:
+def mapped(text: str, file: str) -> dict[str, Where]:
     """Fields from `stream=Order-{id},type=kind`, over those of a TOML or JSON file. A comma in a text is written twice.
 
     Raises:
         InvalidInput: one of them is no mapping.
     """
-    fields = dict[str, str](_from_file(file)) if file else {}
+    fields = dict[str, Where](_from_file(file)) if file else {}
     for part in text.replace(",,", "\0").split(",") if text else ():
         name, equals, where = part.partition("=")
         if not equals:
@@ -149,14 +149,18 @@ def mapped(text: str, file: str) -> dict[str, str]:
     return fields
 
 
-def _from_file(file: str) -> Mapping[str, str]:
+def _from_file(file: str) -> Mapping[str, Where]:
     try:
         text = Path(file).read_text("utf-8-sig")
         found = tomllib.loads(text) if file.endswith(".toml") else json.loads(text)
     except (OSError, ValueError) as error:
         raise InvalidInput("--mapping", f"{file} cannot be read: {error}") from error
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise InvalidInput("--mapping", "must have a text for each field")
+    if not isinstance(found, dict):
+        raise InvalidInput("--mapping", "must be an object, with a text for each field")
+    for name, where in found.items():
+        if not isinstance(where, str) and not (name == "tags" and isinstance(where, list)):
+            rule = "must be a text or a list of texts" if name == "tags" else "must be a text"
+            raise InvalidInput("--mapping", f"{name} {rule}, got {where!r}")
     return found
 
 
