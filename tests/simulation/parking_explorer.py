@@ -6,9 +6,11 @@ the tables with every process's answers and what has been handled. Handling is a
 while the budget lasts, or is its process's last. A write may lose its answer, arrive late, or be its sender's last.
 Reads of what no longer changes are part of the step before.
 
-What must hold: no event is handled before its predecessor; no checkpoint goes back but by a reset, or passes what,
-since then, is neither handled nor parked nor given up; nothing is committed while the group pauses; and wherever all
-of it has led to, one more run and replay bring everything to its end.
+What must hold: no event is handled before its predecessor; no checkpoint goes back but by a reset, a deletion or
+another number of members, or passes what, since then, is neither handled nor parked nor given up; nothing is committed
+while the group pauses; a reset answers what it has done; and wherever all of it has led to, one more run and replay
+bring everything to its end. After a reset all that was handled beyond its target is owed again; after a deletion,
+everything.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from epochal.errors import BeyondTheEnd, GroupMissing, InvalidInput
 from epochal.feed.history import StreamHistory
 from epochal.feed.reader import FeedReader
 from epochal.index.checkpoints import Checkpoint
-from epochal.index.groups import GroupState, Sharing, group_stream, load
+from epochal.index.groups import GroupState, group_stream, load
 from epochal.indexer import Indexer, Record
 from epochal.model.events import Event
 from epochal.plan.ops import Delete, Execute, Lost, Op, Put, Reply, Update
 from epochal.plan.values import Units
 from epochal.reactions.handling import Member
 from epochal.reactions.parking import Parking
-from epochal.reactions.reaction import Delivery, OnFailure, Reaction
+from epochal.reactions.reaction import Delivery, OnFailure, Reaction, Start
 from epochal.reactions.reactor import Reactor
 from epochal.reactions.steering import Groups
 from epochal.store.streams import Streams
@@ -45,6 +47,7 @@ from tests.simulation.parking_states import (
     UNHEARD,
     Asked,
     Budget,
+    Counts,
     Handling,
     Past,
     Place,
@@ -55,7 +58,17 @@ from tests.support.inline import Inline
 
 GROUP = "board"
 STATE = group_stream(0, GROUP)
-STEERING = ("reset", "reset to 1", "pause", "resume")
+MODEL = "model"
+"""Another group, which stays where it is."""
+
+RESETS: dict[str, Start] = {
+    "reset": "beginning",
+    "reset to 1": {0: Checkpoint.of(0, 1)},
+    "reset to 2": {0: Checkpoint.of(0, 2)},
+    "reset to the tail": "tail",
+}
+STEERING = (*RESETS, "reset to here", "pause", "resume", "delete", "begin")
+OPERATING = ("replay", "discard", "skip")
 
 
 @dataclass(slots=True)
@@ -63,9 +76,14 @@ class Explorer:
     """Explores all that may happen.
 
     Attributes:
-        slots: what each slot's processes do: `react`, `react 1` as the second member, `react carefully`, `replay`,
-            `discard`, `reset` to the beginning, `reset to 1` entry after it, `pause` or `resume`; and how many it has.
+        slots: what each slot's processes do, and how many it has. They `react`, as the second member (`react 1`), of
+            another number (`react 1 of 2`), `carefully`, or `briefly`, with no time for a second stream. Or they
+            operate on a parked stream: `replay`, `discard` or `skip`. Or they steer the group: `pause`, `resume`,
+            `delete`, `begin` it like the model, or `reset` it: to the beginning, to an entry, to the tail, or to where
+            it is.
         feed: streams, in the order of appends of one event each; `grows` more come meanwhile.
+        begun: where the group is at first; None where it has yet to begin.
+        model: where another group is.
     """
 
     slots: tuple[tuple[str, int], ...]
@@ -73,7 +91,10 @@ class Explorer:
     budget: Budget
     on_failure: OnFailure = "park"
     members: int = 1
+    max_events: int = 2
     later: tuple[str, ...] = ()
+    begun: GroupState | None = None
+    model: GroupState | None = None
     tables: list[MemoryTables] = field(default_factory=list)
     asked: list[Any] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
@@ -81,20 +102,28 @@ class Explorer:
     following: dict[Past, int | None] = field(default_factory=dict)
     performed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     settled: set[tuple[int, frozenset[Place]]] = field(default_factory=set)
-    groups: dict[int, GroupState] = field(default_factory=dict)
+    groups: dict[int, GroupState | None] = field(default_factory=dict)
+    returned: dict[Past, Counts] = field(default_factory=dict)
     feeds: dict[int, list[tuple[str, int, Any]]] = field(default_factory=dict)
     grown: dict[tuple[int, str], int] = field(default_factory=dict)
     met: set[str] = field(default_factory=set)
-    steering: set[int] = field(default_factory=set)
+    steering: dict[int, str] = field(default_factory=dict)
 
     def explore(self) -> int:
         """Visit every state; how many there are."""
         first = memory_tables()
         for stream in self.feed:
             self._append(first, stream)
+        for name, group in ((GROUP, self.begun), (MODEL, self.model)):
+            if group is not None:
+                member = self._reactor(name, first.execute, lambda _: None, name=name).member
+                member.save(member.load(0), group)
+        tables = self._tables_number(first)
         state = State(
-            tables=self._tables_number(first),
+            tables=tables,
+            done=frozenset() if self.begun is None else self._handled(tables, self.begun),
             working=(None,) * len(self.slots),
+            counted=(None,) * len(self.slots),
             lives=tuple(lives for _, lives in self.slots),
             budget=self.budget._replace(grows=len(self.later)),
         )
@@ -106,7 +135,7 @@ class Explorer:
         for place, number in enumerate(state.on_the_way):
             left = state.on_the_way[:place] + state.on_the_way[place + 1 :]
             tables, _ = self._perform(state.tables, number)
-            after = self._steered(state, number, tables)
+            after = self._steered(state, number, tables, None)
             yield f"late: {self._shown(number)}", after._replace(tables=tables, on_the_way=left)
         if state.budget.grows:
             stream = self.later[-state.budget.grows]
@@ -121,7 +150,7 @@ class Explorer:
     def _begin(self, state: State, slot: int) -> Iterator[tuple[str, State]]:
         kind = self.slots[slot][0]
         parked = self._state(state.tables).parked
-        if not state.lives[slot] or (kind in ("replay", "discard") and not parked):
+        if not state.lives[slot] or (kind in OPERATING and not parked):
             return
         past = Past(kind, f"{slot}.{state.lives[slot]}")
         lives = put(state.lives, slot, state.lives[slot] - 1)
@@ -130,7 +159,12 @@ class Explorer:
     def _go_on(self, state: State, slot: int, past: Past) -> Iterator[tuple[str, State]]:
         number = self._next(past)
         if number is None:
-            yield f"{past.who} is done", state._replace(working=put(state.working, slot, None))
+            counts = self.returned.get(past)
+            if counts is not None and state.counted[slot] is not None:
+                assert counts == state.counted[slot], f"{past.who} counts {counts}, not {state.counted[slot]}"
+                self.met.add("counted")
+            ended = state._replace(counted=put(state.counted, slot, None))
+            yield f"{past.who} is done", ended._replace(working=put(state.working, slot, None))
             return
         asked, gone = self.asked[number], put(state.working, slot, None)
         if state.budget.deaths:
@@ -141,7 +175,7 @@ class Explorer:
             return
         tables, reply = self._perform(state.tables, number)
         given_up = self._given_up(past, state.tables, tables)
-        steered = self._steered(state._replace(owed=state.owed - given_up), number, tables)
+        steered = self._steered(state._replace(owed=state.owed - given_up), number, tables, slot)
         after = steered._replace(tables=tables, done=steered.done | given_up)
         what = f"{past.who}: {self._shown(number)}"
         yield what, self._moved(after, slot, self._told(past, reply))
@@ -224,35 +258,72 @@ class Explorer:
 
     def _at(self, group: GroupState, stream: str) -> Checkpoint:
         """The checkpoint of the member whose a stream is."""
-        sharing = Sharing(self.members)
-        return sharing.checkpoint(group, sharing.share_of(stream))
+        return group.checkpoint_of(stream)
 
-    def _steered(self, state: State, number: int, tables: int) -> State:
-        """What is owed once a group was reset, all between where it was and where it is; or is never to come."""
-        was, now = self._state(state.tables), self._state(tables)
-        if number not in self.steering:
+    def _steered(self, state: State, number: int, tables: int, slot: int | None) -> State:
+        """What is owed once a group was steered, what is never to come, and what whoever did it must have counted."""
+        kind = self.steering.get(number, "")
+        was, now = self.stored(state.tables), self.stored(tables)
+        if not kind or (was == now and (was is None or now is None or was.resets == now.resets)):
             return state
-        done, owed = set(state.done), set(state.owed)
+        if kind == "delete":
+            self.met.add(kind)
+            return state._replace(owed=state.done)
+        if now is None or kind in ("pause", "resume"):
+            return state
+        if kind == "begin":
+            self.met.add(kind)
+            handled = self._handled(tables, now)
+            return state._replace(done=state.done | handled, owed=state.owed - handled)
+        assert was is not None, "a reset begins a group"
+        return self._after_reset(state, was, now, tables, slot)
+
+    def _after_reset(
+        self, state: State, was: GroupState, now: GroupState, tables: int, slot: int | None
+    ) -> State:
+        done, owed, again, skipped = set(state.done), set(state.owed), 0, 0
+        self.met.add("reset")
         for stream, index, at in self._feed(tables):
-            before, after = self._at(was, stream), self._at(now, stream)
-            if before < at <= after:
-                done.add((stream, index))
-                owed.discard((stream, index))
-            # What stays parked waits for a replay, which may be under way.
-            elif after < at <= before and stream not in now.parked:
-                owed.add((stream, index))
-                self.met.add("reset")
-        return state._replace(done=frozenset(done), owed=frozenset(owed))
+            place, comes = (stream, index), at > now.checkpoint
+            met = _is_passed(was, stream, at) or _is_ahead(was, stream, index)
+            if comes and place in done:
+                owed.add(place)
+            elif not comes and not _waits(now, stream, index):
+                done.add(place)
+                owed.discard(place)
+            again += comes and met and stream not in now.parked
+            skipped += not comes and not met and stream not in was.parked
+            if comes and met and not _is_passed(was, stream, at):
+                self.met.add("ahead")
+        counted = state.counted if slot is None else put(state.counted, slot, (again, skipped))
+        return state._replace(done=frozenset(done), owed=frozenset(owed), counted=counted)
+
+    def _handled(self, tables: int, group: GroupState) -> frozenset[Place]:
+        """What a group has handled, as its state tells."""
+        return frozenset(
+            (stream, index)
+            for stream, index, at in self._feed(tables)
+            if not _waits(group, stream, index)
+            and (_is_passed(group, stream, at) or _is_ahead(group, stream, index))
+        )
 
     def _given_up(self, past: Past, before: int, after: int) -> frozenset[Place]:
-        """What a discard that has been written has given up."""
+        """What a discard or a skip that has been written has given up."""
         was, now = self._state(before), self._state(after)
         freed = was.parked.keys() - now.parked.keys()
         self.met |= {past.kind} if freed else set()
-        if past.kind != "discard":
+        if past.kind == "skip" and was.parked != now.parked:
+            self.met.add("skip")
+            given_up = {name: (index, now.parked[name]) for name, index in was.parked.items()}
+            assert all(end <= index + 1 for index, end in given_up.values()), (
+                "a skip gives up more than an event"
+            )
+        elif past.kind == "discard":
+            given_up = {stream: (was.parked[stream], now.ahead[stream]) for stream in freed}
+        else:
             return frozenset()
         return frozenset(
-            (stream, index) for stream in freed for index in range(was.parked[stream], now.ahead[stream])
+            (stream, index) for stream, (first, end) in given_up.items() for index in range(first, end)
         )
 
     # ---------------------------------------------------------------------------------------- the processes, and tables
@@ -282,28 +353,34 @@ class Explorer:
                 raise ValueError("fails")
 
         try:
-            self._run(past, self._reactor(past.who, ask, handle))
+            self._run(past, self._reactor(past.who, ask, handle, past.kind))
         except Asked as asked:
             number = self._number("asked", self.asked, asked.args[0])
             if past.kind in STEERING:
-                self.steering.add(number)
+                self.steering[number] = past.kind
             return number
         return None
 
     def _run(self, past: Past, reactor: Reactor) -> None:
         if past.kind.startswith("react"):
-            *_, share = past.kind.split() if past.kind[-1].isdigit() else ("", "0")
-            reactor.run(0, share=int(share), seconds=1_000.0, careful=past.kind == "react carefully")
+            words = past.kind.split()
+            share = next((int(word) for word in words if word.isdigit()), 0)
+            seconds = 1.0 if "briefly" in words else 1_000.0
+            reactor.run(0, share=share, seconds=seconds, careful="carefully" in words)
             return
         if past.kind in STEERING:
             self._steer(past, self._groups(reactor))
             return
         parking = Parking(reactor=reactor)
         try:
-            if past.kind == "replay":
-                parking.replay(0, "A-1", seconds=1_000.0)
-            else:
-                parking.discard(0, "A-1")
+            match past.kind:
+                case "replay":
+                    parking.replay(0, "A-1", seconds=1_000.0)
+                case "skip":
+                    for parked in parking.streams(0):
+                        parking.skip(0, parked.stream, parked.index)
+                case _:
+                    parking.discard(0, "A-1")
         except InvalidInput:
             return  # by then it is no longer parked
 
@@ -312,30 +389,45 @@ class Explorer:
         return Groups(member.reader, now=member.now, fresh=member.fresh)
 
     def _steer(self, past: Past, groups: Groups) -> None:
-        with suppress(GroupMissing, BeyondTheEnd):
+        with suppress(GroupMissing, BeyondTheEnd, InvalidInput):
             match past.kind:
-                case "pause":
-                    groups.pause(GROUP)
-                case "resume":
-                    groups.resume(GROUP)
-                case "reset":
-                    groups.reset(GROUP, "beginning")
-                case _:
-                    groups.reset(GROUP, {0: Checkpoint.of(0, 1)})
+                case "begin":
+                    groups.begin(GROUP, like=MODEL)
+                case "pause" | "resume" | "delete" as act:
+                    getattr(groups, act)(GROUP)
+                case "reset to here":
+                    (standing,) = groups.standing(GROUP)
+                    self._reset(past, groups, {0: standing.checkpoint})
+                case kind:
+                    self._reset(past, groups, RESETS[kind])
 
-    def _reactor(self, who: str, execute: Execute, handle: Callable[[Handling], None]) -> Reactor:
+    def _reset(self, past: Past, groups: Groups, to: Start) -> None:
+        (done,) = groups.reset(GROUP, to)
+        self.returned[past] = (done.again, done.skipped)
+
+    def _reactor(
+        self,
+        who: str,
+        execute: Execute,
+        handle: Callable[[Handling], None],
+        kind: str = "",
+        name: str = GROUP,
+    ) -> Reactor:
         def handler(delivery: Delivery) -> None:
             first = delivery.events[0].index
             handle(Handling(delivery.stream, first, first + len(delivery.events)))
+            if "briefly" in kind:
+                driver.sleep(10.0)
 
         driver = driver_on(execute)
+        _, of, members = kind.partition(" of ")
         reaction = Reaction(
-            name=GROUP,
+            name=name,
             handler=handler,
-            max_events=2,
+            max_events=self.max_events,
             attempts=1,
             parallel=1,
-            members=self.members,
+            members=int(members) if of else self.members,
             on_failure=self.on_failure,
         )
         reader = FeedReader(
@@ -362,7 +454,10 @@ class Explorer:
             self.met |= {"shared"} if len(set(now.shares)) > 1 else set()
             if number not in self.steering:
                 for stream in {*self.feed, *self.later}:
-                    assert self._at(was, stream) <= self._at(now, stream), "a checkpoint goes back"
+                    same = len(was.shares) == len(now.shares)
+                    assert not same or self._at(was, stream) <= self._at(now, stream), (
+                        "a checkpoint goes back"
+                    )
                 assert not was.paused or was.checkpoint == now.checkpoint, "committed in a pause"
                 assert was.paused == now.paused, "a commit ends a pause"
             self.performed[tables, number] = after, self._number("reply", self.replies, reply)
@@ -393,8 +488,12 @@ class Explorer:
         return self.grown[number, stream]
 
     def _state(self, number: int) -> GroupState:
+        return self.stored(number) or GroupState()
+
+    def stored(self, number: int) -> GroupState | None:
+        """What the tables have of the group."""
         if number not in self.groups:
-            self.groups[number] = perform(self.tables[number], load("index", STATE)).state or GroupState()
+            self.groups[number] = perform(self.tables[number], load("index", STATE)).state
         return self.groups[number]
 
     def _feed(self, number: int) -> list[tuple[str, int, Any]]:
@@ -428,3 +527,18 @@ def _is_read_of_feed(op: Op | Handling) -> bool:
         return False
     key = getattr(op, "key", None)
     return key is None or not key["p"]["S"].startswith("$Reader")
+
+
+def _is_passed(group: GroupState, stream: str, at: Checkpoint) -> bool:
+    """Whether the checkpoint has passed an event."""
+    return at <= group.checkpoint_of(stream)
+
+
+def _is_ahead(group: GroupState, stream: str, index: int) -> bool:
+    """Whether an event is handled, whatever the checkpoint is."""
+    return index < max(group.ahead.get(stream, 0), group.parked.get(stream, 0))
+
+
+def _waits(group: GroupState, stream: str, index: int) -> bool:
+    """Whether an event waits in a parked stream."""
+    return stream in group.parked and group.parked[stream] <= index

@@ -27,6 +27,9 @@ class Asked(BaseException):
 Answer = int | str
 """A reply by its number, or what became of a call."""
 
+Counts = tuple[int, int]
+"""Events that a reset brings again, and that it skips."""
+
 HANDLED, FAILED, UNHEARD = "handled", "failed", "unheard"
 
 
@@ -61,6 +64,7 @@ class State(NamedTuple):
         lives: processes that each slot may still have.
         done: events that are handled, or given up.
         owed: of these, those that come again since a reset, and have not.
+        counted: of each slot's process what it must have counted, once its reset was applied.
         on_the_way: requests whose senders are gone.
     """
 
@@ -71,3 +75,4 @@ class State(NamedTuple):
     done: frozenset[Place] = frozenset()
     on_the_way: tuple[int, ...] = ()
     owed: frozenset[Place] = frozenset()
+    counted: tuple[Counts | None, ...] = ()

@@ -129,16 +129,16 @@ WORLDS = {
     an_operator_who_gives_up: {"parked", "replay", "discard"},
     a_stream_that_blocks: set(),
     a_process_that_is_careful: {"parked", "replay"},
-    a_reset_beside_a_batch: {"reset"},
-    a_reset_to_a_position: {"parked", "replay", "reset", "reset to 1"},
-    a_reset_of_a_process_that_is_careful: {"parked", "reset"},
+    a_reset_beside_a_batch: {"reset", "counted"},
+    a_reset_to_a_position: {"parked", "replay", "reset", "reset to 1", "counted"},
+    a_reset_of_a_process_that_is_careful: {"parked", "reset", "counted", "ahead"},
     a_pause_beside_a_batch: set(),
-    a_reset_in_a_batch: {"reset"},
+    a_reset_in_a_batch: {"reset", "counted"},
     a_pause_in_a_batch: set(),
     two_members: {"shared"},
     two_members_one_of_which_parks: {"parked", "replay", "shared"},
     two_members_whose_answers_are_lost: {"shared"},
-    two_members_that_are_reset: {"reset", "shared"},
+    two_members_that_are_reset: {"reset", "shared", "counted"},
 }
 """Each with what must come about in it."""
 
@@ -218,7 +218,7 @@ def a_member_forgets_what_others_have_parked(patch: Patch) -> None:
     (a_member_takes_every_other_for_one_of_another_share, two_members_that_are_reset, "passed|never"),
     (a_member_does_not_ask_whether_its_group_was_reset, two_members_that_are_reset, "passed"),
     (a_member_forgets_what_others_have_parked, two_members_one_of_which_parks, "passed|never"),
-    (a_reset_unparks_whatever_waits, a_reset_to_a_position, "comes before|passed"),
+    (a_reset_unparks_whatever_waits, a_reset_to_a_position, "comes before|passed|counts"),
     (a_reset_keeps_what_is_ahead, a_reset_to_a_position, "passed|never came"),
 )
 def test_a_rule_left_out_is_found_out(
