@@ -683,6 +683,10 @@ def test_a_foreign_event_in_an_epoch_stops_its_partition_and_says_what_it_is() -
         (["A:0:a", "B:0:b", "C:0:x"], {2: 5}, {("A", 1): 9, ("B", 1): 1}, "C0 A0 B0"),
         # Times that run backwards do not turn a stream round.
         (["A:0:x", "A:1:y", "B:0:b"], {0: 30, 1: 10}, {("B", 1): 20}, "B0 A0 A1"),
+        # One of the very time of another was not written before it, so it comes after it, and so do several.
+        (["A:0:x", "B:0:b"], {0: 20}, {("B", 1): 20}, "B0 A0"),
+        (["A:0:x", "B:0:b", "C:0:c"], {0: 20}, {("B", 1): 20, ("C", 1): 20}, "B0 C0 A0"),
+        (["A:0:x", "C:0:x", "B:0:b"], {0: 20, 1: 19}, {("B", 1): 20}, "C0 B0 A0"),
         # Where the others have no times, what is healed comes after them.
         (["A:0:x", "B:0:b"], {0: 30}, {}, "B0 A0"),
     ],
