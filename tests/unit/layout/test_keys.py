@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from epochal.contrib.equinox.append import Fixed
 from epochal.contrib.equinox.streams import Tips
 from epochal.errors import InvalidInput, Unavailable
+from epochal.layout.once import KeyRecord, Remembered, lower, recall, remember
 from epochal.model.events import Claim, Event, Unfold
 from epochal.model.versions import (
     ANY,
@@ -24,10 +26,12 @@ from epochal.model.versions import (
     StreamAppend,
     Token,
 )
+from epochal.plan.ops import Execute, Op, Put, Reply, Update
 from epochal.store.driver import Patience
 from epochal.store.encoding import identity_of
 from epochal.store.streams import Streams
 from epochal.testing.memory import Fault, Faults, MemoryTables
+from tests.simulation.index_checks import perform
 
 STREAM = "Account-1"
 PAID = Event(type="Paid", data=b"7")
@@ -134,6 +138,77 @@ def test_a_try_below_the_bound_lowers_it_first(streams: Streams) -> None:
     paid = pay(streams)
     for expected in (ANY, ahead, NO_STREAM, STREAM_EXISTS):
         assert pay(streams, expected).first == paid.first == 1
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 5])
+@pytest.mark.parametrize("stored", [0, 1, 3])
+def test_a_repeat_finds_an_append_that_was_made_below_where_its_key_was_first_tried(
+    streams: Streams, stored: int, ahead: int
+) -> None:
+    """Otherwise it searches the stream from there on, finds nothing, and appends again."""
+    for _ in range(stored):
+        streams.append(STREAM, [OTHER])
+    later = Token(version=stored + ahead, etag="0" * 32)
+    assert isinstance(streams.try_append(STREAM, [PAID], expected=later, idempotency_key="pay-1"), Conflict)
+    assert pay(streams).first == stored
+    for expected in (ANY, STREAM_EXISTS, later, ANY):
+        again = pay(streams, expected)
+        assert (again.first, again.replayed) == (stored, True)
+    assert types(streams) == [*["Opened"] * stored, "Paid"]
+
+
+@pytest.mark.parametrize("bound", range(4))
+@pytest.mark.parametrize("version", range(4))
+def test_the_bound_of_a_key_is_lowered_to_a_try_below_it_and_never_raised(
+    tables: MemoryTables, bound: int, version: int
+) -> None:
+    record = KeyRecord.of(STREAM, "pay-1", 1_000)
+    assert perform(tables, remember("tips", record, bound)) is None
+    seen = perform(tables, recall("tips", record))
+    assert seen == Remembered(first=bound)
+    lowered = Remembered(first=min(bound, version))
+    assert perform(tables, lower("tips", record, version, seen)) == lowered
+    assert perform(tables, recall("tips", record)) == lowered
+
+
+@pytest.mark.parametrize("lowest", [0, 2, 5])
+def test_the_bound_of_a_key_that_another_call_lowers_meanwhile_is_not_above_either(
+    tables: MemoryTables, lowest: int
+) -> None:
+    record = KeyRecord.of(STREAM, "pay-1", 1_000)
+    perform(tables, remember("tips", record, 9))
+    perform(tables, lower("tips", record, lowest, Remembered(first=9)))
+    found = perform(tables, lower("tips", record, 3, Remembered(first=9)))
+    assert found == perform(tables, recall("tips", record)) == Remembered(first=min(lowest, 3))
+
+
+def test_a_key_that_another_call_uses_for_other_contents_meanwhile_is_refused(streams: Streams) -> None:
+    """The other call comes between the read of the stream and the write: with unfolds, which the record tells."""
+    for number, expected in enumerate((ANY, STREAM_EXISTS, ANY)):
+        key = f"key-{number}"
+        streams.append(STREAM, [OTHER])
+        before = types(streams)
+
+        def meanwhile(key: str = key) -> None:
+            unfold(streams, b"1", key=key)
+
+        store = replace(streams, driver=replace(streams.driver, execute=before_the_write(streams, meanwhile)))
+        with pytest.raises(InvalidInput, match="idempotency_key: was used before for other contents"):
+            store.append(STREAM, [PAID], expected=expected, idempotency_key=key)
+        assert types(streams) == before
+
+
+def before_the_write(streams: Streams, act: Callable[[], object]) -> Execute:
+    """An interpreter that lets something happen before the stream itself is written."""
+    left = [act]
+
+    def execute(op: Op) -> Reply:
+        item = op.item if isinstance(op, Put) else op.key if isinstance(op, Update) else {}
+        if STREAM in item.get("p", {}).get("S", "") and left:
+            left.pop()()
+        return streams.driver.execute(op)
+
+    return execute
 
 
 def test_a_key_is_of_its_stream_alone(streams: Streams) -> None:

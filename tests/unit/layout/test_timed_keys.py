@@ -213,6 +213,35 @@ def test_appends_of_a_bulk_under_such_keys_are_one_write_and_each_is_made_once(
     assert {item["p"]["S"] for item in tables.items("streams")} == {STREAM}
 
 
+@pytest.mark.parametrize("order", ["kk", "zkk", "kzk", "kkz", "zkzkzk", "klkl"])
+@pytest.mark.parametrize(
+    "moment", [NOON - SECOND, NOON - DAY, NOON + MINUTE], ids=["now", "long ago", "ahead"]
+)
+@pytest.mark.parametrize("expected", [ANY, NO_STREAM, "token"], ids=str)
+def test_of_two_appends_of_a_bulk_under_one_such_key_the_second_is_answered_like_the_first(
+    streams: Streams, clock: Clock, order: str, moment: int, expected: object
+) -> None:
+    if expected == "token":
+        expected = streams.append(STREAM, [OTHER]).token
+    clock.now = NOON
+    many = [
+        BulkAppend(
+            stream=STREAM,
+            events=[Event(type="Paid", data=letter.encode())],
+            expected=expected if number == 0 else ANY,
+            idempotency_key=None if letter == "z" else key_of(letter, moment),
+        )
+        for number, letter in enumerate(order)
+    ]
+    answers = Bulk(streams).append(many)
+    assert all(isinstance(each, Appended) for each in answers)
+    stored = [event.data.decode() for event in streams.read(STREAM) if event.type == "Paid"]
+    once = [letter for place, letter in enumerate(order) if letter == "z" or letter not in order[:place]]
+    assert stored == once
+    replayed = [each.replayed for each in answers if isinstance(each, Appended)]
+    assert replayed == [letter != "z" and letter in order[:place] for place, letter in enumerate(order)]
+
+
 def test_a_decision_under_it_costs_what_one_without_a_key_costs_and_a_repeat_is_answered_alike() -> None:
     costs = list[Capacity]()
     for key in (None, key_of("k", NOON + MINUTE)):
