@@ -276,7 +276,10 @@ def test_a_value_of_another_type_is_not_written(hint: Any, value: object) -> Non
 def test_an_event_that_does_not_fit_is_refused_with_its_field() -> None:
     with pytest.raises(InvalidInput) as raised:
         json_codec(Tree).encode(Tree("root", (Tree(5),)))  # type: ignore[arg-type]
-    assert (raised.value.field, raised.value.rule) == ("events.Tree.children.0.name", "must be a string")
+    assert (raised.value.field, raised.value.rule) == (
+        "events.Tree.children.0.name",
+        "must be a string, got 5",
+    )
 
 
 def test_an_event_of_a_subclass_is_refused_since_its_own_fields_would_be_lost() -> None:

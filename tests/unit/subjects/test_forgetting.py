@@ -505,3 +505,26 @@ def test_a_reaction_is_given_what_is_shredded_and_goes_on() -> None:
     gone = Shredded("ada")
     assert found == [("User-7", gone), ("User-7", b"{}"), ("user-7", gone), ("user:7", gone)]
     assert not [each for partition in (0, 10_000, 20_000) for each in feed.parking(names).streams(partition)]
+
+
+@dataclass(frozen=True)
+class Signed:
+    name: str
+    children: dict[str, int]
+
+
+@pytest.mark.parametrize("event", [Signed(["Ada"], {}), Signed("x", {"Ada": "7"})])  # type: ignore[arg-type, dict-item]
+def test_an_event_that_a_sealed_codec_refuses_is_not_quoted(event: Signed) -> None:
+    codec = sealed_codec(
+        json_codec(Signed),
+        memory_subjects(),
+        subject_of=lambda _: "user-7",
+        shredded=lambda *_: None,
+    )
+    with pytest.raises(InvalidInput) as raised:
+        codec.encode(event)
+    assert str(raised.value) == (
+        "events.Signed: has a value that could not be read back; "
+        "encode it with the codec that is sealed to see which"
+    )
+    assert raised.value.__suppress_context__
