@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from epochal.codec import json
+from epochal.deciders.round_trips import unwritable_in
 from epochal.deciders.shapes import MISSING, Mismatch, Upcast, ValueForm, Versions, form_of, versions_of
 from epochal.errors import CorruptData, InvalidInput, UnknownType
 from epochal.lazy_dataclasses import dataclass, field, replace
@@ -227,7 +228,7 @@ def json_codec(
         TypeError: a field whose type has no form in JSON, a name that stands for two classes, or upcasts with a gap.
     """
     register = _register(types, named or {})
-    forms = {kind: form_of(kind) for kind in register.values()}
+    forms = {kind: form_of(kind, event=True) for kind in register.values()}
     versions = versions_of(upcasts, register)
     known = {name: StoredClass(name, kind, forms[kind], versions[name]) for name, kind in register.items()}
     written = {register[name]: kind for name, kind in reversed(known.items())}
@@ -277,9 +278,12 @@ class StoredClass(NamedTuple):
         try:
             return json.dumps(self.versions.mark(self.form.write(event)))
         except Mismatch as mismatch:
-            raise InvalidInput(f"{name}.{mismatch.path}".rstrip("."), mismatch.rule) from None
+            raise InvalidInput(f"{name}.{mismatch.path}".rstrip("."), mismatch.with_value()) from None
         except (ValueError, TypeError) as error:
-            raise InvalidInput(name, str(error)) from error
+            found = None if isinstance(error, json.TooDeep) else unwritable_in(event)
+            if found is None:
+                raise InvalidInput(name, str(error)) from error
+            raise InvalidInput(f"{name}.{found.path}".rstrip("."), found.with_value()) from None
 
     def read(self, stored: Stored) -> Any:
         """The event that a body is of; raises `CorruptData` where it is not what its type says."""

@@ -10,7 +10,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum, Flag
@@ -30,7 +29,9 @@ from typing import (
 from uuid import UUID
 
 from epochal.codec import json
-from epochal.codec.json import dumps
+from epochal.codec.json import TooDeep, dumps
+from epochal.deciders.mismatch import Mismatch as Mismatch  # noqa: PLC0414  exported to shapes' users
+from epochal.deciders.round_trips import NAIVE, must_come_back
 from epochal.lazy_dataclasses import dataclass
 from epochal.model.events import VERSION
 
@@ -40,19 +41,6 @@ Accept = Callable[[Any], bool]
 
 MISSING: Final = "is missing"
 """The rule that an object breaks which lacks a field."""
-
-
-class Mismatch(ValueError):
-    """A value is not what it should be: `path` leads to it, `rule` is what it broke."""
-
-    def __init__(self, rule: str, path: str = "") -> None:
-        super().__init__(f"{path}: {rule}" if path else rule)
-        self.rule = rule
-        self.path = path
-
-    def inside(self, name: str) -> Mismatch:
-        """The same, seen from the value that holds it under `name`."""
-        return Mismatch(self.rule, f"{name}.{self.path}" if self.path else name)
 
 
 class Shape(NamedTuple):
@@ -76,7 +64,7 @@ def record_of(kind: type, fields: Sequence[Field]) -> Shape:
 
     def write(value: Any) -> Any:
         if type(value) is not kind:
-            raise Mismatch(f"must be a {kind.__name__}")
+            raise Mismatch(f"must be a {kind.__name__}", got=value)
         return {
             field.name: _within(field.name, field.shape.write, getattr(value, field.name)) for field in fields
         }
@@ -108,7 +96,7 @@ def optional_of(shape: Shape) -> Shape:
 def array_of(shape: Shape, build: Callable[[Iterable[Any]], Any]) -> Shape:
     """An array of any length, read into what `build` makes of it."""
     unordered = build in (set, frozenset)
-    accepts, rule = (_is(AbstractSet), "must be a set") if unordered else (_is_sequence, "must be an array")
+    rule = f"must be a {getattr(build, '__name__', 'list')}"
 
     def write(value: Any) -> list[Any]:
         written = [_within(str(position), shape.write, element) for position, element in enumerate(value)]
@@ -117,7 +105,9 @@ def array_of(shape: Shape, build: Callable[[Iterable[Any]], Any]) -> Shape:
     def read(value: Any) -> Any:
         return build([_within(str(position), shape.read, element) for position, element in enumerate(value)])
 
-    return Shape(_one(accepts, rule, write), _one(_is(list), "must be an array", read))
+    return Shape(
+        _one(lambda value: type(value) is build, rule, write), _one(_is(list), "must be an array", read)
+    )
 
 
 def fixed_of(shapes: Sequence[Shape]) -> Shape:
@@ -136,15 +126,23 @@ def fixed_of(shapes: Sequence[Shape]) -> Shape:
         return converted
 
     return Shape(
-        _one(_is(tuple), rule, convert(lambda shape: shape.write, list)),
+        _one(
+            _is_exactly(tuple), f"must be a tuple of {len(shapes)}", convert(lambda shape: shape.write, list)
+        ),
         _one(_is(list), rule, convert(lambda shape: shape.read, tuple)),
     )
 
 
 def object_of(shape: Shape) -> Shape:
     """An object with values of one shape."""
+
+    def write(value: Any) -> Any:
+        if type(value) is not dict or not all(type(name) is str for name in value):
+            raise Mismatch("must be a dict of strings", got=value)
+        return {name: _within(name, shape.write, member) for name, member in value.items()}
+
     return Shape(
-        lambda value: {name: _within(name, shape.write, member) for name, member in _mapping(value).items()},
+        write,
         lambda value: {name: _within(name, shape.read, member) for name, member in _mapping(value).items()},
     )
 
@@ -159,7 +157,15 @@ def enum_of(kind: type[Enum]) -> Shape:
     """A member by its value."""
     values = [member.value for member in kind]
     rule = _rule(values)
-    return Shape(_one(_is(kind), rule, lambda member: member.value), _one(_chosen_from(values), rule, kind))
+    chosen = _chosen_from(values)
+    return Shape(
+        _one(
+            lambda member: isinstance(member, kind) and chosen(member.value),
+            f"must be a {kind.__name__} of its members",
+            lambda member: member.value,
+        ),
+        _one(chosen, rule, kind),
+    )
 
 
 def flag_of(kind: type[Flag]) -> Shape:
@@ -184,7 +190,11 @@ def flag_of(kind: type[Flag]) -> Shape:
 
 def literal_of(values: Sequence[Any]) -> Shape:
     """One of these strings or integers."""
-    return _same(_chosen_from(values), _rule(values))
+    rule = _rule(values)
+    if not all(type(value) in (str, int) for value in values):
+        raise TypeError(f"{list(values)!r}: a member of an enum comes back as its value; use the enum itself")
+    chosen = _chosen_from(values)
+    return Shape(_one(lambda value: type(value) in (str, int) and chosen(value), rule), _one(chosen, rule))
 
 
 def _rule(values: Sequence[Any]) -> str:
@@ -208,13 +218,13 @@ def _within(name: str, convert: Convert, value: Any) -> Any:
 def _one(accepts: Accept, rule: str, convert: Convert | None = None) -> Convert:
     def checked(value: Any) -> Any:
         if not accepts(value):
-            raise Mismatch(rule)
+            raise Mismatch(rule, got=value)
         try:
             return value if convert is None else convert(value)
         except Mismatch:
             raise
         except (ValueError, TypeError, ArithmeticError) as error:
-            raise Mismatch(f"{rule} ({error})") from error
+            raise Mismatch(f"{rule} ({error})", got=value) from error
 
     return checked
 
@@ -223,8 +233,37 @@ def _same(accepts: Accept, rule: str, convert: Convert | None = None) -> Shape:
     return Shape(_one(accepts, rule, convert), _one(accepts, rule, convert))
 
 
-def _text(accepts: Accept, rule: str, write: Convert, read: Convert) -> Shape:
-    return Shape(_one(accepts, rule, write), _one(_is(str), rule, read))
+def _write_plain(value: Any) -> Any:
+    """Any JSON, as it is read: numbers that are no integers as `Decimal`, arrays as lists."""
+    kind = type(value)
+    if kind in (str, int, bool, NoneType) or (kind is Decimal and value.is_finite()):
+        return value
+    if kind is list:
+        return [_within(str(position), _write_plain, element) for position, element in enumerate(value)]
+    if kind is dict and all(type(name) is str for name in value):
+        return {name: _within(name, _write_plain, member) for name, member in value.items()}
+    if kind is float:
+        raise Mismatch(
+            "must be a Decimal, as which any number with a point is read where the type is Any", got=value
+        )
+    raise Mismatch(
+        "must be JSON where the type is Any: a string, an int, a Decimal, a bool, None, a list, or a dict of strings",
+        got=value,
+    )
+
+
+def _exact(kind: type, rule: str) -> Shape:
+    """Values of exactly this type: one of a subclass would come back as another."""
+
+    def write(value: Any) -> Any:
+        if type(value) is kind:
+            return value
+        if _is(kind)(value) and not isinstance(value, bool):
+            raise Mismatch(f"{rule} of type {kind.__name__}, and of no subclass", got=value)
+        raise Mismatch(rule, got=value)
+
+    accepts = _is_integer if kind is int else _is(kind)
+    return Shape(write, _one(accepts, rule))
 
 
 def _anything(_: Any) -> bool:
@@ -235,8 +274,8 @@ def _is(kind: type) -> Accept:
     return lambda value: isinstance(value, kind)
 
 
-def _is_sequence(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+def _is_exactly(kind: type) -> Accept:
+    return lambda value: type(value) is kind
 
 
 def _is_integer(value: Any) -> bool:
@@ -245,10 +284,6 @@ def _is_integer(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return _is_integer(value) or isinstance(value, Decimal)
-
-
-def _is_float(value: Any) -> bool:
-    return _is_integer(value) or isinstance(value, float)
 
 
 def _is_day(value: Any) -> bool:
@@ -267,22 +302,61 @@ def _finite_decimal(value: Any) -> Decimal:
     return number
 
 
+def _write_float(value: Any) -> float:
+    number = _finite_float(value)
+    if number != value:
+        raise ValueError("no float is equal to it")
+    return number
+
+
+def _write_time(value: datetime) -> str:
+    return _same_text(value.isoformat(), datetime if type(value) is not datetime else None)
+
+
+def _write_aware_time(value: datetime) -> str:
+    if value.utcoffset() is None:
+        raise Mismatch(NAIVE, got=value)
+    return _write_time(value)
+
+
+def _write_day(value: date) -> str:
+    return _same_text(value.isoformat(), date if type(value) is not date else None)
+
+
+def _same_text(text: str, kind: type[date] | None) -> str:
+    """The text of a time, of a subclass only where the library's own class has the same: that is read."""
+    if kind is not None and kind.fromisoformat(text).isoformat() != text:
+        raise ValueError(f"{text} is finer than a {kind.__name__}")
+    return text
+
+
+_TIME_RULE: Final = "must be an ISO 8601 time"
+_READ_TIME: Final = _one(_is(str), _TIME_RULE, datetime.fromisoformat)
+
 SCALARS: Final[Mapping[Any, Shape]] = {
-    Any: _same(_anything, ""),
-    str: _same(_is(str), "must be a string"),
+    str: _exact(str, "must be a string"),
     bool: _same(_is(bool), "must be true or false"),
-    int: _same(_is_integer, "must be an integer"),
+    int: _exact(int, "must be an integer"),
     float: Shape(
-        _one(_is_float, "must be a number", _finite_float),
+        _one(lambda value: type(value) in (float, int), "must be a number", _write_float),
         _one(_is_number, "must be a number", _finite_float),
     ),
-    Decimal: _same(_is_number, "must be a number", _finite_decimal),
+    Decimal: Shape(
+        _one(lambda value: type(value) in (Decimal, int), "must be a number", _finite_decimal),
+        _one(_is_number, "must be a number", _finite_decimal),
+    ),
     None: _same(lambda value: value is None, "must be null"),
     NoneType: _same(lambda value: value is None, "must be null"),
-    datetime: _text(_is(datetime), "must be an ISO 8601 time", datetime.isoformat, datetime.fromisoformat),
-    date: _text(_is_day, "must be an ISO 8601 date", date.isoformat, date.fromisoformat),
-    UUID: _text(_is(UUID), "must be a UUID", str, UUID),
+    datetime: Shape(_one(_is(datetime), _TIME_RULE, _write_time), _READ_TIME),
+    date: Shape(
+        _one(_is_day, "must be an ISO 8601 date", _write_day),
+        _one(_is(str), "must be an ISO 8601 date", date.fromisoformat),
+    ),
+    UUID: Shape(_one(_is_exactly(UUID), "must be a UUID", str), _one(_is(str), "must be a UUID", UUID)),
+    Any: Shape(_write_plain, lambda value: value),
 }
+
+_AWARE_TIME: Final = Shape(_one(_is(datetime), _TIME_RULE, _write_aware_time), _READ_TIME)
 
 ARRAYS: Final[Mapping[Any, Callable[[Iterable[Any]], Any]]] = {
     list: list,
@@ -312,20 +386,49 @@ ARRAYS: Final[Mapping[Any, Callable[[Iterable[Any]], Any]]] = {
 # the field's default.
 
 
-def shape_of(hint: Any) -> Shape:
-    """The shape of a type; raises `TypeError` where something in it has no form in JSON."""
-    return _Shapes().of(hint)
+def shape_of(hint: Any, *, aware: bool = False) -> Shape:
+    """The shape of a type; with `aware` no time is written that has no offset.
+
+    Raises:
+        TypeError: something in it has no form in JSON.
+    """
+    shapes = _Shapes(aware)
+    shape = shapes.of(hint)
+    return Shape(shapes.checked(shape), shape.read)
 
 
 class _Shapes:
-    """Makes shapes; remembers those of dataclasses, since a dataclass may hold itself."""
+    """Makes shapes; remembers those of dataclasses, since a dataclass may hold itself.
 
-    def __init__(self) -> None:
+    Attributes:
+        constructed: whether a constructor of any of the classes runs code of its own, which may change what it gets.
+    """
+
+    def __init__(self, aware: bool) -> None:
         self._records: dict[type, Shape] = {}
+        self._aware = aware
+        self.constructed = False
+
+    def checked(self, shape: Shape) -> Convert:
+        """How a shape writes; where constructors run code of their own, what is written is read back first."""
+        constructed = self.constructed
+
+        def write(value: Any) -> Any:
+            try:
+                written = shape.write(value)
+                if constructed:
+                    must_come_back(value, shape.read(json.loads(json.dumps(written))))
+            except RecursionError as error:
+                raise TooDeep("nested too deep") from error
+            return written
+
+        return write
 
     def of(self, hint: Any) -> Shape:
         if isinstance(hint, NewType):
             return self.of(hint.__supertype__)
+        if hint is datetime and self._aware:
+            return _AWARE_TIME
         if hint in SCALARS:
             return SCALARS[hint]
         if isinstance(hint, type) and issubclass(hint, Flag):
@@ -368,6 +471,7 @@ class _Shapes:
 
     def _fields(self, kind: Any) -> list[Field]:
         hints = hints_of(kind)
+        self.constructed = self.constructed or not _has_plain_constructor(kind)
         return [
             Field(name, self._of_field(kind, name, hints[name]), optional, argument)
             for name, argument, optional in arguments_of(kind)
@@ -399,6 +503,31 @@ def arguments_of(kind: Any) -> list[tuple[str, str, bool]]:
     return [(each.name, each.name, _has_default(each)) for each in dataclasses.fields(kind) if each.init]
 
 
+def _has_plain_constructor(kind: Any) -> bool:
+    """Whether a class is made by nothing but its fields, as they are given."""
+    if (
+        "__post_init__" in dir(kind)
+        or "__attrs_post_init__" in dir(kind)
+        or "__attrs_pre_init__" in dir(kind)
+    ):
+        return False
+    if _is_attrs(kind):
+        generated = kind.__init__.__code__.co_filename.startswith("<attrs generated")
+        fields = kind.__attrs_attrs__
+        return generated and all(
+            field.init and field.converter is None and field.validator is None for field in fields
+        )
+    # Beside its fields a dataclass may have arguments that are no fields (`InitVar`).
+    own, fields = vars(kind).get("__dataclass_params__"), dataclasses.fields(kind)
+    return (
+        own is not None
+        and own.init
+        and kind.__new__ is object.__new__
+        and len(fields) == len(kind.__dataclass_fields__)
+        and all(field.init for field in fields)
+    )
+
+
 def hints_of(kind: type) -> dict[str, Any]:
     """The types of a class's fields; raises `TypeError` where a hint cannot be resolved."""
     try:
@@ -408,7 +537,11 @@ def hints_of(kind: type) -> dict[str, Any]:
 
 
 def _formless(hint: Any) -> TypeError:
-    return TypeError(f"{hint!r} has no form in JSON; docs/guide/events.md lists what has")
+    return TypeError(
+        f"{hint!r} has no form in JSON: a field may be str, bool, int, float, Decimal, datetime, date, UUID, an Enum "
+        "of strings or integers, a Flag, a Literal, X | None, list[X], tuple[X, ...], set[X], dict[str, X], Any, a "
+        "dataclass or a class of attrs; classes of Pydantic and msgspec may have more"
+    )
 
 
 def _has_default(field: dataclasses.Field[Any]) -> bool:
@@ -440,13 +573,17 @@ class ValueForm(NamedTuple):
     parse: Callable[[bytes], Any]
 
 
-def form_of(kind: type) -> ValueForm:
-    """The form of a class; raises `TypeError` where something in it has no form in JSON."""
+def form_of(kind: type, *, event: bool = False) -> ValueForm:
+    """The form of a class; of an event, whose times have an offset, and which has no member named as its version.
+
+    Raises:
+        TypeError: something in it has no form in JSON.
+    """
     if hasattr(kind, "__pydantic_validator__"):
-        return _parsed_by(*_pydantic(kind))
+        return _parsed_by(*_pydantic(kind, event))
     if hasattr(kind, "__struct_config__"):
-        return _parsed_by(*_msgspec(kind))
-    shape = shape_of(kind)
+        return _parsed_by(*_msgspec(kind, event))
+    shape = shape_of(kind, aware=event)
     return ValueForm(shape.write, shape.read, lambda data: shape.read(json.loads(data)))
 
 
@@ -458,22 +595,42 @@ _LACKS: Final = re.compile(r"Object missing required field `([^`]*)`.*")
 """How msgspec says that an object lacks a field."""
 
 
-def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+def _compared(
+    write: Callable[[Any], Any],
+    parse: Callable[[bytes], Any],
+    as_json: Callable[[Any], bytes],
+    *,
+    aware: bool,
+) -> Callable[[Any], Any]:
+    """How to write a value that is first read back and compared with itself."""
+
+    def write_readable(value: Any) -> Any:
+        try:
+            written = write(value)
+            try:
+                back = parse(as_json(written))
+            except Mismatch as mismatch:
+                raise Mismatch(f"could not be read back: {mismatch.rule}", mismatch.path) from None
+            must_come_back(value, back, aware=aware)
+        except RecursionError as error:
+            raise TooDeep("nested too deep") from error
+        return written
+
+    return write_readable
+
+
+def _pydantic(kind: type, event: bool) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
     import pydantic  # noqa: PLC0415  as above
+    from pydantic_core import to_json  # noqa: PLC0415  as above
+
+    from epochal.deciders.pydantic_checks import check_fields  # noqa: PLC0415  needs Pydantic
 
     adapter: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
-    for owner, name, field, by in pydantic_fields(adapter.core_schema, kind):
-        written, read = written_as(name, field), _read_as(name, field, by)
-        if field.get("serialization_exclude") and field["schema"]["type"] != "default":
-            raise TypeError(f"{owner.__name__}.{name} is excluded from what is written, and has no default")
-        if written not in read and not field.get("serialization_exclude"):
-            found = " or ".join(sorted(read)) or "something deeper"
-            raise TypeError(
-                f"{owner.__name__}.{name} is written as {written}, and read as {found}: say one alias"
-            )
+    check_fields(adapter.core_schema, kind, event=event)
 
     def write(value: Any) -> Any:
-        return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True)
+        # What it would warn of does not come back as it was.
+        return adapter.dump_python(value, mode="json", by_alias=True, round_trip=True, warnings="none")
 
     def parse(data: bytes) -> Any:
         try:
@@ -483,7 +640,7 @@ def _pydantic(kind: type) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]
             rule = MISSING if first["type"] == "missing" else first["msg"]
             raise Mismatch(rule, ".".join(map(str, first["loc"]))) from None
 
-    return write, parse
+    return _compared(write, parse, to_json, aware=event), parse
 
 
 def pydantic_fields(
@@ -515,7 +672,7 @@ def written_as(name: str, field: Mapping[str, Any]) -> str:
     return str(field.get("serialization_alias", name))
 
 
-def _read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[str]:
+def read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[str]:
     """The members by any of which it is read."""
     alias = field.get("validation_alias", name)
     if not by.get("validate_by_alias", True):
@@ -530,11 +687,12 @@ def _read_as(name: str, field: Mapping[str, Any], by: Mapping[str, Any]) -> set[
     return single | ({name} if by_name else set())
 
 
-def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
+def _msgspec(kind: Any, event: bool) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
     import msgspec  # noqa: PLC0415  as above
 
-    if kind.__struct_config__.array_like:
-        raise TypeError(f"{kind.__name__} is an array in JSON; events are objects")
+    from epochal.deciders.msgspec_checks import check_struct  # noqa: PLC0415  needs msgspec
+
+    check_struct(kind, event=event)
     decode = msgspec.json.Decoder(kind).decode
 
     def write(value: Any) -> Any:
@@ -547,7 +705,7 @@ def _msgspec(kind: Any) -> tuple[Callable[[Any], Any], Callable[[bytes], Any]]:
             lacks = _LACKS.fullmatch(str(error))
             raise (Mismatch(MISSING, lacks[1]) if lacks else Mismatch(str(error))) from None
 
-    return write, parse
+    return _compared(write, parse, msgspec.json.encode, aware=event), parse
 
 
 # Versions of events: functions that bring what an older program wrote to the form of today.
@@ -604,7 +762,13 @@ class Versions:
         return max((step.to for step in self.steps.values()), default=1)
 
     def mark(self, value: Any) -> Any:
-        """The object to store: with its version `$v`, unless that is the first."""
+        """The object to store: with its version `$v`, unless that is the first.
+
+        Raises:
+            Mismatch: it has a member of that name, which would be read as the version.
+        """
+        if isinstance(value, dict) and VERSION in value:
+            raise Mismatch(f"must have no member {VERSION}, which is the version of the event")
         return {VERSION: self.current, **value} if self.steps else value
 
     def unmark(self, value: Any) -> Any:

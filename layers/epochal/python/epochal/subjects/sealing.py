@@ -309,6 +309,20 @@ def _is_subject(subject: str) -> bool:
         return False
 
 
+def _encode_unquoted(codec: EventCodec[E], event: E) -> Event:
+    """The event to store. The error of a codec may quote an event that it refuses, and errors go where the
+    destruction of the key does not reach: into logs and causes. So its values are left out.
+    """
+    try:
+        return must_be_done(codec.encode(event), "encode")
+    except InvalidInput as error:
+        if not error.field.startswith("events."):
+            raise
+        kind = ".".join(error.field.split(".")[:2])
+        rule = "has a value that could not be read back; encode it with the codec that is sealed to see which"
+        raise InvalidInput(kind, rule) from None
+
+
 def sealed_codec(
     codec: EventCodec[E],
     subjects: Subjects,
@@ -326,7 +340,7 @@ def sealed_codec(
     must_be_plain(shredded, "shredded")
 
     def encode(event: E) -> Event:
-        encoded = must_be_done(codec.encode(event), "encode")
+        encoded = _encode_unquoted(codec, event)
         subject = must_be_done(subject_of(event), "subject_of")
         if subject is None:
             return encoded

@@ -1,0 +1,68 @@
+"""What a class of msgspec's may not have, since it could never be read as it was written.
+
+It is found in the class itself, when a codec is made. What depends on values, such as members of subclasses, is found
+when a value is written (`round_trips`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from epochal.model.events import VERSION
+
+
+def check_struct(kind: Any, *, event: bool) -> None:
+    """Check a class, and those in its fields; an `event` by the rules of events, too.
+
+    Raises:
+        TypeError: it is no object in JSON, or has a field that could not be read as it is written.
+    """
+    if kind.__struct_config__.array_like:
+        raise TypeError(f"{kind.__name__} is an array in JSON; events are objects")
+    if event and kind.__struct_config__.tag_field == VERSION:
+        raise TypeError(f"{kind.__name__} has the tag field {VERSION}, which is the version of the event")
+    for owner, field in _fields(inspect.type_info(kind)):
+        where = f"{owner.__name__}.{field.name}"
+        if event and owner is kind and field.encode_name == VERSION:
+            raise TypeError(f"{where} is written as {VERSION}, which is the version of the event")
+        for part in _parts(field.type):
+            if isinstance(part, inspect.CustomType | inspect.RawType | inspect.ExtType):
+                of = getattr(part, "cls", type(part).__name__.removesuffix("Type"))
+                raise TypeError(f"{where}: {of!r} has no form in JSON")
+            if event and isinstance(part, inspect.DateTimeType) and part.tz is False:
+                raise TypeError(f"{where} takes times without a time zone; an event's times need one")
+
+
+def _fields(root: Any) -> Iterator[tuple[type, inspect.Field]]:
+    """The fields of a class and of those in its fields, each class once."""
+    seen, infos = set[Any](), [root]
+    while infos:
+        info = infos.pop()
+        fields = getattr(info, "fields", None)
+        if fields is None:
+            infos += _inner(info)
+        elif info.cls not in seen:
+            seen.add(info.cls)
+            for field in fields:
+                yield info.cls, field
+                infos.append(field.type)
+
+
+def _parts(info: Any) -> Iterator[Any]:
+    """The types in a field's type, down to those in the fields of other classes."""
+    yield info
+    if not hasattr(info, "fields"):
+        for part in _inner(info):
+            yield from _parts(part)
+
+
+def _inner(info: msgspec.Struct) -> list[Any]:
+    parts: list[Any] = []
+    for name in info.__struct_fields__:
+        value = getattr(info, name)
+        parts += value if isinstance(value, tuple) else [value]
+    return [part for part in parts if isinstance(part, inspect.Type)]

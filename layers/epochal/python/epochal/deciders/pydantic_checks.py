@@ -1,0 +1,91 @@
+"""What a class of Pydantic's may not have, since it could never be read as it was written.
+
+It is found in the class itself, when a codec is made. What depends on values, such as serializers and members of
+subclasses, is found when a value is written (`round_trips`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pydantic
+
+from epochal.deciders.shapes import pydantic_fields, read_as, written_as
+from epochal.model.events import VERSION
+
+_SECRETS = (pydantic.SecretStr, pydantic.SecretBytes, pydantic.Secret)
+_SERIALIZERS = (pydantic.PlainSerializer, pydantic.WrapSerializer)
+
+
+def check_fields(schema: Any, kind: type, *, event: bool) -> None:
+    """Check all fields in the core schema of a class, at any depth; those of an `event` by its rules, too.
+
+    Raises:
+        TypeError: a field that could not be read as it is written.
+    """
+    names: dict[tuple[type, str], str] = {}
+    for owner, name, field, by in pydantic_fields(schema, kind):
+        where = f"{owner.__name__}.{name}"
+        written, read = written_as(name, field), read_as(name, field, by)
+        if event and any(_is_naive(part) for part in _parts(field["schema"])):
+            raise TypeError(f"{where} takes times without a time zone; an event's times need one")
+        if field.get("serialization_exclude"):
+            if field["schema"]["type"] != "default":
+                raise TypeError(f"{where} is excluded from what is written, and has no default")
+            continue
+        if written not in read:
+            names_read = " or ".join(sorted(read)) or "something deeper"
+            raise TypeError(f"{where} is written as {written}, and read as {names_read}: say one alias")
+        if names.setdefault((owner, written), name) != name:
+            other = names[owner, written]
+            raise TypeError(f"{where} and {owner.__name__}.{other} are both written as {written}")
+        if event and owner is kind and written == VERSION:
+            raise TypeError(f"{where} is written as {VERSION}, which is the version of the event")
+        if _is_secret(owner, name):
+            raise TypeError(
+                f"{where} is a secret, of which only asterisks would be written: take another type, seal the event, or "
+                "give the field a serializer that reveals the secret"
+            )
+
+
+def _parts(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """The schemas of a field's values, down to fields of other classes."""
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            yield from _parts(part)
+    elif isinstance(schema, dict) and "fields" not in schema:
+        yield schema
+        for key, part in schema.items():
+            if key not in ("config", "metadata", "serialization"):
+                yield from _parts(part)
+
+
+def _is_naive(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "datetime" and schema.get("tz_constraint") == "naive"
+
+
+def _is_secret(owner: Any, name: str) -> bool:
+    """Whether a field holds secrets, and nothing says how to write them."""
+    fields = getattr(owner, "__pydantic_fields__", {})
+    if name in fields:
+        hint, metadata = fields[name].annotation, fields[name].metadata
+    else:
+        hint, metadata = get_type_hints(owner, include_extras=True).get(name), []
+    decorators = getattr(owner, "__pydantic_decorators__", None)
+    if decorators is not None:
+        serialized = {field for each in decorators.field_serializers.values() for field in each.info.fields}
+        if decorators.model_serializers or serialized & {name, "*"}:
+            return False
+    if getattr(owner, "model_config", {}).get("json_encoders"):
+        return False
+    return not any(isinstance(each, _SERIALIZERS) for each in metadata) and _has_secret(hint)
+
+
+def _has_secret(hint: Any) -> bool:
+    hint = getattr(hint, "__value__", hint)
+    origin, parts = get_origin(hint), get_args(hint)
+    if any(isinstance(part, _SERIALIZERS) for part in getattr(hint, "__metadata__", ())):
+        return False
+    kind = origin or hint
+    return (isinstance(kind, type) and issubclass(kind, _SECRETS)) or any(_has_secret(part) for part in parts)

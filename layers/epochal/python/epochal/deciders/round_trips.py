@@ -1,0 +1,199 @@
+"""Whether a value that was read back from JSON is the one that was written: equal, and of equal types, at any depth.
+
+Classes of Pydantic and msgspec, and dataclasses and classes of attrs with code of their own in the constructor, cannot
+be judged by their fields alone. A member may be of a subclass whose own members are dropped, a serializer may write
+what its validator reads as something else, and a constructor may change what it gets. So a value of such a class is
+read back before it is stored, and compared here.
+
+Two differences are allowed, since they are what a field's type says:
+
+    an int where the type is float or Decimal        comes back as that, if it is equal
+    a subclass of datetime or date                   comes back as those, if its text is the same
+
+Not compared is what a class says is no part of a stored value: fields that Pydantic excludes, private attributes, and
+fields that neither a constructor takes nor equality looks at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime
+from decimal import Decimal
+from types import NoneType
+from typing import Any, Final
+
+from epochal.deciders.mismatch import Mismatch
+
+NAIVE: Final = "must have a time zone: datetime.now(UTC), for instance"
+"""The rule that the time of an event breaks which has no offset."""
+
+_LACKING: Final = object()
+_ITSELF: Final = frozenset({str, int, bool, NoneType, bytes})
+"""Types whose values are compared by `==` alone."""
+
+Compare = Callable[[Any, Any], None]
+
+
+def must_come_back(value: Any, back: Any, *, aware: bool = False) -> None:
+    """Refuse a value that came back as another; with `aware` also times without an offset.
+
+    Raises:
+        Mismatch: which part of it is another.
+    """
+    _Comparison(aware).compare(value, back)
+
+
+class _Comparison:
+    """The comparison of one value; `aware` refuses times without an offset."""
+
+    def __init__(self, aware: bool) -> None:
+        self.aware = aware
+
+    def compare(self, value: Any, back: Any) -> None:
+        kind = type(value)
+        if kind in _ITSELF and type(back) is kind and value == back:
+            return
+        if isinstance(value, date):
+            self._compare_dates(value, back)
+        elif kind is not type(back):
+            if not (kind is int and type(back) in (float, Decimal) and value == back):
+                raise _other(value, back)
+        elif isinstance(value, float | Decimal):
+            if not _same_number(value, back):
+                raise _other(value, back)
+        elif isinstance(value, list | tuple | deque):
+            self._compare_members(value, back, enumerate(value), dict(enumerate(back)))
+        elif isinstance(value, Mapping):
+            self._compare_keys(value, back)
+            self._compare_members(value, back, value.items(), back)
+        elif isinstance(value, AbstractSet):
+            self._compare_keys(value, back)
+        else:
+            self._compare_objects(value, back)
+
+    def _compare_dates(self, value: date, back: Any) -> None:
+        if isinstance(value, datetime) and self.aware and value.utcoffset() is None:
+            raise Mismatch(NAIVE, got=value)
+        same_kind = isinstance(back, date) and isinstance(value, datetime) == isinstance(back, datetime)
+        # By the text, since times in the hour that a clock repeats are never equal to those of another zone.
+        if not same_kind or value.isoformat() != back.isoformat():
+            raise _other(value, back)
+
+    def _compare_keys(self, value: Any, back: Any) -> None:
+        """Keys of an object, or members of a set."""
+        keys = {key: key for key in back}
+        if len(value) != len(keys):
+            raise _other(value, back)
+        for key in value:
+            if key not in keys:
+                raise _other(value, back)
+            self._within(str(key), key, keys[key])
+
+    def _compare_members(self, value: Any, back: Any, members: Any, of_back: Mapping[Any, Any]) -> None:
+        if len(value) != len(back):
+            raise _other(value, back)
+        for name, member in members:
+            self._within(str(name), member, of_back[name])
+
+    def _compare_objects(self, value: Any, back: Any) -> None:
+        if value is back:
+            return
+        members = _members_of(value)
+        if members is None:
+            if not _equal(value, back):
+                raise _other(value, back)
+            return
+        of_back = _members_of(back) or {}
+        if members.keys() != of_back.keys():
+            raise _other(value, back)
+        for name, member in members.items():
+            self._within(name, member, of_back[name])
+
+    def _within(self, name: str, value: Any, back: Any) -> None:
+        try:
+            self.compare(value, back)
+        except Mismatch as mismatch:
+            raise mismatch.inside(name) from None
+
+
+def _members_of(value: Any) -> dict[str, Any] | None:
+    """The members of an object that are stored, by their names; None where it is one value."""
+    kind: Any = type(value)
+    if hasattr(kind, "__pydantic_fields__") and not dataclasses.is_dataclass(kind):
+        stored = [name for name, field in kind.__pydantic_fields__.items() if not field.exclude]
+        return {**_present(value, stored), **(value.__pydantic_extra__ or {})}
+    if hasattr(kind, "__struct_fields__"):
+        return _present(value, kind.__struct_fields__)
+    if "__attrs_attrs__" in vars(kind):
+        return _present(value, [field.name for field in kind.__attrs_attrs__ if field.init or field.eq])
+    if dataclasses.is_dataclass(kind):
+        excluded = [name for name, field in getattr(kind, "__pydantic_fields__", {}).items() if field.exclude]
+        fields = [field.name for field in dataclasses.fields(kind) if field.init or field.compare]
+        return _present(value, [name for name in fields if name not in excluded])
+    if kind.__eq__ is object.__eq__ and hasattr(value, "__dict__"):
+        return dict(vars(value))
+    return None
+
+
+def _present(value: Any, names: Any) -> dict[str, Any]:
+    members = {name: getattr(value, name, _LACKING) for name in names}
+    return {name: member for name, member in members.items() if member is not _LACKING}
+
+
+def _same_number(value: float | Decimal, back: float | Decimal) -> bool:
+    if isinstance(value, Decimal) and isinstance(back, Decimal):
+        same = value.as_tuple().exponent == back.as_tuple().exponent
+        return same and not value.is_nan() and value == back
+    return value == back and math.copysign(1, value) == math.copysign(1, back)
+
+
+def _equal(value: Any, back: Any) -> bool:
+    try:
+        return value is back or bool(value == back)
+    except Exception:  # noqa: BLE001  the code of whoever made the type
+        return False
+
+
+def _other(value: Any, back: Any) -> Mismatch:
+    """A mismatch that names what the value came back as."""
+    if type(value) is not type(back):
+        kind = type(back).__name__
+        return Mismatch(f"must be of type {kind}, as which it is read", got=value)
+    return Mismatch("must come back from JSON as it was", got=value)
+
+
+def unwritable_in(value: Any) -> Mismatch | None:
+    """The part of a value that JSON has no form for: half of a surrogate pair, a number that is not finite, or an
+    integer with more digits than Python writes; None where there is none.
+    """
+    if isinstance(value, str | int | float):
+        return None if (rule := _rule_broken_by(value)) is None else Mismatch(rule, got=value)
+    if isinstance(value, Mapping):
+        keys = [mismatch for key in value if (mismatch := unwritable_in(key))]
+        if keys:
+            return keys[0]
+        members: Any = value.items()
+    elif isinstance(value, list | tuple | deque | AbstractSet):
+        members = enumerate(value)
+    else:
+        members = (_members_of(value) or {}).items()
+    for name, member in members:
+        if mismatch := unwritable_in(member):
+            return mismatch.inside(str(name))
+    return None
+
+
+def _rule_broken_by(value: str | float) -> str | None:
+    if isinstance(value, float):
+        return None if math.isfinite(value) else "must be a finite number"
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return "must not have half of a surrogate pair"
+    except ValueError:
+        return "must be an integer of fewer digits"
+    return None
