@@ -38,6 +38,7 @@ UNFOLD = {
     "performed": 2,
     "done": False,
     "timers": ["GaveUp"],
+    "shape": "9a8772d6a8f1",
     "state": {"total": 10, "seen": ["Placed"]},
 }
 """What programs of this version have stored: later ones read it."""

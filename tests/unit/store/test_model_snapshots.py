@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, cast
 
 import pytest
 
+from epochal.contrib.event_store_adapter import json_state
 from epochal.deciders.on_queries import Decisions, ModelSnapshots, Projection, projection
 from epochal.errors import EpochalError, TooLarge, Unavailable
 from epochal.model.events import Event, Recorded, Unfold
@@ -18,6 +19,11 @@ from epochal.store.tagged import TaggedEvents
 from epochal.testing.memory import MemoryTables
 from epochal.testing.stores import memory_streams, memory_tables, memory_tagged_events
 from tests.support.examples import seeds
+
+
+@dataclass(frozen=True)
+class Taken:
+    count: int
 
 
 def taken(course: str) -> Projection[int]:
@@ -184,8 +190,15 @@ def test_a_decision_on_500_events_reads_a_page_instead_of_them_all() -> None:
 
 @pytest.mark.parametrize(
     "load",
-    [lambda _: [1], lambda _: None, lambda _: "taken", lambda data: dict(json.loads(data)[0].items())],
-    ids=["a list", "nothing", "text", "an error of its attributes"],
+    [
+        lambda _: [1],
+        lambda _: None,
+        lambda _: "taken",
+        lambda data: dict(json.loads(data)[0].items()),
+        lambda data: {"taken": json.loads(data)[1]},
+        lambda data: {"taken": json_state(Taken).decode(data)},
+    ],
+    ids=["a list", "nothing", "text", "an error of its attributes", "an error of its items", "corrupt data"],
 )
 def test_a_snapshot_that_is_loaded_as_no_mapping_is_passed_over(load: Callable[[bytes], Any]) -> None:
     tables = memory_tables()

@@ -165,10 +165,14 @@ class Contended(ConflictError):
 
 
 class EventsPruned(EpochalError, LookupError):
-    """A read or a state of `stream` needs the events from index `needed` on; those below `low_water` are gone."""
+    """A read or a state of `stream` needs the events from index `needed` on; those below `low_water` are gone.
 
-    def __init__(self, stream: str, needed: int, low_water: int) -> None:
-        super().__init__(f"{stream}: events from {needed} on are needed, those below {low_water} are pruned")
+    `because` says what they are needed for, and what to do.
+    """
+
+    def __init__(self, stream: str, needed: int, low_water: int, because: str = "") -> None:
+        words = f"{stream}: events from {needed} on are needed, those below {low_water} are pruned"
+        super().__init__(f"{words}; {because}" if because else words)
         self.stream = stream
         self.needed = needed
         self.low_water = low_water
@@ -214,7 +218,14 @@ class OutcomeUndetermined(EpochalError):
 
 
 class CorruptData(EpochalError):
-    """What is stored contradicts FORMATS: never repaired silently, never passed through."""
+    """What is stored contradicts FORMATS: never repaired silently, never passed through.
+
+    Attributes:
+        missing: number of an event that the head of its aggregate promises, and that is not in the journal; None where
+            that is not what is wrong.
+    """
+
+    missing: int | None = None
 
 
 class UnknownEncoding(CorruptData):

@@ -151,7 +151,7 @@ class EventCodec(Generic[E]):
             found = must_be_done(self.decode(stored), "decode")
             return stored if found is None else found
 
-        return EventCodec[E | Stored](encode=encode, decode=decode)
+        return EventCodec[E | Stored](encode=encode, decode=decode, classes=self.classes)
 
 
 def _stored(event: StoredEvent) -> Stored:

@@ -16,12 +16,27 @@ from math import inf
 from typing import Any, Final, Generic, TypeVar
 
 from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.snapshot_marks import (
+    NOT_READ,
+    OTHER_SHAPE,
+    UNMARKED,
+    UNREADABLE,
+    Mark,
+    check_version,
+    is_upcast,
+    mark_of,
+    mismatch,
+    remedy,
+    takes_no_mark,
+    warn_once,
+    without_mark,
+)
 from epochal.errors import CorruptData, EventsPruned, InvalidInput, StreamDeleted, UnknownType
 from epochal.index.checkpoints import Moment
 from epochal.layout.streams import Head, Known, Written
-from epochal.lazy_dataclasses import dataclass
+from epochal.lazy_dataclasses import dataclass, replace
 from epochal.model.events import TIMERS, Claim, Recorded, RecordedUnfold
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state
+from epochal.model.kinds import must_be, must_be_done, must_be_plain, must_be_state
 from epochal.store.earlier import version_at
 from epochal.store.encoding import recorded_unfolds
 from epochal.store.reading import Hole
@@ -60,12 +75,16 @@ class Access(Generic[S, E]):
         event_is_origin: whether a state can begin with an event; None where none but the first can, and events are
             read forward.
         state_in_unfolds: events alone do not make the state. Unfolds of which none is an origin are then an error.
+        version: of the rules. Snapshots of another one are out of date, and events stand in for them.
+        trust_unmarked: snapshots that do not say what they were made with are taken as they are, too.
     """
 
     transmute: Callable[[Sequence[E], S], Transmuted[E]]
     unfold_is_origin: Callable[[E], bool]
     event_is_origin: Callable[[E], bool] | None = None
     state_in_unfolds: bool = False
+    version: str = ""
+    trust_unmarked: bool = False
 
     @property
     def every_event_counts(self) -> bool:
@@ -77,6 +96,8 @@ class Access(Generic[S, E]):
         for name in ("transmute", "unfold_is_origin", "event_is_origin"):
             if (function := getattr(self, name)) is not None or name != "event_is_origin":
                 must_be_plain(function, name)
+        check_version(self.version)
+        must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
 
 
 def _always(_: object) -> bool:
@@ -100,18 +121,44 @@ LATEST_KNOWN_EVENT: Final[Access[Any, Any]] = Access(
 """Each event replaces the state: a setting, a position, a status."""
 
 
-def snapshot(is_origin: Callable[[E], bool], to_snapshot: Callable[[S], E]) -> Access[S, E]:
+def snapshot(
+    is_origin: Callable[[E], bool],
+    to_snapshot: Callable[[S], E],
+    *,
+    version: str = "",
+    trust_unmarked: bool = False,
+) -> Access[S, E]:
     """Store the state beside the events with every append, so that a load is one request of one item.
+
+    A snapshot is used while its class has the shape that it was made with; after that, the events are.
 
     Args:
         is_origin: whether an unfold or event is a snapshot that this program understands.
         to_snapshot: a state as the event that `evolve` restores it from.
+        version: of the rules, at most 64 bytes. Change it where `evolve`, `to_snapshot` or `initial` makes other states
+            of the same class: snapshots of another version are not used.
+        trust_unmarked: use snapshots, too, that do not say what they were made with, as other programs write them, as
+            long as there is no `version`.
+
+    Raises:
+        InvalidInput: a version that is no short text.
     """
     must_be_plain(to_snapshot, "to_snapshot")
-    return multi_snapshot(is_origin, lambda state: (must_be_done(to_snapshot(state), "to_snapshot"),))
+    return multi_snapshot(
+        is_origin,
+        lambda state: (must_be_done(to_snapshot(state), "to_snapshot"),),
+        version=version,
+        trust_unmarked=trust_unmarked,
+    )
 
 
-def multi_snapshot(is_origin: Callable[[E], bool], to_snapshots: Callable[[S], Sequence[E]]) -> Access[S, E]:
+def multi_snapshot(
+    is_origin: Callable[[E], bool],
+    to_snapshots: Callable[[S], Sequence[E]],
+    *,
+    version: str = "",
+    trust_unmarked: bool = False,
+) -> Access[S, E]:
     """`snapshot` with several unfolds: in an old and a new schema while programs of both run, or a state in parts.
 
     A state begins with the last unfold that is an origin, and the unfolds after it are folded in.
@@ -124,6 +171,8 @@ def multi_snapshot(is_origin: Callable[[E], bool], to_snapshots: Callable[[S], S
         ),
         unfold_is_origin=is_origin,
         event_is_origin=is_origin,
+        version=version,
+        trust_unmarked=trust_unmarked,
     )
 
 
@@ -145,6 +194,8 @@ def custom(
     transmute: Callable[[Sequence[E], S], Transmuted[E]],
     *,
     state_in_unfolds: bool = False,
+    version: str = "",
+    trust_unmarked: bool = False,
 ) -> Access[S, E]:
     """Store what `transmute` makes of a decision's events and the state after them.
 
@@ -152,12 +203,15 @@ def custom(
         transmute: events to append and unfolds to replace those stored; may drop, change or add to the events. The
             state that is restored from what it stores must be the state it was given.
         state_in_unfolds: say so where it drops events that the state needs.
+        version, trust_unmarked: as of `snapshot`, where events make the state.
     """
     return Access(
         transmute=transmute,
         unfold_is_origin=is_origin,
         event_is_origin=is_origin,
         state_in_unfolds=state_in_unfolds,
+        version=version,
+        trust_unmarked=trust_unmarked,
     )
 
 
@@ -186,10 +240,22 @@ class Loaded(Generic[S]):
 
 @dataclass(frozen=True, kw_only=True)
 class _Start(Generic[S]):
-    """A state that holds everything before index `version`."""
+    """A state that holds everything before index `version`.
+
+    `stands_in` says for which snapshot, that is out of date, the events since the first stand in.
+    """
 
     state: S
     version: int
+    stands_in: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OutOfDate:
+    """A snapshot of a type, and why it is not used."""
+
+    type: str
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -284,10 +350,13 @@ class Folder(Generic[S, E]):
         """The latest state to begin with. At equal versions an unfold: it may have changed without an event."""
         usable = before if before is not None and self._leads_to(before, head) else None
         restored = self._restored(head)
-        if restored is not None and (usable is None or restored.version >= usable.version):
+        if isinstance(restored, _Start) and (usable is None or restored.version >= usable.version):
             return restored
         if usable is not None:
             return _Start(state=usable.state, version=usable.version)
+        if isinstance(restored, _OutOfDate):
+            # What it holds of pruned events cannot be forgotten without a word: a hole is an error here.
+            return _Start(state=self.begin(), version=0, stands_in=remedy(restored.type, restored.why))
         return _Start(state=self.begin(), version=head.low_water if self.forget_pruned else 0)
 
     def _leads_to(self, before: Loaded[S], head: Head) -> bool:
@@ -298,26 +367,38 @@ class Folder(Generic[S, E]):
             and before.low_water == head.low_water
         )
 
-    def _restored(self, head: Head) -> _Start[S] | None:
-        """The state that the head's unfolds hold: the last that is an origin, and those after it."""
+    def _restored(self, head: Head) -> _Start[S] | _OutOfDate | None:
+        """The state that the head's unfolds hold: the last that is an origin, and those after it. None where none is an
+        origin; or what is out of date among them, and so all before it.
+        """
+        if self.access.unfold_is_origin is _never:
+            return None
         unfolds = recorded_unfolds(head.read_unfolds(), self.streams.codec)
-        decoded = (self._decode_unfold(head.stream, unfold) for unfold in unfolds)
-        known = [event for event in decoded if event is not None]
-        is_origin = self.access.unfold_is_origin
-        origins = [
-            position
-            for position, event in enumerate(known)
-            if must_be_done(is_origin(event), "unfold_is_origin")
-        ]
-        if not origins:
-            if unfolds and self.access.state_in_unfolds:
-                raise UnknownType(head.stream, unfolds[-1].version, unfolds[-1].type)
+        since_origin, out_of_date = list[E](), None
+        for unfold in unfolds:
+            event = self._decode_unfold(head.stream, unfold)
+            if isinstance(event, _OutOfDate):
+                since_origin, out_of_date = [], event
+            elif event is not None and must_be_done(self.access.unfold_is_origin(event), "unfold_is_origin"):
+                since_origin = [event]
+            elif event is not None and since_origin:
+                since_origin.append(event)
+        if not since_origin and self.access.state_in_unfolds and unfolds:
+            raise UnknownType(head.stream, unfolds[-1].version, unfolds[-1].type)
+        if not since_origin and out_of_date is None:
             return None
         # Unfolds are written together. Equinox numbers them on from the version that all were made from.
         version = min(unfold.version for unfold in unfolds)
         if self.forget_pruned and version < head.low_water:
             return None
-        return _Start(state=self.fold(self.begin(), known[origins[-1] :]), version=version)
+        if out_of_date is not None and not since_origin:
+            warn_once(out_of_date.type, out_of_date.why)
+            return out_of_date
+        return _Start(state=self.fold(self.begin(), since_origin), version=version)
+
+    def mark_of(self, kind: str) -> Mark:
+        """The mark of a snapshot of a stored type; where unfolds are all there is of the state, an empty one."""
+        return Mark() if self.access.state_in_unfolds else mark_of(self.codec, kind, self.access.version)
 
     def _folded(self, head: Head, start: _Start[S], first: int, end: int) -> tuple[S, tuple[E, ...]]:
         """The state at index `first`, and the events from there to `end`."""
@@ -331,7 +412,7 @@ class Folder(Generic[S, E]):
         state, events = start.state, list[E]()
         for found in self.streams.reader(consistent=self.consistent).onward(head, start.version, "forward"):
             if isinstance(found, Hole):
-                state = self._begun_anew(head, found, first)
+                state = self._begun_anew(head, found, first, start)
             elif found.index >= end:
                 break
             elif found.index < first:
@@ -347,7 +428,7 @@ class Folder(Generic[S, E]):
         begun: S | None = None
         for found in self._newest_first(head, start, end):
             if isinstance(found, Hole):
-                begun, reached = self._begun_anew(head, found, first), start.version
+                begun, reached = self._begun_anew(head, found, first, start), start.version
                 break
             decoded, reached = self._decode(found), found.index
             (earlier if reached < first else events).extend(reversed(decoded))
@@ -359,11 +440,11 @@ class Folder(Generic[S, E]):
         state = start.state if begun is None else begun
         return self.fold(state, reversed(earlier)), tuple(reversed(events))
 
-    def _begun_anew(self, head: Head, hole: Hole, first: int) -> S:
+    def _begun_anew(self, head: Head, hole: Hole, first: int, start: _Start[S]) -> S:
         """The state behind a hole, where it may begin there: not within what is asked for besides, from `first` on."""
-        if self.forget_pruned and hole.end <= first:
+        if self.forget_pruned and hole.end <= first and not start.stands_in:
             return self.begin()
-        raise EventsPruned(head.stream, hole.first, hole.end)
+        raise EventsPruned(head.stream, hole.first, hole.end, start.stands_in)
 
     def _newest_first(self, head: Head, start: _Start[S], end: int) -> Iterator[Recorded | Hole]:
         """Where to look for an origin: where a state is known, in the head alone, since a part of older events would
@@ -388,8 +469,25 @@ class Folder(Generic[S, E]):
             return ()
         raise UnknownType(recorded.stream, recorded.index, recorded.type)
 
-    def _decode_unfold(self, stream: str, unfold: RecordedUnfold) -> E | None:
-        return must_be_done(self.codec.decode(_stored(unfold, unfold.version, stream)), "decode")
+    def _decode_unfold(self, stream: str, unfold: RecordedUnfold) -> E | _OutOfDate | None:
+        """The unfold as an event; None where its type is unknown."""
+        stored = _stored(unfold, unfold.version, stream)
+        if self.access.state_in_unfolds:
+            return must_be_done(self.codec.decode(stored), "decode")
+        mark, meta = without_mark(stored.meta)
+        if mark is not None:
+            stored = replace(stored, meta=meta)
+        try:
+            event = self.codec.decode(stored)
+        except UNREADABLE:
+            return _OutOfDate(type=unfold.type, why=NOT_READ)
+        if must_be_done(event, "decode") is None:
+            return None
+        own, trusted = self.mark_of(unfold.type), self.access.trust_unmarked or takes_no_mark(meta)
+        why = mismatch(mark, own, trusted=trusted)
+        if why in (OTHER_SHAPE, UNMARKED) and is_upcast(self.codec.classes.get(unfold.type), stored.data):
+            why = None
+        return event if why is None else _OutOfDate(type=unfold.type, why=why)
 
 
 def _unchanged(known: Known[Head], head: Head) -> bool:

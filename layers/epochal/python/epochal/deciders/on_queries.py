@@ -34,6 +34,7 @@ from epochal.deciders.loop import (
     without_result,
 )
 from epochal.deciders.on_streams import DecisionBase, OnStreams, Party, Transacted, check_access, encoded
+from epochal.deciders.snapshot_marks import UNREADABLE
 from epochal.errors import ConditionUnmet, InvalidInput, TooLarge, Unavailable
 from epochal.layout.queries import IdTaken
 from epochal.layout.streams import Also, Head, Result
@@ -502,8 +503,8 @@ class ModelSnapshots:
         streams: streams as pages, in the table of the events or another.
         name: of the model; the category of its streams, so that no other streams may have it.
         version: of the projections: another one's snapshots are passed over.
-        dump, load: the answers of all projections, by name, to bytes and back. `load` raises `ValueError`, `KeyError`,
-            `TypeError` or `AttributeError` for what it cannot read.
+        dump, load: the answers of all projections, by name, to bytes and back. `load` raises `CorruptData` or a
+            `ValueError`, `LookupError`, `TypeError` or `AttributeError` for what it cannot read.
         every: so many events are folded before another snapshot is kept.
     """
 
@@ -528,7 +529,7 @@ class ModelSnapshots:
                 return None
             position = read_position(told["position"])
             states: object = self.load(kept.data)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except UNREADABLE:
             return None
         # A user's `load` may return anything: `json.loads` does.
         return (states, position) if isinstance(states, Mapping) and states.keys() == set(names) else None

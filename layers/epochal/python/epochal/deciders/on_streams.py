@@ -46,6 +46,7 @@ from epochal.deciders.loop import (
     untagged,
     without_result,
 )
+from epochal.deciders.snapshot_marks import marked
 from epochal.errors import InvalidInput, OutcomeUndetermined, StreamDeleted, TooLarge
 from epochal.index.checkpoints import Moment
 from epochal.layout.once import DecisionKey
@@ -714,7 +715,7 @@ def _planned(party: Party[S, E], base: Loaded[S], decision: Decision[None, E]) -
     append = StreamAppend(
         stream=party.stream,
         events=[encoded(deciders.codec, event) for event in events],
-        unfolds=None if unfolds is None else [_unfold(deciders.codec, event) for event in unfolds],
+        unfolds=None if unfolds is None else [_unfold(deciders, event) for event in unfolds],
     )
     return StreamPlan(base=base, state=state, events=decided, append=append, also=decision.also)
 
@@ -760,6 +761,7 @@ def encoded(codec: EventCodec[E] | None, event: E | Later | Event) -> Event:
     return replace(event, type=made.type, data=made.data) if is_tagged(event) else made
 
 
-def _unfold(codec: EventCodec[E], event: E) -> Unfold:
-    made = encoded(codec, event)
-    return Unfold(type=made.type, data=made.data, meta=made.meta, timestamp=made.timestamp)
+def _unfold(deciders: Deciders[Any, Any, E], event: E) -> Unfold:
+    made = encoded(deciders.codec, event)
+    mark = deciders.loader.folder.mark_of(made.type)
+    return Unfold(type=made.type, data=made.data, meta=marked(made.meta, mark), timestamp=made.timestamp)

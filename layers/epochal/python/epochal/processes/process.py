@@ -30,9 +30,11 @@ from functools import cached_property
 from typing import Any, Final, Literal, Protocol, TypeVar
 
 from epochal.deciders.codecs import EventCodec, Stored
+from epochal.deciders.fingerprints import fingerprint_of
 from epochal.deciders.folding import snapshot
 from epochal.deciders.on_streams import Decider, Deciders
 from epochal.deciders.shapes import ValueForm, form_of
+from epochal.deciders.snapshot_marks import OTHER_SHAPE, warn_once
 from epochal.errors import InvalidInput
 from epochal.feed.history import FeedEvent
 from epochal.index.checkpoints import Moment
@@ -349,16 +351,19 @@ class Process:
         if rules.codec.sealing is not None and event.subjects:
             told["subjects"] = sorted(event.subjects)
             state = seal(rules.codec.sealing, event.subjects, state)
-        return record(STATE, {**told, "state": state})
+        return record(STATE, {**told, "shape": fingerprint_of(rules.state), "state": state})
 
     def _decode(self, stored: Stored) -> Stored | Instance | None:
-        """What is an input, and not taken yet, is no part of a state. Nor is a state that the class has no form for
-        any more, or that is sealed for a person who is forgotten: it is folded again.
+        """What is an input, and not taken yet, is no part of a state. Nor is a state whose class has changed since, or
+        that is sealed for a person who is forgotten: it is folded again.
         """
         if stored.type != STATE:
             return stored if stored.type.startswith("$") else None
-        told = told_by(stored)
+        told = dict(told_by(stored))
         rules = self.of(told["version"])
+        if told.pop("shape", None) != fingerprint_of(rules.state):
+            warn_once(f"the process {self.name}", OTHER_SHAPE)
+            return None
         subjects = frozenset(told.get("subjects", ()))
         state = told["state"]
         if rules.codec.sealing is not None and subjects:

@@ -35,6 +35,7 @@ from epochal.contrib.event_store_adapter.items import (
     read_head,
     write_copy,
     write_event,
+    write_made_with,
 )
 from epochal.contrib.event_store_adapter.model import AggregateId, ExpectedLock, Lock
 from epochal.contrib.event_store_adapter.reading import last_number
@@ -267,6 +268,7 @@ class AggregateBatch:
         payload: the state with these events folded in; None keeps the snapshot as it is.
         append_id: 16 random bytes, the same over all tries.
         now: epoch milliseconds.
+        made_with: what the payload was made with; empty where nobody says.
         keep_copy: also keep the new snapshot under its number.
         key: the append is made once under it.
     """
@@ -276,6 +278,7 @@ class AggregateBatch:
     payload: bytes | None
     append_id: bytes
     now: int
+    made_with: str = ""
     keep_copy: bool = False
     key: IdempotencyKey | None = None
 
@@ -372,6 +375,8 @@ def _head(site: JournalSite, batch: AggregateBatch, base: Base, after: Lock) -> 
     if batch.payload is not None:
         payload = payload_of(batch.payload, as_text=site.serializer.text)
         ours |= {"payload": payload, "payload_seq_nr": number(after.seq_nr)}
+        if batch.made_with:
+            ours["payload_made_with"] = write_made_with(after.seq_nr, batch.made_with)
     if base.lock is None:
         return _first_head(site, batch, ours)
     return ops.Update(

@@ -11,6 +11,10 @@ and is a write of the append's transaction: where it is there, it says which eve
 The first append always stores a snapshot. Afterwards a snapshot makes replays shorter; the events since it make them
 longer. The head that holds it is written by every append, and paid for whole, whatever the policy: so a snapshot is
 left out to save the work of making it, and what is sent.
+
+A snapshot says what it was made with: the class of the state and the version of the rules. One that was made with
+something else, or cannot be read, is not used. The state is made from all events, two requests more, and the next
+append stores a snapshot that is up to date.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from epochal.codec import json
 from epochal.contrib.event_store_adapter.model import (
     AggregateEvent,
     AggregateId,
+    AggregateSnapshot,
     Lock,
     RecordedAggregateEvent,
 )
@@ -33,6 +38,7 @@ from epochal.contrib.event_store_adapter.store import (
     Replay,
 )
 from epochal.deciders.codecs import EventCodec
+from epochal.deciders.fingerprints import fingerprint_of
 from epochal.deciders.loop import (
     ATTEMPTS,
     Answer,
@@ -45,10 +51,25 @@ from epochal.deciders.loop import (
 )
 from epochal.deciders.on_streams import Decider
 from epochal.deciders.shapes import Mismatch, shape_of
-from epochal.errors import CorruptData, EpochalError, InvalidInput
+from epochal.deciders.snapshot_marks import (
+    NOT_READ,
+    UNMARKED,
+    UNREADABLE,
+    check_version,
+    remedy,
+    warn_once,
+)
+from epochal.errors import CorruptData, EpochalError, EventsPruned, InvalidInput
 from epochal.lazy_dataclasses import dataclass, field, replace
 from epochal.model.events import Claim
-from epochal.model.kinds import must_be_done, must_be_plain, must_be_state, must_be_whole
+from epochal.model.kinds import (
+    must_be,
+    must_be_done,
+    must_be_plain,
+    must_be_state,
+    must_be_text,
+    must_be_whole,
+)
 from epochal.model.versions import NO_STREAM, NOTHING, Capacity
 from epochal.plan.ops import BATCH_KEYS
 from epochal.store.driver import Driver
@@ -62,15 +83,36 @@ R = TypeVar("R")
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class StateCodec(Generic[S]):
-    """How a state is stored: as UTF-8 JSON, and back. What it restores must be the state it was given."""
+    """How a state is stored: as UTF-8 JSON, and back. What it restores must be the state it was given.
+
+    Attributes:
+        decode: raises a `ValueError`, `TypeError`, `LookupError` or `AttributeError` for what it cannot read: then the
+            state is made from the events.
+        made_with: a text of at most 64 bytes that changes with the form of the state, or with what the rules make of
+            the events. Snapshots that were made with another one are not used. Where it is empty, all are that `decode`
+            can read.
+        trust_unmarked: use snapshots, too, that do not say what they were made with, as other libraries write them.
+    """
 
     encode: Callable[[S], bytes]
     decode: Callable[[bytes], S]
+    made_with: str = ""
+    trust_unmarked: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what nothing would await."""
+        """Refuse what nothing would await, and what cannot be stored."""
         must_be_plain(self.encode, "encode")
         must_be_plain(self.decode, "decode")
+        check_version(self.made_with, "made_with")
+        must_be(bool, self.trust_unmarked, "trust_unmarked", "True or False")
+
+    def misfit(self, snapshot: AggregateSnapshot) -> str | None:
+        """Why a snapshot is out of date, by what it says it was made with; None where it is not."""
+        if not self.made_with or snapshot.made_with == self.made_with:
+            return None
+        if snapshot.made_with:
+            return "its class, or the version of the rules, has changed since"
+        return None if self.trust_unmarked else UNMARKED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,13 +150,25 @@ def by_size(size: int) -> Policy:
     return lambda since: since.size >= size
 
 
-def json_state(kind: type[S]) -> StateCodec[S]:
+def json_state(kind: type[S], *, version: str = "", trust_unmarked: bool = False) -> StateCodec[S]:
     """A codec of a dataclass as a JSON object; `deciders.shapes` lists what its fields may be.
+
+    A snapshot is used while the class has the shape that it was made with; after that, the events are.
+
+    Args:
+        version: of the rules, at most 32 bytes. Change it where `evolve` or `initial` makes other states of the same
+            class: snapshots of another version are not used.
+        trust_unmarked: use snapshots, too, that do not say what they were made with, as other libraries write them, as
+            long as there is no `version`.
 
     Raises:
         TypeError: a field whose type has no form in JSON.
+        InvalidInput: a version that is no short text.
     """
     shape = shape_of(kind)
+    must_be(str, version, "version", "text")
+    if version:
+        must_be_text(version, 32, "version")
 
     def encode(state: S) -> bytes:
         try:
@@ -131,7 +185,10 @@ def json_state(kind: type[S]) -> StateCodec[S]:
             raise CorruptData(f"a snapshot of {kind.__name__}: {error}") from error
         return state
 
-    return StateCodec(encode=encode, decode=decode)
+    made_with = " ".join(filter(None, (fingerprint_of(kind), version)))
+    return StateCodec(
+        encode=encode, decode=decode, made_with=made_with, trust_unmarked=trust_unmarked and not version
+    )
 
 
 # No slots: a frozen, slotted, generic class cannot be called with its parameters, `X[Y](...)`, on Python 3.11.
@@ -142,12 +199,14 @@ class Standing(Generic[S]):
     Attributes:
         lock: None where there is no such aggregate.
         events, size: those after the snapshot, and the bytes of their data.
+        out_of_date: its snapshot is not used, so that the next append stores another one.
     """
 
     state: S
     lock: Lock | None
     events: int = 0
     size: int = 0
+    out_of_date: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +295,7 @@ class AggregateDeciders(Generic[C, S, E]):
                 append.
             Contended: other writers were faster at every attempt.
             Unavailable: the store could not be reached; see `maybe_applied`.
+            EventsPruned: the snapshot is out of date, and events that would stand in for it are missing.
             CorruptData, UnknownType: the state cannot be made.
         """
         return self._on(
@@ -280,7 +340,44 @@ class AggregateDeciders(Generic[C, S, E]):
         found = self.store.replay(aggregate)
         if found is None:
             return Standing(state=must_be_done(self.decider.initial(), "initial"), lock=None)
-        return self._folded(must_be_done(self.state.decode(found.snapshot.data), "decode"), found)
+        restored = self._restored(found.snapshot)
+        if isinstance(restored, Standing):
+            return self._folded(restored.state, found)
+        state = self._from_events(found.snapshot, found.snapshot.seq_nr, restored).state
+        return replace(self._folded(state, found), out_of_date=True)
+
+    def _restored(self, snapshot: AggregateSnapshot) -> Standing[S] | str:
+        """The state that a snapshot holds, or why it is not used."""
+        why = self.state.misfit(snapshot)
+        if why is None:
+            try:
+                state = self.state.decode(snapshot.data)
+            except UNREADABLE:
+                why = NOT_READ
+            else:
+                return Standing(state=must_be_done(state, "decode"), lock=None)
+        warn_once(snapshot.aggregate.type, why)
+        return why
+
+    def _from_events(self, snapshot: AggregateSnapshot, seq_nr: int, why: str) -> Standing[S]:
+        """The state that an aggregate's first events have led to, since its snapshot is not used."""
+        try:
+            return self._since(snapshot.aggregate, must_be_done(self.decider.initial(), "initial"), 0, seq_nr)
+        except CorruptData as error:
+            if error.missing is None:
+                raise
+            aggregate = snapshot.aggregate
+            raise EventsPruned(str(aggregate), 1, error.missing + 1, remedy(aggregate.type, why)) from error
+
+    def _since(self, aggregate: AggregateId, state: S, begun: int, seq_nr: int) -> Standing[S]:
+        """A state of the first `begun` events, moved on to event `seq_nr`."""
+        events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
+        return Standing(
+            state=reduce(self._evolve, events, state),
+            lock=None,
+            events=len(events),
+            size=sum(len(event.data) for event in events),
+        )
 
     def _append(
         self, aggregate: AggregateId, base: Standing[S], decided: tuple[E, ...], key: str | None
@@ -290,7 +387,7 @@ class AggregateDeciders(Generic[C, S, E]):
         events = tuple(map(self._encoded, decided))
         size = base.size + sum(len(event.data) for event in events)
         since = Since(state=state, events=base.events + len(events), size=size)
-        taken = base.lock is None or must_be_done(self.policy(since), "policy")
+        taken = base.lock is None or base.out_of_date or must_be_done(self.policy(since), "policy")
         outcome = self.store.try_append(
             aggregate,
             events,
@@ -298,28 +395,25 @@ class AggregateDeciders(Generic[C, S, E]):
             expected=NO_STREAM if base.lock is None else base.lock,
             idempotency_key=key,
             decided=True,
+            made_with=self.state.made_with,
         )
         return Standing(
             state=state,
             lock=outcome.lock if isinstance(outcome, AggregateAppended) else base.lock,
             events=0 if taken else since.events,
             size=0 if taken else since.size,
+            out_of_date=base.out_of_date and isinstance(outcome, AggregateConflict),
         ), outcome
 
     def _at(self, aggregate: AggregateId, seq_nr: int) -> Standing[S]:
         """The state that an aggregate's first events have led to, from its snapshot if that has not gone further."""
         snapshot = self.store.latest_snapshot(aggregate)
         if snapshot is None or snapshot.seq_nr > seq_nr:
-            state, begun = must_be_done(self.decider.initial(), "initial"), 0
-        else:
-            state, begun = must_be_done(self.state.decode(snapshot.data), "decode"), snapshot.seq_nr
-        events = self.store.events_after(aggregate, begun, limit=seq_nr - begun) if seq_nr > begun else []
-        return Standing(
-            state=reduce(self._evolve, events, state),
-            lock=None,
-            events=len(events),
-            size=sum(len(event.data) for event in events),
-        )
+            return self._since(aggregate, must_be_done(self.decider.initial(), "initial"), 0, seq_nr)
+        restored = self._restored(snapshot)
+        if isinstance(restored, Standing):
+            return self._since(aggregate, restored.state, snapshot.seq_nr, seq_nr)
+        return replace(self._from_events(snapshot, seq_nr, restored), out_of_date=True)
 
     def _folded(self, state: S, found: Replay, before: Standing[S] | None = None) -> Standing[S]:
         """A state with more events; those that the snapshot holds no longer count."""
@@ -331,6 +425,7 @@ class AggregateDeciders(Generic[C, S, E]):
             lock=snapshot.lock,
             events=snapshot.lock.seq_nr - snapshot.seq_nr,
             size=sum(len(event.data) for event in later) + (kept.size if kept else 0),
+            out_of_date=self.state.misfit(snapshot) is not None or (kept is not None and kept.out_of_date),
         )
 
     def _evolve(self, state: S, event: RecordedAggregateEvent) -> S:

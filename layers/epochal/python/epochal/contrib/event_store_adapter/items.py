@@ -225,7 +225,7 @@ _KNOWN: Final = frozenset(
             "ttl",
         ),
         *("last_updated_at", "active_ttl_seq_nr", "head_version", "last_seq_nr", "payload_seq_nr"),
-        "last_event_types",
+        *("last_event_types", "payload_made_with"),
     )
 )
 
@@ -256,6 +256,7 @@ class AggregateHead:
         last_seq_nr: the last event; None where another library has written since, so that it must be looked up.
         payload_seq_nr: the last event that the payload has folded in; None likewise.
         append_id: of the latest append; None likewise.
+        made_with: what the payload was made with; empty where nobody said.
         unknown: attributes of its item that no version known here writes.
     """
 
@@ -265,6 +266,7 @@ class AggregateHead:
     last_seq_nr: int | None
     payload_seq_nr: int | None
     append_id: bytes | None
+    made_with: str = ""
     unknown: tuple[str, ...] = ()
 
     @property
@@ -349,15 +351,29 @@ def _head(item: Item, aggregate: AggregateId) -> AggregateHead:
             f"{aggregate}: its `aid` is {read_text(item, 'aid')!r}, and would not be found by it"
         )
     ours = read_number(item, "head_version") == version
+    payload_seq_nr = read_number(item, "payload_seq_nr") if ours else None
     return AggregateHead(
         aggregate=aggregate,
         version=version,
         payload=_payload(item),
         last_seq_nr=read_number(item, "last_seq_nr") if ours else None,
-        payload_seq_nr=read_number(item, "payload_seq_nr") if ours else None,
+        payload_seq_nr=payload_seq_nr,
+        made_with=_made_with(item, payload_seq_nr),
         append_id=bytes(item["append_id"]["B"]) if ours and "append_id" in item else None,
         unknown=unknown_in(item),
     )
+
+
+def write_made_with(seq_nr: int, made_with: str) -> AttributeValue:
+    """What the snapshot of event `seq_nr` was made with. It says the number, since a program of before leaves it as it
+    is when it stores another snapshot.
+    """
+    return text(f"{seq_nr} {made_with}")
+
+
+def _made_with(item: Item, payload_seq_nr: int | None) -> str:
+    seq_nr, _, made_with = (read_text(item, "payload_made_with") or "").partition(" ")
+    return made_with if seq_nr == str(payload_seq_nr) else ""
 
 
 def write_copy(

@@ -192,12 +192,16 @@ ExpectedLock = Expected | AtVersion | Lock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AggregateSnapshot:
-    """An aggregate's state as of event `seq_nr`, in UTF-8 JSON, and the lock of its head."""
+    """An aggregate's state as of event `seq_nr`, in UTF-8 JSON, and the lock of its head.
+
+    `made_with` says with which class and version a decider made it; empty where nobody says, as for another library's.
+    """
 
     aggregate: AggregateId
     data: bytes
     seq_nr: int
     lock: Lock
+    made_with: str = ""
 
 
 # How payloads hold a type and its data: as one of event-store-adapter's libraries writes them. This outlives the code

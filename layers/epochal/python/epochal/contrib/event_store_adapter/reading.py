@@ -68,7 +68,9 @@ def events(site: JournalSite, wanted: EventRange, via: Via) -> Steps[list[Journa
     # Told by their numbers: an item under the right key may say another one.
     lost = next((seq_nr for seq_nr in range(wanted.first, wanted.last + 1) if seq_nr not in found), None)
     if lost is not None:
-        raise CorruptData(f"{wanted.aggregate}: event {lost} is missing from the journal")
+        error = CorruptData(f"{wanted.aggregate}: event {lost} is missing from the journal")
+        error.missing = lost
+        raise error
     return [found[seq_nr] for seq_nr in range(wanted.first, wanted.last + 1)]
 
 

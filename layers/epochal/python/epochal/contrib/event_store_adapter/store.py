@@ -207,10 +207,12 @@ class AggregateStore:
         expected: ExpectedLock = ANY,
         idempotency_key: str | None = None,
         decided: bool = False,
+        made_with: str = "",
     ) -> AggregateAppended | AggregateConflict:
         """`append` for those who go on from a conflict: it is answered, not raised.
 
         Args:
+            made_with: what the snapshot was made with, which is stored beside it; empty says nothing.
             decided: whatever is appended under the key is what was decided: a repeat may have other contents.
         """
         self._check_id(aggregate)
@@ -238,6 +240,7 @@ class AggregateStore:
             else _payload(serializer.snapshots, aggregate.type, snapshot, "snapshot"),
             append_id=self.fresh(16),
             now=nanoseconds // 1_000_000,
+            made_with=made_with,
             keep_copy=self.retention is not None,
             key=None
             if idempotency_key is None
@@ -371,7 +374,9 @@ class AggregateStore:
         seq_nr = self._folded(head, data)
         if seq_nr > lock.seq_nr:
             raise CorruptData(f"{aggregate}: its snapshot is ahead of its events")
-        return AggregateSnapshot(aggregate=aggregate, data=data, seq_nr=seq_nr, lock=lock)
+        return AggregateSnapshot(
+            aggregate=aggregate, data=data, seq_nr=seq_nr, lock=lock, made_with=head.made_with
+        )
 
     def _replayed(self, snapshot: AggregateSnapshot, seq_nr: int) -> Replay:
         last = snapshot.lock.seq_nr

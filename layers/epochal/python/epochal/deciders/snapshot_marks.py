@@ -1,0 +1,169 @@
+"""Marks of snapshots: what a snapshot was made with, and whether a program may take it for the state.
+
+    mark            in the metadata of an unfold, `{"$shape":"0a1b2c3d4e5f","$version":"2"}`; either may be missing
+    $shape          the fingerprint of the snapshot's class, where the codec has a class for it
+    $version        the version of the rules, where the access strategy says one
+
+A program takes a snapshot whose mark is its own. Any other one is out of date, and the events stand in for it. So do
+they for a snapshot without a mark, which another program wrote: nothing shows what it was made with. Upcasts are how a
+program says that it does understand a snapshot of an older form.
+
+Where a decision stores no events that make the state, nothing can stand in for unfolds, and they have no marks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from epochal.codec import json
+from epochal.deciders.codecs import EventCodec, StoredClass
+from epochal.deciders.fingerprints import fingerprint_of
+from epochal.errors import CorruptData, InvalidInput
+from epochal.lazy_dataclasses import dataclass
+from epochal.model.events import VERSION, Body
+from epochal.model.kinds import must_be, must_be_text
+
+SHAPE: Final = "$shape"
+"""Member of the metadata of an unfold: the fingerprint of its class."""
+
+RULES: Final = "$version"
+"""Member of the metadata of an unfold: the version of the rules that it was made by."""
+
+MAX_VERSION_BYTES: Final = 64
+"""Bytes of a version of rules: every append with a snapshot pays for it."""
+
+UNREADABLE: Final = (CorruptData, ValueError, LookupError, TypeError, AttributeError)
+"""What a codec raises for a snapshot that it cannot read."""
+
+OTHER_SHAPE: Final = "its class has changed since"
+UNMARKED: Final = "it does not say which class and version it was made with"
+NOT_READ: Final = "its codec cannot read it"
+
+_LOGGER: Final = logging.getLogger("epochal.deciders")
+
+_warned: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What a snapshot was made with.
+
+    Attributes:
+        shape: fingerprint of its class; empty where the codec has no class for it.
+        version: of the rules; empty where the access strategy says none.
+    """
+
+    shape: str = ""
+    version: str = ""
+
+
+def check_version(version: object, field: str = "version") -> None:
+    """Raise `InvalidInput` unless it is a version of rules: a short text, empty for none."""
+    must_be(str, version, field, "text")
+    if version:
+        must_be_text(version, MAX_VERSION_BYTES, field)
+
+
+def mark_of(codec: EventCodec[Any], kind: str, version: str) -> Mark:
+    """The mark that a program gives to snapshots of a stored type."""
+    known = codec.classes.get(kind)
+    return Mark(shape="" if known is None else fingerprint_of(known.kind), version=version)
+
+
+def marked(meta: Body, mark: Mark) -> Body:
+    """Metadata with a mark. Where they are no JSON object they are the codec's own, and stay as they are.
+
+    Raises:
+        InvalidInput: they are none, and a version has to be kept.
+    """
+    members = {name: text for name, text in ((SHAPE, mark.shape), (RULES, mark.version)) if text}
+    if not members:
+        return meta
+    if meta == b"":
+        return json.dumps(members)
+    own = _object(meta)
+    if own is None and mark.version:
+        rule = (
+            "cannot be kept beside metadata of a snapshot that are no JSON object, as this codec writes them"
+        )
+        raise InvalidInput("version", rule)
+    return meta if own is None else json.dumps({**own, **members})
+
+
+def takes_no_mark(meta: bytes) -> bool:
+    """Whether metadata are the codec's own, with no place for a mark."""
+    return meta != b"" and _object(meta) is None
+
+
+def without_mark(meta: bytes) -> tuple[Mark | None, bytes]:
+    """The mark in metadata, and the metadata as the codec wrote them. None where there is no mark."""
+    if b'"$' not in meta:
+        return None, meta
+    own = _object(meta) or {}
+    shape, version = own.pop(SHAPE, ""), own.pop(RULES, "")
+    if not shape and not version:
+        return None, meta
+    return Mark(shape=str(shape), version=str(version)), json.dumps(own) if own else b""
+
+
+def mismatch(stored: Mark | None, own: Mark, *, trusted: bool) -> str | None:
+    """Why a program does not take a snapshot; None where it does.
+
+    Args:
+        trusted: one without a mark is taken.
+    """
+    if stored is None and trusted and not own.version:
+        return None
+    if own.version != ("" if stored is None else stored.version):
+        was = f"by version {stored.version!r}" if stored and stored.version else "by no version"
+        return f"it was made {was} of the rules, and {own.version!r} is current"
+    if not own.shape:
+        return None
+    if stored is None or not stored.shape:
+        return None if trusted else UNMARKED
+    return None if stored.shape == own.shape else OTHER_SHAPE
+
+
+def is_upcast(known: StoredClass | None, data: bytes) -> bool:
+    """Whether upcasts bring a snapshot from an older version of its type to that of today."""
+    if known is None or not known.versions.steps:
+        return False
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get(VERSION, 1) != known.versions.current
+
+
+def warn_once(kind: str, why: str) -> None:
+    """Log once for each kind of snapshot that states are made from the events instead."""
+    if (kind, why) not in _warned:
+        _warned.add((kind, why))
+        _LOGGER.warning(
+            "a snapshot of %s is not used: %s. States are made from events until an append stores a new snapshot; "
+            "this is logged once",
+            kind,
+            why,
+        )
+
+
+def remedy(kind: str, why: str) -> str:
+    """What an error says where no events can stand in for a snapshot."""
+    trust = ", or trust_unmarked=True once you know that its class is the same" if why == UNMARKED else ""
+    return (
+        f"they would stand in for the snapshot of {kind}, which is not used: {why}. Use the class and the version that "
+        f"it was made with{trust}; give a changed class of snapshots a new name beside the old one, or an upcast"
+    )
+
+
+def _object(meta: Body) -> dict[str, Any] | None:
+    """Metadata as a JSON object; None where they are none."""
+    if not isinstance(meta, bytes):
+        return None
+    try:
+        value = json.loads(meta)
+    except ValueError:
+        return None
+    return dict(value) if isinstance(value, Mapping) else None
