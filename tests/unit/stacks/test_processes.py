@@ -104,10 +104,10 @@ def test_a_proof_takes_its_role_for_what_it_is(
     kind = DeployedFunction(stack=stack, name=name, synthesised=found, deployed=deployed_as).kind
     assert kind == "process"
     granted = may(deployed, monkeypatch, f"checkout{half}FunctionRole")
-    proof = Stage().proof()
-    for table in (*proof.store.settings.tables, "index"):
+    settings = Stage().proof().store.settings
+    for table in (*settings.tables, "index"):
         expected = {f"dynamodb:{each}" for each in account.ITEMS}
-        assert account._does(proof, kind, table) == {  # noqa: SLF001  what it compares roles with
+        assert account._does(settings, kind, table) == {  # noqa: SLF001  what it compares roles with
             action for action, what in granted if what == table and action in expected
         }
     assert {f"s3:{each}" for each in account.ON_OBJECTS[kind]} == {
