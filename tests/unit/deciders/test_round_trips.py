@@ -453,3 +453,15 @@ def test_a_time_with_any_offset_comes_back() -> None:
     for hours in (-12, 0, 14):
         due = Due(NOW + timedelta(hours=hours), (NOW.date(),))
         assert codec.read(codec.encode(due)) == due
+
+
+@pytest.mark.parametrize("hint", [int, str])
+def test_an_integer_of_more_digits_than_python_writes_is_refused_and_not_shown(hint: Any) -> None:
+    for made in (
+        attrs.make_class("Made", {"value": attrs.field(type=hint)}),
+        msgspec.defstruct("Made", [("value", hint)]),
+        pydantic.create_model("Made", value=hint).model_construct,
+    ):
+        message = refused(made(value=10**5_000))
+        assert message.startswith("events.Made")
+        assert len(message) < 200
