@@ -30,4 +30,9 @@ class Mismatch(ValueError):
 
     def with_value(self) -> str:
         """The rule and the value, shortened, for the program that wrote it."""
-        return self.rule if self.got is NO_VALUE else f"{self.rule}, got {_SHOWN.repr(self.got)}"
+        if self.got is NO_VALUE:
+            return self.rule
+        try:
+            return f"{self.rule}, got {_SHOWN.repr(self.got)}"
+        except ValueError:  # Python shows no integer of so many digits
+            return f"{self.rule}, got a value of type {type(self.got).__name__} that is too long to show"
