@@ -6,12 +6,15 @@ import contextlib
 import io
 import random
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from epochal import Event
+from epochal import Event, json_codec
 from epochal.cli import main as command_line
+from epochal.errors import CorruptData
 from epochal.importing.importer import HELD_BYTES, RECENT, WINDOW, StreamImporter
 from epochal.importing.incoming import Incoming, Row
 from epochal.importing.sources import KINDS
@@ -23,9 +26,21 @@ from tests.support.terminal import Terminal
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "importing.md"
 
 
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+
+
 def shown(kind: str) -> str:
-    (found,) = re.findall(rf"```{kind}\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    return str(found)
+    (found,) = blocks(kind)
+    return found
+
+
+def module_of(source: str, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module as the guide shows it."""
+    module = ModuleType(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    exec(compile(source, name, "exec"), module.__dict__)  # noqa: S102  it is the guide's
+    return module
 
 
 def test_the_guides_commands_print_what_it_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -34,13 +49,35 @@ def test_the_guides_commands_print_what_it_says(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "orders.csv").write_text(shown("csv"))
     (tmp_path / "orders.toml").write_text(shown("toml"))
+    module_of(blocks("python")[0], "shop", monkeypatch)
     listed = list(examples(GUIDE))
-    assert len(listed) == 4
+    assert len(listed) == 5
     for example in listed:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
             command_line.main(example.arguments)
         assert example.printed(printed.getvalue()), f"{example.command} prints\n{printed.getvalue()}"
+
+
+def test_the_guides_upcast_reads_what_was_imported_as_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, source = blocks("python")
+    module = module_of(source, "lending", monkeypatch)
+    place = tmp_path / "history.csv"
+    place.write_text("loan,book,late,at\nh0,b0,false,2024-05-01T09:30:00Z\nh0,b1,true,2024-05-02T09:30:00Z\n")
+    terminal = Terminal()
+    terminal.lines("import", str(place), "--map", "stream=Loan-{loan},type==Returned,time=at,data=*")
+    stored = [*terminal.streams.read("Loan-h0")]
+    with pytest.raises(CorruptData, match="late: must be true or false"):
+        json_codec(module.Returned).read(stored[0])
+    assert [module.returns.read(each) for each in stored] == [
+        module.Returned("b0", False),
+        module.Returned("b1", True),
+    ]
+    later = module.returns.encode(module.Returned("b2", True))
+    terminal.streams.append("Loan-h0", [later])
+    assert module.returns.read([*terminal.streams.read("Loan-h0")][2]) == module.Returned("b2", True)
 
 
 def test_the_guide_has_the_bounds_and_the_sources_that_there_are() -> None:

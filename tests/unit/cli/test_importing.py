@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from epochal import Event
+from epochal import Event, json_codec
 from epochal.cli.importing import SHOWN
 from epochal.cli.inputs import ImportIncomplete, NoStore
 from epochal.cli.main import epochal
@@ -33,6 +36,8 @@ def test_a_dry_run_needs_no_store_and_writes_nothing(orders: str) -> None:
     assert lines == [
         "3 rows read, 3 events would be written to 2 streams",
         "2 write units, 0.0000 dollars on demand in us-east-1",
+        'warning: total looks like numbers, and is stored as text: "1.10"',
+        "--codec MODULE:NAME converts cells to the types of your events",
     ]
     assert terminal.streams.load("Order-7") is None
 
@@ -176,3 +181,110 @@ def test_what_epochal_export_wrote_is_the_same_streams_again(tmp_path: Path, kin
 
 def _told(event: Recorded) -> tuple[object, ...]:
     return event.index, event.type, event.data, event.meta, event.timestamp, event.tags
+
+
+@dataclass(frozen=True)
+class Placed:
+    total: Decimal
+    gift: bool = False
+
+
+@dataclass(frozen=True)
+class Paid:
+    total: Decimal | None
+
+
+ORDERS = json_codec(Placed, Paid)
+
+
+@pytest.fixture
+def codec(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The codec of this module, as a command finds it by its name."""
+    monkeypatch.setitem(sys.modules, "orders_of_a_test", sys.modules[__name__])
+    return "orders_of_a_test:ORDERS"
+
+
+def test_what_an_import_with_a_codec_writes_the_codec_reads(orders: str, codec: str) -> None:
+    terminal = Terminal()
+    arguments = ("import", orders, "--map", MAP, "--codec", codec, "--verify")
+    (done,) = terminal.documents(*arguments)
+    assert (done["written"], done["verified"], "unread" in done) == (3, 3, False)
+    stored = [*terminal.streams.read("Order-7")]
+    assert [each.content for each in stored] == [b'{"total":1.10,"gift":false}', b'{"total":null}']
+    assert [ORDERS.read(each) for each in stored] == [Placed(Decimal("1.10")), Paid(None)]
+    (again,) = terminal.documents(*arguments)
+    assert (again["written"], again["there"], again["digest"]) == (0, 3, done["digest"])
+
+
+@pytest.mark.parametrize("dry", [True, False])
+def test_what_the_codec_cannot_read_is_refused_before_it_is_written(
+    tmp_path: Path, codec: str, dry: bool
+) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text("order,what,at,total\n7,Placed,2020-01-02 03:04,a lot\n8,Paid,2020-01-02 03:05,2\n")
+    terminal = Terminal()
+    result = terminal.run(
+        "import", str(path), "--map", MAP, "--codec", codec, *(["--dry-run"] if dry else ["--verify"])
+    )
+    assert isinstance(result.exception, ImportIncomplete)
+    assert result.stdout.splitlines()[0] == "line 2: Order-7: Placed.total: must be a number, got 'a lot'"
+    assert terminal.streams.load("Order-7") is None
+    assert (terminal.streams.load("Order-8") is None) is dry
+
+
+def test_an_import_of_text_that_was_stored_as_it_is_says_that_the_codec_cannot_read_it(
+    orders: str, codec: str
+) -> None:
+    terminal = Terminal()
+    terminal.lines("import", orders, "--map", MAP)
+    result = terminal.run("import", orders, "--map", MAP, "--codec", codec, "--verify", "--json")
+    assert isinstance(result.exception, ImportIncomplete)
+    assert (
+        "the codec cannot read 2 streams: Order-7: Placed (index 0): total: must be a number; Order-8: "
+        in str(result.exception)
+    )
+    (done,) = [each for each in map(json.loads, result.stdout.splitlines()) if "rows" in each]
+    assert len(done["unread"]) == 2
+
+
+def test_a_codec_that_is_none_is_refused(orders: str) -> None:
+    for codec in ("orders", "no_such_module:codec", "json:dumps"):
+        result = Terminal().run("import", orders, "--map", MAP, "--codec", codec, "--dry-run")
+        assert isinstance(result.exception, InvalidInput)
+        assert "--codec" in str(result.exception)
+
+
+COLUMNS = "order,what,at,number,code,yes,iso,day,mixed,note\n"
+
+
+@pytest.mark.parametrize("arguments", [["--dry-run"], []])
+def test_a_dry_run_without_a_codec_warns_of_columns_that_look_like_more_than_text(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    path = tmp_path / "orders.csv"
+    path.write_text(
+        COLUMNS
+        + "7,Placed,2020-01-02 03:04,1.10,007,true,2020-01-02,1/5/2024,1,\n"
+        + "7,Placed,2020-01-02 03:04,,010,No,2020-01-03,31/12/2024,x,\n"
+    )
+    (view,) = Terminal().documents("import", str(path), "--map", MAP, *arguments)
+    looks = {"number": "numbers", "yes": "booleans", "day": "dates that are not ISO 8601"}
+    assert view.get("storedAsText") == (looks if arguments else None)
+    lines = Terminal().lines("import", str(path), "--map", MAP, *arguments)[2:]
+    assert lines == (
+        [
+            'warning: number looks like numbers, and is stored as text: "1.10"',
+            'warning: yes looks like booleans, and is stored as text: "true"',
+            'warning: day looks like dates that are not ISO 8601, and is stored as text: "1/5/2024"',
+            "--codec MODULE:NAME converts cells to the types of your events",
+        ]
+        if arguments
+        else []
+    )
+
+
+def test_nothing_is_said_of_the_text_of_json_which_has_types(tmp_path: Path) -> None:
+    path = tmp_path / "orders.ndjson"
+    path.write_text('{"order":"7","what":"Placed","at":"2020-01-02T03:04Z","total":"1.10"}')
+    (view,) = Terminal().documents("import", str(path), "--map", MAP, "--dry-run")
+    assert "storedAsText" not in view
